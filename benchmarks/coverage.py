@@ -27,10 +27,9 @@ from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
-from unslant.metrics.measures import BOUNDS
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference.cells import has_probabilities, slot_groups, unsure_questions
-from unslant.metrics.preference.tables import SlotValues
+from unslant.metrics.preference.slots import SlotValues, has_probabilities, slot_groups, unsure_questions
+from unslant.metrics.registry import bounds_of
 
 Floats = NDArray[np.float64]
 
@@ -117,14 +116,14 @@ class Number:
 def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[str, Number]:
     """Every number that an audit prints with an interval; the differences to ``debiased``, too, if that is given."""
     values = measure(scores)
-    found = {name: Number.mean(getattr(values, name), BOUNDS.get(name, SHARE)) for name in values.names()}
-    found["vote less as reported"] = Number.mean(values.vote_accuracy - values.accuracy, DIFFERENCE)
-    found["mean over orders less chance"] = Number.mean(values.expected_accuracy - values.chance, DIFFERENCE)
+    found = {name: Number.mean(column, bounds_of(name)) for name, column in values.items()}
+    found["vote less as reported"] = Number.mean(values["vote_accuracy"] - values["accuracy"], DIFFERENCE)
+    found["mean over orders less chance"] = Number.mean(values["expected_accuracy"] - values["chance"], DIFFERENCE)
     if debiased is not None:
         now = measure(debiased)
         for name in ("pbm", "fr", "accuracy"):
-            low, high = BOUNDS.get(name, SHARE)
-            change = getattr(now, name) - getattr(values, name)
+            low, high = bounds_of(name)
+            change = now[name] - values[name]
             found[f"{name} less that before debiasing"] = Number.mean(change, (low - high, high - low))
     last = scores.n_options - 1
     for order, slots in (("given order", given_slots(scores)), ("all orders", order_slots(scores))):
@@ -134,9 +133,9 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
             found[f"recall {label}, {order}"] = Number(np.nan_to_num(hit), np.nan_to_num(gold))
     given = given_slots(scores)
     found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
-    confidence = np.where(np.isfinite(values.accuracy), scores.given.probs.max(axis=1), np.nan)
+    confidence = np.where(np.isfinite(values["accuracy"]), scores.given.probs.max(axis=1), np.nan)
     found["confidence, given order"] = Number.mean(confidence)
-    found["Brier score"] = Number.mean((confidence - values.accuracy) ** 2)
+    found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
     unit = "nats" if has_probabilities(scores) else "shares"

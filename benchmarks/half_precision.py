@@ -22,8 +22,8 @@ from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.metrics import METRICS
 from unslant.models.hf import model
+from unslant.reports.figure import defined
 from unslant.reports.numbers import number, with_interval
-from unslant.reports.panels import defined
 
 
 def audited(name: str, questions: str, dtype: str, arguments: argparse.Namespace) -> tuple[AuditResult, float]:

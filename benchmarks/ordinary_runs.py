@@ -123,7 +123,7 @@ def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], sho
         model, asked, shots=shots, shots_from=given.dev, shots_by_subject=True, until=given.until, progress=told_of
     )
     told = {key: value for key, value in jsonable(found.run.until).items() if key != "path"}
-    mean = found.metrics.means.expected_accuracy
+    mean = found.metrics.means["expected_accuracy"]
     told |= {"ordinary": found.cost.tokens_ordinary, "seconds": found.cost.seconds, "dtype": given.dtype}
     return told | {"mean": mean.value, "low": mean.low, "high": mean.high}
 

@@ -20,8 +20,8 @@ from unslant.metrics import METRICS, Estimate
 from unslant.presentations import ALPHABETS, ShotChooser, orders_for, present
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, load_questions
-from unslant.reports.figures import save_figure
-from unslant.reports.style import PAPER, drawing
+from unslant.reports.export import drawing, save_figure
+from unslant.reports.style import PAPER
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -34,10 +34,8 @@ from benchmarks.coverage import MODELS, SETS
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import Search
 from unslant.metrics import Bootstrap, OrderScores, measure
-from unslant.metrics.accuracy import correct_under_orders
-from unslant.metrics.bootstrap import SHARE
-from unslant.metrics.measures import BOUNDS
-from unslant.metrics.rounds import by_round
+from unslant.metrics.permutation import by_round
+from unslant.metrics.registry import bounds_of
 
 Floats = NDArray[np.float64]
 REFERENCE = {"accuracy": 0.25, "expected_accuracy": 0.25, "order_advantage": 0.0, "pbm": 0.02}
@@ -65,9 +63,9 @@ class Pool:
     def of(cls, scores: OrderScores) -> Pool:
         measured = measure(scores)
         (block,) = scores.blocks
-        ((_, right),) = by_round(block, correct_under_orders(block))
+        ((_, right),) = by_round(block, block.right)
         ((_, probs),) = by_round(block, block.probs)
-        values = {name: getattr(measured, name) for name in NUMBERS}
+        values = {name: measured[name] for name in NUMBERS}
         within = probs.var(axis=2).mean(axis=-1)
         return cls(values, right.mean(axis=2), within, probs.mean(axis=2), probs.shape[2])
 
@@ -117,7 +115,7 @@ def searched(
 
         def usual(name: str, values: dict[str, Floats] = values) -> tuple[float, float]:
             own = Bootstrap(len(rows), sampling.get("subjects"), contexts=contexts)
-            found = own.mean(values[name], bounds=BOUNDS.get(name, SHARE))
+            found = own.mean(values[name], bounds=bounds_of(name))
             return found.low, found.high
 
         steps.append(search.look(values, usual))
@@ -196,7 +194,7 @@ def savings(arguments: argparse.Namespace) -> None:
     model = open_model(arguments.model, dtype=arguments.dtype)
     whole = audit(model, arguments.questions, limit=arguments.limit)
     spent, means = whole.cost.tokens, whole.metrics.means
-    print(f"{whole.name}: {len(whole.scores)} questions, {spent:,} tokens; mean {means.expected_accuracy.value:.3f}")
+    print(f"{whole.name}: {len(whole.scores)} questions, {spent:,} tokens; mean {means['expected_accuracy'].value:.3f}")
     print("| half-width | asked | tokens | saved | mean over orders | whole audit | PBM | whole audit |")
     print("|---" * 8 + "|")
     for width in arguments.widths:
@@ -210,7 +208,7 @@ def savings(arguments: argparse.Namespace) -> None:
             *(
                 f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
                 for name in ("expected_accuracy", "pbm")
-                for one in (getattr(own, name), getattr(means, name))
+                for one in (own[name], means[name])
             ),
         ]
         print("| " + " | ".join(cells) + " |", flush=True)

@@ -1,12 +1,20 @@
-"""Pages that are written when the site is built: the command line, and the JSON from small results of every study."""
+"""Pages that are written when the site is built: the command line, and the JSON from small results of every study.
+
+``python -m docs.generated`` updates the table of every metric in ``docs/metrics.md``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import pkgutil
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+START, END = "<!-- metrics: generated -->", "<!-- end of metrics -->"
 
 
 def cli() -> str:
@@ -185,10 +193,10 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
     """
     alike = [value.keys() for value in shown.values() if isinstance(value, dict)]
     same = 1 < len(alike) == len(shown) and all(keys == alike[0] for keys in alike)
-    named = bool(path) and (isinstance(of, Mapping) or (of is None and (same or path.endswith(".by_subject"))))
+    named = bool(path) and (_has_names(of) or (of is None and (same or path.endswith(".by_subject"))))
     for key, value in list(shown.items())[: 1 if named else None]:
         here = ".".join(filter(None, (path, "{...}" if named else key)))
-        fields = {str(name): item for name, item in of.items()} if isinstance(of, Mapping) else {}
+        fields = {str(name): item for name, item in of.items()} if _has_names(of) else {}
         inner = fields.get(key) if fields else getattr(of, ATTRIBUTES.get(key, key), None)
         if isinstance(value, list) and value and isinstance(value[0], dict):
             here, value, inner = f"{here}[]", value[0], _first(inner)
@@ -200,10 +208,17 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
         elif {"study", "headline"} <= set(value):
             yield here, (kind, f"a result of the study `{value['study']}`, as it is listed there")
         else:
-            names = isinstance(inner, Mapping) or not any(isinstance(item, dict | list) for item in value.values())
+            names = _has_names(inner) or not any(isinstance(item, dict | list) for item in value.values())
             if meaning or (names and not named):
                 yield here, (kind, meaning)
             yield from _keys(value, inner, here)
+
+
+def _has_names(of: Any) -> bool:
+    """Whether the keys of an object are names of something; those of :class:`Numbers` are metrics."""
+    from unslant.metrics import Numbers
+
+    return isinstance(of, Mapping) and not isinstance(of, Numbers)
 
 
 def _first(of: Any) -> Any:
@@ -214,11 +229,11 @@ def _first(of: Any) -> Any:
 
 def _meaning(path: str, key: str, of: Any) -> str:
     """What a key holds: from the record of the number, or from the docstring of the dataclass it is a field of."""
-    from unslant.metrics.records import record_of
+    from unslant.metrics.registry import metric_at
 
     if found := _attributes(of).get(key):
         return found
-    if record := record_of([*path.replace("[]", "").split("."), key]) if path else None:
+    if record := metric_at([*path.replace("[]", "").split("."), key]) if path else None:
         return f"{record.name}: {record.meaning}" if record.key.endswith(key) else ""
     return META.get(key) or PLAIN.get(key, "")
 
@@ -232,3 +247,40 @@ def _attributes(of: Any) -> dict[str, str]:
             plain = re.sub(r":\w+:`~?\.?([^`]*)`", r"`\1`", " ".join(meaning.split()))
             found |= dict.fromkeys(names.split(", "), plain.replace("``", "`").replace("|", "\\|"))
     return found
+
+
+def metric_tables() -> str:
+    """Every metric by the module or study that computes it, for ``docs/metrics.md``."""
+    import unslant
+    from unslant.metrics import METRICS, Metric
+
+    for found in pkgutil.walk_packages(unslant.__path__, "unslant."):
+        if found.name.split(".")[1] in ("metrics", "auditing", "studies"):
+            import_module(found.name)
+    groups: dict[str, list[Metric]] = {}
+    for metric in sorted(METRICS.values(), key=lambda metric: metric.home):  # in each module, as declared
+        groups.setdefault(_title(metric.home), []).append(metric)
+    lines = []
+    for title in sorted(groups):
+        lines += [f"### {title}", "", "| key | name | meaning | scale | source |", "|---|---|---|---|---|"]
+        lines += [f"| `{m.key}` | {m.name} | {m.meaning} | {m.scale} | {m.source} |" for m in groups[title]]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _title(home: str) -> str:
+    """``Length bias`` for ``unslant.metrics.length_bias``; the name of the study for a metric of a study."""
+    _, room, *rest = home.split(".")
+    name = {"auditing": "audit", "metrics": rest[0]}.get(room) or f"study {' '.join(rest[:-1])}"
+    return name.replace("_", " ").capitalize()
+
+
+def with_metric_tables(page: str) -> str:
+    """A page with the tables between its markers."""
+    before, rest = page.split(START)
+    return f"{before}{START}\n\n{metric_tables()}\n{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    metrics_page = Path(__file__).parent / "metrics.md"
+    metrics_page.write_text(with_metric_tables(metrics_page.read_text("utf-8")), "utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,20 +17,23 @@ import numpy as np
 import pytest
 from cyclopts import App
 
+import unslant
 import unslant.studies
 from tests.command_line import unslant as command_line
 from tests.fakes import RuleModel
+from unslant.arrays import Floats
 from unslant.cli.commands import register
 from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError
-from unslant.metrics import METRICS, Estimate, Metric, wilson
+from unslant.metrics import METRICS, Numbers, OrderScores, metric, paired_difference, question_metric, wilson
+from unslant.metrics.accuracy import accuracy
+from unslant.metrics.registry import metric_at
 from unslant.models import load_model
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
-from unslant.reports import Column, Page, Table
-from unslant.reports.text import text
+from unslant.reports import Column, Table
 from unslant.responses.importers import IMPORTERS, importers
 from unslant.studies.readers import STUDIES, read_result
 
@@ -42,20 +47,45 @@ def questions(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_metric_is_a_function_and_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = Metric(
-        "first_half", "right in the first half", "accuracy on the first half of the questions", 2, share=True
-    )
-    monkeypatch.setitem(METRICS, record.key, record)
+def test_a_metric_is_one_function(questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Declared at the function that computes it, it is in the audit's table, JSON, ``--fail-if`` and comparisons."""
+    monkeypatch.setitem(METRICS, "first_half", None)  # so that it is taken out again
+    monkeypatch.delitem(METRICS, "first_half")
 
-    def first_half(right: Sequence[bool]) -> Estimate:
+    @question_metric("first_half", "right in the first half", "accuracy on the first half of the questions",
+                     digits=2, unit="share")  # fmt: skip
+    def first_half(scores: OrderScores) -> Floats:
+        return np.where(np.arange(len(scores)) < len(scores) / 2, accuracy(scores), np.nan)
+
+    out = tmp_path / "o.json"
+    ran = command_line("audit", "fair", questions, "--details", "--json", out, "--fail-if", "first_half<2")
+    assert ran.code == 4, ran.err
+    assert "metrics.means.first_half is" in ran.err
+    assert json.loads(out.read_text())["metrics"]["means"]["first_half"]["n"] == len(QUESTIONS) / 2
+    assert "right in the first half" in ran.out
+    assert "accuracy on the first half" in ran.out
+    result = unslant.audit("fair", QUESTIONS)
+    pair = paired_difference(result.scores, result.scores, "first_half")
+    assert (pair.difference.value, pair.difference.n) == (0, len(QUESTIONS) / 2)
+    assert metric_at(("metrics", "means", "first_half")) is METRICS["first_half"]
+
+
+def test_a_number_of_the_whole_set_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "halves.first", None)
+    monkeypatch.delitem(METRICS, "halves.first")
+
+    @metric("halves.first", "right in the first half", "accuracy on the first half of the questions", unit="share")
+    def first_half(right: Sequence[bool]) -> Numbers:
         half = right[: len(right) // 2]
-        return wilson(float(np.mean(half)), len(half))
+        return Numbers({"halves.first": wilson(float(np.mean(half)), len(half))})
 
-    table = Table.of_metrics("t", "Numbers", {"value": {record.key: first_half([True, False, True, True])}})
-    printed = text(Page("about", "headline", panels=()), details=True) + str(Column.of(record.key)) + str(table)
-    assert "right in the first half" in printed
-    assert "accuracy on the first half" in printed
+    numbers = first_half([True, False, True, True])
+    table = Table.of_metrics("t", "Numbers", {"value": numbers.cells()})
+    assert numbers["first"] == numbers[METRICS["halves.first"]] == wilson(0.5, 2)
+    assert numbers.to_dict() == {"first": wilson(0.5, 2).to_dict()}
+    assert table.rows[0][0] == Column.of("halves.first").name == "right in the first half"
+    with pytest.raises(ValueError, match=r"halves\.first"):
+        metric("halves.first", "another", "number")(lambda: None)
 
 
 METHOD = '''
@@ -356,3 +386,35 @@ def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: P
     app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
     assert read_result(tmp_path / "half.parquet").counted == 3
     app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])
+
+
+def test_a_study_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
+) -> None:
+    """The command, the Python function and the report of its files, in a process of its own as a user has it."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_studies-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_counting").mkdir()
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
+        (installed / "their_counting" / f"{name}.py").write_text(source)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-studies\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[unslant.studies]\ncounting = their_counting.study:Counting\n")
+    path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "UNSLANT_HOME": str(tmp_path / "home")}
+
+    def run(*words: object) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "unslant", *map(str, words)], env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    assert "counting" in run("study", "--help")
+    assert "Count questions." in run("study", "counting", "--help")
+    table = tmp_path / "counted.parquet"
+    assert "6 questions" in run("study", "counting", "fair", questions, "--responses", table)
+    run("report", table, "--out", tmp_path / "report.html")
+    assert "6 questions" in (tmp_path / "report.html").read_text("utf-8")
+    monkeypatch.syspath_prepend(installed)
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4

@@ -58,12 +58,12 @@ def test_what_the_audit_says_of_it(model, questions) -> None:
     result = unslant.audit(model, questions)
     assert "always answers A" in result.headline
     assert "Not above chance" in result.headline
-    assert result.metrics.means.robust_accuracy.value == 0
+    assert result.metrics.means["robust_accuracy"].value == 0
 
 
 def test_the_prompt_of_a_chat_is_its_own_template(model, questions) -> None:
     plain, chat = (unslant.audit(model, questions, orders="given", chat=chat) for chat in (False, True))
-    assert chat.metrics.means.label_mass.value > plain.metrics.means.label_mass.value
+    assert chat.metrics.means["label_mass"].value > plain.metrics.means["label_mass"].value
     assert chat.run.example_prompt.startswith("[user]")
 
 
@@ -84,7 +84,7 @@ def test_llama_cpp_scores_as_transformers_does(model, real_model: str, questions
     same = [np.argmax(row.logprobs) == np.argmax(local[page(row)].logprobs) for row in rows]
     assert np.mean(apart) < 0.05
     assert np.mean(same) > 0.9
-    assert exact.metrics.means.label_mass.value == pytest.approx(ours.metrics.means.label_mass.value, abs=0.05)
+    assert exact.metrics.means["label_mass"].value == pytest.approx(ours.metrics.means["label_mass"].value, abs=0.05)
     assert exact.cost.tokens_plain == ours.cost.tokens_plain  # the same tokens, by the server's own count,
     assert exact.cost.tokens < 0.8 * exact.cost.tokens_plain  # and its prefix cache has some of them
     whole = {page(row): row for row in rows}

@@ -66,8 +66,8 @@ def _outputs(folder: Path) -> Callable[[], None]:
     from benchmarks.reliability.tables import Guesser, questions
     from unslant import audit
     from unslant.questions import write_questions
-    from unslant.reports.panels import Column, Table
-    from unslant.reports.tables import save_tables
+    from unslant.reports import Column, Table
+    from unslant.reports.export import save_tables
     from unslant.writing import write_atomically
 
     asked = questions()

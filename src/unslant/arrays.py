@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Set
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,13 @@ def release_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+@runtime_checkable
+class Writes(Protocol):
+    """What says itself how JSON shows it."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 class Jsonable:
     """A dataclass whose fields are what JSON shows of it; override :meth:`to_dict` to leave out or add some."""
 
@@ -65,10 +72,12 @@ def json_fields(value: Any, *, omit: Collection[str] = (), also: Collection[str]
 def jsonable(value: Any) -> Any:
     """``value`` as plain values for JSON: no dataclass, array or set, no ``nan`` and no infinity (:func:`json_number`).
 
-    Dataclasses become dictionaries (by their ``to_dict`` where they have one), keys strings, sets sorted lists.
+    What has a ``to_dict`` is written by it; dataclasses become dictionaries, keys strings, sets sorted lists.
     """
+    if isinstance(value, Writes) and not isinstance(value, type):
+        return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return value.to_dict() if hasattr(value, "to_dict") else json_fields(value)
+        return json_fields(value)
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

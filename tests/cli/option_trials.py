@@ -34,7 +34,7 @@ from unslant.models import open as models_open
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
-from unslant.reports.frames import numbers as numbers_of
+from unslant.reports.export import numbers as numbers_of
 from unslant.store import Store
 from unslant.studies.unbiased.annotation.study import sheet, write_sheet
 from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE

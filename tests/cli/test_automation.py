@@ -15,7 +15,7 @@ import pytest
 from tests.command_line import Ran
 from tests.command_line import unslant as run
 from unslant import compare
-from unslant.experiment.baseline import unpaired_difference
+from unslant.experiment.comparison import unpaired_difference
 from unslant.metrics import Estimate
 from unslant.metrics.estimate import wilson
 from unslant.prompts.templates import template_names

@@ -22,7 +22,7 @@ from unslant.auditing.result import AuditResult
 from unslant.cli.words import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
-from unslant.reports.figures import save_figures
+from unslant.reports.export import save_figures
 from unslant.responses import Responses
 from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance, markdown
 
@@ -181,7 +181,7 @@ def block(**changes: object) -> dict[str, object]:
     ("content", "words"),
     [
         ("", "is not JSON, Parquet or HTML that unslant wrote"),
-        ("[1", "is no JSON"),
+        ("[1", "is not JSON"),
         ("{}", "is not a result of ours"),
         ("3", "is not a result of ours"),
         (json.dumps({"provenance": block(command=[])}), "was made from Python"),

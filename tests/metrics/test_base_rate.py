@@ -44,24 +44,24 @@ def test_a_label_effect_is_found_as_such() -> None:
     rates = _rates(lambda label, place: LABEL_EFFECT[label])
     assert rates.values == pytest.approx(LABEL_EFFECT)
     assert [e.value for e in rates.by_position] == pytest.approx([0.2] * 4)
-    assert rates.label_part.value == pytest.approx(1)
-    assert rates.position_part.value == pytest.approx(0, abs=1e-12)
+    assert rates["label_part"].value == pytest.approx(1)
+    assert rates["position_part"].value == pytest.approx(0, abs=1e-12)
     assert rates.shares == pytest.approx(np.array(LABEL_EFFECT) / 0.8)
-    assert rates.distance.value == pytest.approx(0.25)
+    assert rates["distance"].value == pytest.approx(0.25)
     assert rates.top == "A"
     assert rates.uneven
-    assert rates.label_p < 0.001 < 0.05 < rates.position_p
+    assert rates["label_p"].value < 0.001 < 0.05 < rates["position_p"].value
     assert all(e.n == 24 for e in rates.by_label)
 
 
 def test_a_position_effect_however_strong_is_not_taken_for_a_label_effect() -> None:
     rates = _rates(lambda label, place: (0.7, 0.1, 0.1, 0.05)[place])
     assert rates.values == pytest.approx([0.2375] * 4)
-    assert rates.position_part.value == pytest.approx(1)
-    assert rates.label_part.value == pytest.approx(0, abs=1e-12)
+    assert rates["position_part"].value == pytest.approx(1)
+    assert rates["label_part"].value == pytest.approx(0, abs=1e-12)
     assert not rates.uneven
-    assert rates.label_p == 1
-    assert rates.position_p < 0.001
+    assert rates["label_p"].value == 1
+    assert rates["position_p"].value < 0.001
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 8])
@@ -70,21 +70,21 @@ def test_both_effects_are_separated_at_every_number_of_options(n: int) -> None:
     rates = _rates(lambda label, place: a[label] + b[place], n)
     assert rates.values == pytest.approx(a + b.mean())
     assert [e.value for e in rates.by_position] == pytest.approx(b + a.mean())
-    assert rates.label_part.value == pytest.approx(a.var() / (a.var() + b.var()))
-    assert rates.label_part.value + rates.position_part.value == pytest.approx(1)
+    assert rates["label_part"].value == pytest.approx(a.var() / (a.var() + b.var()))
+    assert rates["label_part"].value + rates["position_part"].value == pytest.approx(1)
 
 
 def test_probabilities_are_powers_of_e() -> None:
     rows = [Response.scored(q, p, "cloze", np.full(4, -1.875)) for q, p in control_presentations(4)]
     rates = base_rates(Responses.from_rows(rows))[4]
     assert rates.values == pytest.approx([math.exp(-1.875)] * 4)
-    assert rates.label_part.value == 0
+    assert rates["label_part"].value == 0
     assert not rates.uneven
 
 
 def test_significant_but_tiny_is_not_uneven() -> None:
     rates = _rates(lambda label, place: 0.25 + 0.002 * (label == 0))
-    assert rates.label_p < 0.05
+    assert rates["label_p"].value < 0.05
     assert not rates.uneven
 
 
@@ -94,14 +94,14 @@ def test_chance_alone_is_seldom_uneven() -> None:
         rng = np.random.default_rng(seed)
         noise = {(q.id, p.labels): rng.dirichlet([2] * 4) for q, p in control_presentations(4)}
         rows = [Response.scored(q, p, "cloze", np.log(noise[q.id, p.labels])) for q, p in control_presentations(4)]
-        found += base_rates(Responses.from_rows(rows))[4].label_p < 0.05
+        found += base_rates(Responses.from_rows(rows))[4]["label_p"].value < 0.05
     assert found <= 4
 
 
 def test_unbalanced_orders_are_not_decomposed() -> None:
     rates = base_rates(_controls(lambda label, place: 0.1 + 0.1 * label, drop=1), labels=LABELS)[4]
-    assert not rates.label_part.defined
-    assert math.isnan(rates.label_p)
+    assert not rates["label_part"].defined
+    assert math.isnan(rates["label_p"].value)
     assert "not balanced" in rates.note
     assert not rates.uneven
     assert rates.to_dict()["label_p"] is None

@@ -34,7 +34,7 @@ def test_a_random_model_is_rarely_above_chance(sizes: tuple[int, ...], count: in
     for seed in range(60):
         scores = planted_scores(Planted(knows=0), count, sizes, seed=seed)
         values = measure(scores)
-        found.append(above_chance(values.expected_accuracy, values.chance, Bootstrap.of(scores)))
+        found.append(above_chance(values["expected_accuracy"], values["chance"], Bootstrap.of(scores)))
     assert sum(f.above for f in found) <= 7  # 3 expected
 
 

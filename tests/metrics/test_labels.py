@@ -64,28 +64,35 @@ def test_always_a_in_the_given_order() -> None:
     metrics = compute(read_scores(ask(questions, always(first))))
     golds = np.bincount([min(q.answers) for q in questions], minlength=4)
     bias = metrics.label_bias
-    assert bias.rstd.value == pytest.approx(np.std([1, 0, 0, 0]))
-    assert bias.rsd.value == pytest.approx(np.std([1, 0, 0, 0]) / 0.25)
-    assert math.isinf(bias.ckld.value)
-    assert math.isfinite(bias.ckld_smoothed.value)
-    assert bias.p < 1e-6
+    assert bias["rstd"].value == pytest.approx(np.std([1, 0, 0, 0]))
+    assert bias["rsd"].value == pytest.approx(np.std([1, 0, 0, 0]) / 0.25)
+    assert math.isinf(bias["ckld"].value)
+    assert math.isfinite(bias["ckld_smoothed"].value)
+    assert bias["p"].value < 1e-6
     # noise-free recalls: nothing to take out
-    assert bias.rstd_corrected.value == pytest.approx(bias.rstd.value)
-    assert bias.rsd_corrected.value == pytest.approx(bias.rsd.value)
-    for estimate in (bias.rstd, bias.rsd, bias.ckld, bias.ckld_smoothed, bias.rstd_corrected, bias.rsd_corrected):
+    assert bias["rstd_corrected"].value == pytest.approx(bias["rstd"].value)
+    assert bias["rsd_corrected"].value == pytest.approx(bias["rsd"].value)
+    for estimate in (
+        bias["rstd"],
+        bias["rsd"],
+        bias["ckld"],
+        bias["ckld_smoothed"],
+        bias["rstd_corrected"],
+        bias["rsd_corrected"],
+    ):
         assert math.isnan(estimate.low)
         assert estimate.note
-    assert [row.predicted.value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
-    assert [row.recall.value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
-    assert [row.gold.value for row in metrics.given_labels[:4]] == pytest.approx(golds / 200)
-    assert [row.recall.n for row in metrics.given_labels[:4]] == golds.tolist()
+    assert [row["predicted"].value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
+    assert [row["recall"].value for row in metrics.given_labels] == [1, 0, 0, 0, 0]
+    assert [row["gold"].value for row in metrics.given_labels[:4]] == pytest.approx(golds / 200)
+    assert [row["recall"].n for row in metrics.given_labels[:4]] == golds.tolist()
 
 
 def test_mixed_option_counts_count_only_questions_that_have_the_label() -> None:
     scores = read_scores(ask(make_questions(60, (2, 3, 5)), always(first)))
     rows = label_shares(scores, given_slots(scores), Bootstrap(60, resamples=50))
     assert [row.label for row in rows] == ["A", "B", "C", "D", "E", "last"]
-    assert [row.predicted.n for row in rows] == [60, 60, 40, 20, 20, 60]
+    assert [row["predicted"].n for row in rows] == [60, 60, 40, 20, 20, 60]
 
 
 def test_questions_without_exactly_one_right_option_are_left_out_of_recalls() -> None:
@@ -95,20 +102,20 @@ def test_questions_without_exactly_one_right_option_are_left_out_of_recalls() ->
         for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
             rows.append(Response.scored(question, present(question, order), "cloze", np.array([0.0, -1.0, -2.0])))
     metrics = compute(read_scores(rows), resamples=50)
-    assert metrics.label_bias.rstd.n == 2
-    assert metrics.given_labels[0].predicted.n == 4
-    assert metrics.given_labels[0].gold.n == 2
-    assert metrics.means.accuracy.n == 3  # the one with two right answers counts, the one with none does not
-    assert metrics.means.accuracy.value == pytest.approx(2 / 3)
+    assert metrics.label_bias["rstd"].n == 2
+    assert metrics.given_labels[0]["predicted"].n == 4
+    assert metrics.given_labels[0]["gold"].n == 2
+    assert metrics.means["accuracy"].n == 3  # the one with two right answers counts, the one with none does not
+    assert metrics.means["accuracy"].value == pytest.approx(2 / 3)
     assert (metrics.counts.no_right_option, metrics.counts.several_right) == (1, 1)
-    assert "never stands" in metrics.label_bias.rstd.note
+    assert "never stands" in metrics.label_bias["rstd"].note
 
 
 def test_accuracy_split_by_the_place_of_the_right_option() -> None:
     questions = make_questions(100)
     metrics = compute(read_scores(ask(questions, knows(0.5, always(first)))), resamples=100)
-    known = metrics.means.robust_accuracy.value
-    recalls = [row.recall for row in metrics.order_labels[:4]]
+    known = metrics.means["robust_accuracy"].value
+    recalls = [row["recall"] for row in metrics.order_labels[:4]]
     assert recalls[0].value == 1
     assert [r.value for r in recalls[1:]] == pytest.approx([known] * 3)
     assert all(r.low <= r.value <= r.high for r in recalls)
@@ -129,18 +136,18 @@ def test_recorded_accuracies_of_moved_answers(shared_data: Path) -> None:
             logprobs = np.array(one_hot(4, k if right else (k + 1) % 4, 0.9))
             rows.append(Response.scored(question, present(question, order), "cloze", logprobs))
     metrics = compute(read_scores(rows))
-    assert [row.recall.value for row in metrics.order_labels[:4]] == pytest.approx(accuracies)
-    assert metrics.over_orders.worst.value == pytest.approx(min(accuracies))
-    assert metrics.over_orders.best.value == pytest.approx(max(accuracies))
-    assert metrics.over_orders.acc_std.value == pytest.approx(np.std(accuracies))
+    assert [row["recall"].value for row in metrics.order_labels[:4]] == pytest.approx(accuracies)
+    assert metrics.over_orders["worst"].value == pytest.approx(min(accuracies))
+    assert metrics.over_orders["best"].value == pytest.approx(max(accuracies))
+    assert metrics.over_orders["acc_std"].value == pytest.approx(np.std(accuracies))
 
 
 def test_a_guesser_has_even_labels_within_the_intervals() -> None:
     metrics = compute(read_scores(ask(make_questions(150), guesses())))
     for row in metrics.order_labels[:4]:
-        assert row.predicted.low < 0.25 < row.predicted.high
-    assert metrics.label_bias.rstd_corrected.value < metrics.label_bias.rstd.value
-    assert metrics.label_bias.p > 0.01
+        assert row["predicted"].low < 0.25 < row["predicted"].high
+    assert metrics.label_bias["rstd_corrected"].value < metrics.label_bias["rstd"].value
+    assert metrics.label_bias["p"].value > 0.01
 
 
 def test_spreads_of_recall_less_chance() -> None:
@@ -168,9 +175,9 @@ def test_spreads_of_recall_less_chance() -> None:
     total = sum(kept[n].sum() for n in kept)
     pooled = sum(kept[n].sum() * corrected(recalls[n], kept[n]) for n in kept) / total
     relative = sum(kept[n].sum() * corrected(recalls[n], kept[n]) / recalls[n].mean() ** 2 for n in kept) / total
-    assert bias.rstd_corrected.value == pytest.approx(math.sqrt(pooled))
-    assert bias.rsd_corrected.value == pytest.approx(math.sqrt(relative))
-    assert bias.rstd_corrected.n == total
+    assert bias["rstd_corrected"].value == pytest.approx(math.sqrt(pooled))
+    assert bias["rsd_corrected"].value == pytest.approx(math.sqrt(relative))
+    assert bias["rstd_corrected"].n == total
 
 
 def test_corrected_spreads_are_right_on_average() -> None:
@@ -178,7 +185,7 @@ def test_corrected_spreads_are_right_on_average() -> None:
     raw, corrected = [], []
     for seed in range(20):
         bias = label_bias(given_slots(planted_scores(Planted(), 400, (2, 3, 4, 5, 6, 7, 8), seed=seed)))
-        raw.append(bias.rstd.value)
-        corrected.append(bias.rstd_corrected.value)
+        raw.append(bias["rstd"].value)
+        corrected.append(bias["rstd_corrected"].value)
     assert np.mean(raw) > 0.08
     assert np.mean(corrected) < 0.05

@@ -60,13 +60,13 @@ def test_answerers_without_knowledge_score_the_closed_form(
 ) -> None:
     right, plain = _measured(n, choice)
     found = nvr(right, plain, np.full(QUESTIONS, n), "ABCDEF"[:n], Bootstrap(QUESTIONS))
-    assert found.score.n == QUESTIONS
+    assert found["score"].n == QUESTIONS
     # the least of n accuracies lies a little below their common expectation: at most 3 standard errors
     tolerance = 3 * np.sqrt(0.25 / QUESTIONS)
-    assert found.score.value == pytest.approx(expected(n), abs=tolerance)
-    assert found.plain.value == pytest.approx(1 / n, abs=tolerance)
+    assert found["score"].value == pytest.approx(expected(n), abs=tolerance)
+    assert found["plain"].value == pytest.approx(1 / n, abs=tolerance)
     if choice is _first:
-        assert found.score.value == 0
+        assert found["score"].value == 0
         assert found.accuracy[-1].value == pytest.approx(1 / (n - 1), abs=tolerance)
 
 
@@ -93,8 +93,8 @@ def test_questions_of_other_sizes_count_in_their_own_way() -> None:
     plain = np.concatenate([parts[0][1], parts[1][1]])
     sizes = np.repeat([2, 4], QUESTIONS)
     found = nvr(right, plain, sizes, "ABCD", Bootstrap(2 * QUESTIONS))
-    assert found.score.value == 0
-    assert found.guess == pytest.approx(0.375)
+    assert found["score"].value == 0
+    assert found["guess"].value == pytest.approx(0.375)
     assert [estimate.n for estimate in found.accuracy] == [2 * QUESTIONS] * 2 + [QUESTIONS] * 2
 
 
@@ -102,10 +102,10 @@ def test_questions_without_every_variant_are_left_out_and_counted() -> None:
     right = np.array([[1.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])
     found = nvr(right, np.array([1.0, 1.0, 0.0]), np.array([2, 2, 2]), "AB", Bootstrap(3))
     assert found.left_out == 1
-    assert found.plain.n == found.score.n == 2
-    assert found.score.value == 0.5
+    assert found["plain"].n == found["score"].n == 2
+    assert found["score"].value == 0.5
     empty = nvr(np.full((2, 2), np.nan), np.zeros(2), np.array([2, 2]), "AB", Bootstrap(2))
-    assert not empty.score.defined
+    assert not empty["score"].defined
     assert empty.left_out == 2
 
 
@@ -123,7 +123,7 @@ def _scored(questions: list[Question], position: Choice) -> OrderScores:
 
 def test_orders_already_scored_give_nvr_without_another_call() -> None:
     found = nvr_from_scores(_scored([_question(i, 4) for i in range(200)], _first))
-    assert found.score.value == 0
+    assert found["score"].value == 0
     assert found.accuracy[0].value == 0
     assert found.accuracy[2].value == pytest.approx(1 / 3, abs=1e-9)
     assert found.left_out == 0

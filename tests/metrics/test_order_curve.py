@@ -33,7 +33,7 @@ def test_a_set_tells_what_an_audit_in_it_would_have(spec: str) -> None:
     whole, part = (compute(read_scores(ask(questions, fixed, orders=orders))) for orders in ("auto", spec))
     found = points(questions, fixed)[spec]
     for name, distance in (("expected_accuracy", "accuracy"), ("vote_accuracy", "vote"), ("pbm", "pbm")):
-        apart = getattr(part.questions, name) - getattr(whole.questions, name)
+        apart = part.questions[name] - whole.questions[name]
         expected = math.hypot(float(apart.mean()), float(apart.std()) / math.sqrt(50))
         assert getattr(found, distance) == pytest.approx(expected)
 

@@ -39,7 +39,7 @@ def test_orders_that_never_decide_do_not_differ() -> None:
 )
 def test_false_alarms_are_as_rare_as_they_should_be(model: Planted, questions: int) -> None:
     """Also for a model that always answers A: its 24 orders are three differences, and plain Q would alarm in 20 %."""
-    p = np.array([order_accuracy(planted_scores(model, questions, seed=seed)).p for seed in range(150)])
+    p = np.array([order_accuracy(planted_scores(model, questions, seed=seed))["p"].value for seed in range(150)])
     assert (p < 0.05).mean() <= 0.10
     assert (p < 0.5).mean() > 0.3
 
@@ -47,14 +47,14 @@ def test_false_alarms_are_as_rare_as_they_should_be(model: Planted, questions: i
 def test_a_lopsided_file_is_found_out() -> None:
     scores = planted_scores(Planted(label=at(0, 60)), 200, right=lambda n, rng: 0)
     found = order_accuracy(scores)
-    assert found.p < 1e-6
-    assert found.acc_std_corrected.value == pytest.approx(found.acc_std.value, rel=0.02)
-    assert found.acc_std_by_chance.value < 0.1 * found.acc_std.value
+    assert found["p"].value < 1e-6
+    assert found["acc_std_corrected"].value == pytest.approx(found["acc_std"].value, rel=0.02)
+    assert found["acc_std_by_chance"].value < 0.1 * found["acc_std"].value
 
 
 def test_the_value_by_chance_is_what_chance_gives() -> None:
     found = [order_accuracy(planted_scores(Planted(knows=0), 100, (3, 4), seed=seed)) for seed in range(60)]
-    raw, chance = (np.mean([getattr(f, name).value ** 2 for f in found]) for name in ("acc_std", "acc_std_by_chance"))
+    raw, chance = (np.mean([f[name].value ** 2 for f in found]) for name in ("acc_std", "acc_std_by_chance"))
     assert raw == pytest.approx(chance, rel=0.12)
 
 
@@ -66,7 +66,7 @@ def test_the_corrected_value_is_the_planted_spread() -> None:
         for s in range(12)
     ]
     # right: 1/2 known, and 1/2 times the share of questions whose right option stands on top: 1/2 in half of the orders
-    assert np.mean([f.acc_std_corrected.value for f in found]) == pytest.approx(0.125, rel=0.08)
+    assert np.mean([f["acc_std_corrected"].value for f in found]) == pytest.approx(0.125, rel=0.08)
 
 
 @pytest.mark.thorough
@@ -74,8 +74,14 @@ def test_the_corrected_value_is_the_planted_spread() -> None:
 def test_worst_mean_best(seed: int, sizes: tuple[int, ...]) -> None:
     metrics = compute(planted_scores(Planted(), 12, sizes, seed=seed))
     over = metrics.over_orders
-    assert over.worst.value <= metrics.means.expected_accuracy.value <= over.best.value
-    for estimate in (over.worst, over.best, over.acc_std, over.acc_std_by_chance, over.acc_std_corrected):
+    assert over["worst"].value <= metrics.means["expected_accuracy"].value <= over["best"].value
+    for estimate in (
+        over["worst"],
+        over["best"],
+        over["acc_std"],
+        over["acc_std_by_chance"],
+        over["acc_std_corrected"],
+    ):
         assert math.isnan(estimate.low)
         assert "no interval" in estimate.note
 

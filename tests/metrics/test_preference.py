@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.planted import Planted, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
-from unslant.metrics.preference.places import Place, by_part, in_words, listed, places_of, when_unsure
+from unslant.metrics.preference.habit import Place, places_of
+from unslant.metrics.preference.sentence import by_part, in_words, listed, when_unsure
 from unslant.metrics.sampling import holm
 from unslant.presentations.labels import ALPHABETS
 

@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import Block
-from unslant.metrics.permutation import pbm
-from unslant.metrics.rounds import by_round, pbm_of_all, spread_between_rounds
+from unslant.metrics.permutation import by_round, pbm, pbm_of_all, spread_between_rounds
 
 
 def block_of(n: int) -> Block:

@@ -66,7 +66,7 @@ def test_soft_and_hard_votes_can_differ() -> None:
     assert vote(scores, "hard").content.tolist() == [0]
     assert vote(scores, "hard").shares[0] == pytest.approx([2 / 3, 1 / 3, 0])
     values = measure(scores)
-    assert (values.vote_accuracy[0], values.hard_vote_accuracy[0]) == (0, 1)
+    assert (values["vote_accuracy"][0], values["hard_vote_accuracy"][0]) == (0, 1)
 
 
 def test_equal_hard_votes_go_to_the_higher_mean() -> None:
@@ -102,4 +102,4 @@ def test_no_vote_without_all_orders() -> None:
     ]
     scores = read_scores(rows)
     assert vote(scores).content.tolist() == [-1]
-    assert np.isnan(measure(scores).vote_accuracy).all()
+    assert np.isnan(measure(scores)["vote_accuracy"]).all()

@@ -316,9 +316,9 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
     assert f"{named} (or the label that the server puts there: cannot be distinguished)" in found.headline
     assert set(found.responses.table["elicitation"].to_pylist()) == {"decision"}
     assert not found.base_rates
-    assert not found.metrics.means.label_mass.defined
-    assert not found.metrics.means.fr_labels.defined
-    assert found.metrics.means.fr.defined
+    assert not found.metrics.means["label_mass"].defined
+    assert not found.metrics.means["fr_labels"].defined
+    assert found.metrics.means["fr"].defined
     assert {c.method for c in found.corrections if c.accuracy.defined} == {"vote", "pride", "gray-box"}
     notes = " ".join(found.page().notes)
     assert "whether a habit is about labels or places cannot be known" in notes
@@ -339,8 +339,8 @@ def test_the_table_alone_says_the_same(questions, tmp_path):
 def test_rounding_is_told_and_moves_no_choice(questions, exact, digits):
     with serving(lambda request: answer_of(request, digits)) as server:
         rounded = unslant.audit(DecisionModel("m", f"{server.url}/systemone"), questions)
-    assert rounded.metrics.means.accuracy.value == exact.metrics.means.accuracy.value
-    assert rounded.metrics.means.consistency.value == exact.metrics.means.consistency.value
+    assert rounded.metrics.means["accuracy"].value == exact.metrics.means["accuracy"].value
+    assert rounded.metrics.means["consistency"].value == exact.metrics.means["consistency"].value
     rows = [row for row in rounded.responses.rows() if row.logprobs is not None]
     ties = sum(len({round(p, digits) for p in np.sort(np.exp(row.logprobs))[-2:]}) == 1 for row in rows)
     (note,) = (note for note in rounded.page().notes if "rounds" in note)
@@ -385,7 +385,7 @@ def test_one_refused_order_gives_no_answer_in_any_correction(questions):
     with serving(sometimes) as server:
         found = unslant.audit(DecisionModel("m", f"{server.url}/systemone"), questions)
     assert {c.accuracy.n for c in found.corrections} == {23}
-    assert np.isnan(found.metrics.questions.pbm[found.scores.ids.index("q3")])
+    assert np.isnan(found.metrics.questions["pbm"][found.scores.ids.index("q3")])
 
 
 def test_the_store_keeps_answers_and_asks_refusals_again(questions, tmp_path):

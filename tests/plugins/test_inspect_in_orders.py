@@ -140,8 +140,8 @@ def test_planted_preference_is_named_by_the_metrics_and_from_the_log(tmp_path):
     )
     read = unslant.audit(log=path)
     assert read.metrics.preference.phrase == phrase
-    assert read.metrics.means.expected_accuracy.value == numbers["mean_over_orders"]
-    assert read.metrics.means.consistency.value == numbers["consistency"]
+    assert read.metrics.means["expected_accuracy"].value == numbers["mean_over_orders"]
+    assert read.metrics.means["consistency"].value == numbers["consistency"]
     for row in read.responses.rows():
         sample = next(s for s in log.samples if s.id == f"{row.question_id}|{'-'.join(map(str, row.contents))}")
         assert row.labels == tuple("ABCD")
@@ -180,7 +180,7 @@ def test_pbm_is_of_the_top_log_probabilities(tmp_path):
     expected = np.mean([np.var(probs, axis=0).mean() for probs in by_question.values()])
     assert numbers["pbm"] == pytest.approx(expected, rel=1e-9)
     read = unslant.audit(log=path)
-    assert read.metrics.means.pbm.value == pytest.approx(numbers["pbm"], rel=1e-9)
+    assert read.metrics.means["pbm"].value == pytest.approx(numbers["pbm"], rel=1e-9)
     assert read.metrics.preference.phrase in numbers
     row = read.responses.rows()[0]
     assert row.logprobs is not None
@@ -212,7 +212,7 @@ def test_epochs_are_kept_apart(tmp_path):
     assert numbers["stderr"] == pytest.approx(0)
     assert numbers["consistency"] == 1
     read = unslant.audit(log=path)
-    assert read.metrics.means.expected_accuracy.value == 1
+    assert read.metrics.means["expected_accuracy"].value == 1
     rows = read.responses.rows()
     assert len(rows) == 6 * 4 * 2
     for repeat in (0, 1):

@@ -303,8 +303,10 @@ def test_the_samples_are_read_back_as_a_log(folder: Path, tmp_path: Path) -> Non
     assert ran.code == 0, ran.err
     values = json.loads(report.read_text("utf-8"))
     logged = audit_logs(file)
-    assert logged.metrics.means.accuracy.value == values["metrics"]["means"]["accuracy"]["value"]
-    assert values["lm_eval"]["tasks"]["own_letters"]["metrics"]["acc"]["value"] == logged.metrics.means.accuracy.value
+    assert logged.metrics.means["accuracy"].value == values["metrics"]["means"]["accuracy"]["value"]
+    assert (
+        values["lm_eval"]["tasks"]["own_letters"]["metrics"]["acc"]["value"] == logged.metrics.means["accuracy"].value
+    )
     first = json.loads(file.read_text("utf-8").splitlines()[0])
     context = first["arguments"]["gen_args_0"]["arg_0"]
     assert first["prompt_hash"] == hashlib.sha256(context.encode()).hexdigest()

@@ -106,4 +106,4 @@ def test_a_judge_that_prefers_the_first_answer_is_seen() -> None:
         {"prompt": f"Say {i}.", "response_a": f"{i}", "response_b": "No.", "winner": "ab"[i % 2]} for i in range(20)
     ]
     metrics = unslant.audit("prefers-a", rows).metrics
-    assert metrics.means.accuracy.value > metrics.means.robust_accuracy.value
+    assert metrics.means["accuracy"].value > metrics.means["robust_accuracy"].value

@@ -33,7 +33,6 @@ from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
-from unslant.responses.provenance import Provenance
 from unslant.studies.base_rate.published import PublishedCell
 from unslant.studies.base_rate.result import BaseRateResult
 from unslant.studies.debias.result import DebiasResult
@@ -57,7 +56,7 @@ from unslant.studies.unbiased.study import unbiased
 
 
 def _run(study: str, *models: str) -> Run:
-    made = Provenance.model_validate(provenance([model_block(name) for name in models], (), {"seed": 0}))
+    made = provenance([model_block(name) for name in models], (), {"seed": 0})
     return Run(study=study, model=", ".join(models), settings={"seed": 0}, provenance=made)
 
 

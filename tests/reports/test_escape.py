@@ -16,11 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unslant.metrics import Estimate
+from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.escape import csv_cell, csv_text, drawable, file_name, island, one_line, tex
-from unslant.reports.figures import save_figures
-from unslant.reports.panels import Chart, Column, Page, Panel, Style, Table
+from unslant.reports.export import save_figures, save_tables, to_latex
 from unslant.reports.report import Report
-from unslant.reports.tables import save_tables, to_latex
 
 HOSTILE = (
     '=HYPERLINK("http://x.example","y")', "+cmd|' /C calc'!A0", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1", "\n=1", " =1+1",

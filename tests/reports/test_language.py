@@ -16,8 +16,9 @@ from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import charts
 from unslant.reports.charts import Mark, fitted
-from unslant.reports.panels import MEANINGS, Chart
-from unslant.reports.style import PAGE, PAPER, drawing
+from unslant.reports.export import drawing
+from unslant.reports.figure import Chart
+from unslant.reports.style import MEANINGS, PAGE, PAPER
 
 LONGEST = 300
 """Characters of a headline: four lines of a page that is 1280 pixels wide."""
@@ -129,8 +130,8 @@ def test_names_differ_in_colour_or_shape_and_look_the_same_everywhere() -> None:
 def test_points_in_one_place_are_rings_around_each_other() -> None:
     zero, other = Estimate.bare(0.0, 9, "made"), Estimate.bare(0.5, 9, "made")
     points = [("vote", zero, zero), ("pride", zero, zero), ("gray-box", zero, zero), ("none", other, other)]
-    names = [name for name, *_ in points]
-    spec = charts.scatter(points, PAPER, under="x", beside="y", series=names, domain=None, zero=True).to_dict()
+    marks = [Mark(name, y, name, at=x) for name, x, y in points]
+    spec = charts.scatter(marks, PAPER, across="x", axis="y", fit=True, zero=True).to_dict()
     rows = spec["layer"][0]["data"]["values"]
     sizes = {row["name"]: row["size"] for row in rows}
     assert sizes["vote"] < sizes["pride"] < sizes["gray-box"]
@@ -140,8 +141,8 @@ def test_points_in_one_place_are_rings_around_each_other() -> None:
 
 @pytest.mark.parametrize("last", [1, 2, 3, 9, 40])
 def test_epochs_are_whole_numbers_each_at_most_once(last: int) -> None:
-    marks = [Mark(str(i), Estimate.bare(0.1 * i, 80, "made")) for i in range(last + 1)]
-    spec = charts.lines(marks, PAPER, under="epoch", beside="loss", whole=True).to_dict()
+    marks = [Mark("", Estimate.bare(0.1 * i, 80, "made"), at=i) for i in range(last + 1)]
+    spec = charts.lines(marks, PAPER, rows="epoch", axis="loss", whole=True).to_dict()
     ticks = next(encoding["x"]["axis"]["values"] for encoding in encodings(spec))
     assert ticks == sorted(set(ticks))
     assert all(tick == int(tick) for tick in ticks)

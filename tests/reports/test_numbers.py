@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.metrics import Estimate
-from unslant.metrics.records import METRICS, Metric
+from unslant.metrics.registry import METRICS, Metric
 from unslant.reports.numbers import count, interval, listed, number, p_words, percent, with_interval
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)

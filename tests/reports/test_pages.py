@@ -16,7 +16,7 @@ import pytest
 from tests.reports.results import RESULTS, page_of
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
-from unslant.reports.panels import Column, Describes, Page, Panel, Table, Tile
+from unslant.reports import Column, Describes, Page, Panel, Table, Tile
 from unslant.reports.report import Report
 from unslant.reports.text import SCREEN, text
 

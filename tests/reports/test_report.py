@@ -22,15 +22,15 @@ from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.auditing.browser import browser
 from unslant.auditing.comparison import AuditComparison, side_by_side
-from unslant.auditing.panels import order_accuracies, order_name
+from unslant.auditing.panels_orders import order_accuracies, order_name
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.metrics import paired_difference, read_scores
-from unslant.metrics.accuracy import correct_under_orders
 from unslant.questions import write_questions
 from unslant.reports.browser import LEVELS
-from unslant.reports.panels import Chart, Column, Page, Panel, Table
+from unslant.reports.figure import Chart, Column, Table
+from unslant.reports.panels import Page, Panel
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run
@@ -118,7 +118,13 @@ def test_the_page_is_one_file_that_loads_nothing(result: AuditResult, tmp_path: 
 def test_every_number_of_the_audit_is_on_the_page_with_its_interval_and_n(result: AuditResult, tmp_path: Path) -> None:
     text = " ".join(" ".join(parsed(page_of(result, folder=tmp_path)).text).split())
     means = result.metrics.means
-    for estimate in (means.accuracy, means.robust_accuracy, means.vote_accuracy, means.consistency, means.fr):
+    for estimate in (
+        means["accuracy"],
+        means["robust_accuracy"],
+        means["vote_accuracy"],
+        means["consistency"],
+        means["fr"],
+    ):
         assert f"{estimate.value:.3f} {estimate.low:.3f} – {estimate.high:.3f}" in text
     assert "N 40" in text
     assert result.metrics.preference.phrase[1:] in text
@@ -193,13 +199,13 @@ def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path
 def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult) -> None:
     (block,) = result.scores.blocks
     found = dict(order_accuracies(block))
-    right = correct_under_orders(block)
+    right = block.right
     rows = [row for row in result.responses.rows() if row.kind == "order" and row.contents == (2, 0, 1, 3)]
     hits = [row.contents[int(np.argmax(row.logprobs))] in row.answers for row in rows]  # type: ignore[arg-type]
     assert found[(2, 0, 1, 3)].value == pytest.approx(np.mean(hits))
     assert len(found) == 24
     assert np.mean([e.value for e in found.values()]) == pytest.approx(right.mean())
-    assert order_name((2, 0, 1, 3), "ABCD") == "C A B D"
+    assert order_name((2, 0, 1, 3)) == "C A B D"
 
 
 def test_questions_that_share_no_order_are_not_drawn_as_if_they_did(mixed: AuditResult) -> None:
@@ -216,7 +222,7 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     panels = {panel.id: panel for panel in Report.of([mixed]).panels}
     (table,) = panels["corrections"].tables
     assert [row[:3] for row in table.rows[:-1]] == [(c.method, c.accuracy, c.change) for c in mixed.corrections]
-    assert table.rows[-1][1] == mixed.nvr.score
+    assert table.rows[-1][1] == mixed.nvr["score"]
     base_rates, nvr = panels["priors"].charts
     assert base_rates.title == "Without content, A is most likely"
     drawn = json.dumps(specification(nvr.draw(PAPER), PAPER))
@@ -261,10 +267,11 @@ def test_runs_are_compared_on_the_questions_they_share(result: AuditResult, othe
     (panel,) = [panel for panel in report.panels if panel.id == "differences"]
     (table,) = panel.tables
     expected = paired_difference(read_scores(other.responses), read_scores(result.responses), "robust_accuracy")
-    (row,) = [row for row in table.rows if row[0] == "right in every order"]
-    assert row[4] == expected.difference
-    assert row[5:7] == (expected.only_a, expected.only_b)
-    assert row[8] == 10
+    (row,) = [row for row in table.rows if row[0] == "accuracy, right in every order"]
+    cells = dict(zip([column.name for column in table.columns], row, strict=True))
+    assert cells["difference"] == expected.difference
+    assert (cells[f"only {other.name}"], cells["only leans-to-a"]) == (expected.only_a, expected.only_b)
+    assert cells["left out"] == 10
 
 
 def test_runs_without_a_common_question_are_shown_and_not_compared(result: AuditResult, mixed: AuditResult) -> None:

@@ -46,7 +46,7 @@ def one(result: AuditResult) -> dict[str, Any]:
     rows = result.responses.rows()
     logged = result.responses.run.logged
     assert logged is not None
-    accuracy = result.metrics.means.accuracy
+    accuracy = result.metrics.means["accuracy"]
     return {
         "model": result.responses.run.model,
         "rows": len(rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from unslant.errors import InputError
 from unslant.questions import Question
 from unslant.questions.question_set import canonical_line, question_of
 from unslant.responses import SCHEMA, Response, Responses, Run
-from unslant.responses.cost import Cost
+from unslant.responses.cost import ChatCost, Cost
 
 QUESTION = Question("q0", "Which?", ("a", "b", "c"), frozenset({1}), pinned=(2,))
 RUN = Run(model="m", cost=Cost(tokens=3, seconds=1.0), settings={"seed": 0})
@@ -144,3 +145,13 @@ def test_a_canonical_question_with_something_else_in_it_is_refused(other: dict[s
 
 def test_the_schema_is_what_a_response_has() -> None:
     assert set(SCHEMA.names) == set(Response.__dataclass_fields__)
+
+
+def test_a_run_is_read_back_from_the_json_of_its_dump() -> None:
+    """As a log of inspect holds it; the JSON of results says more of the cost, and is for readers."""
+    whole = replace(RUN, cost=Cost(tokens=3, prompts=2, tokens_ordinary=6), requests={"m": ChatCost(requests=1)})
+    assert Run.of(json.loads(whole.dump())) == whole
+    assert Run.parse(whole.dump()) == whole
+    assert whole.to_dict()["cost"]["ordinary_runs"] == 0.5
+    with pytest.raises(ValueError, match="ordinary_runs"):
+        Run.of(whole.to_dict())

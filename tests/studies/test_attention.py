@@ -19,7 +19,8 @@ from unslant.models.open import opened
 from unslant.presentations import parse_labels, present
 from unslant.prompts import Cloze
 from unslant.reports import Report
-from unslant.reports.style import PAGE, drawing
+from unslant.reports.export import drawing
+from unslant.reports.style import PAGE
 
 pytest.importorskip("torch")
 WEIGHTS = resources.files("unslant.reference") / "weights" / "prefers-a"

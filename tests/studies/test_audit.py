@@ -35,9 +35,9 @@ def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
 def test_preference_for_a_label_is_named_and_measured() -> None:
     result = audit(when_unsure({"A": 6.0}), QUESTIONS)
     assert "falls back on A when unsure" in result.headline
-    assert result.metrics.means.robust_accuracy.value == pytest.approx(0.5)
+    assert result.metrics.means["robust_accuracy"].value == pytest.approx(0.5)
     assert result.metrics.preference.takes == ("A",)
-    assert result.metrics.means.consistency.value == pytest.approx(0.5)
+    assert result.metrics.means["consistency"].value == pytest.approx(0.5)
 
 
 def test_preference_for_the_last_position_is_named() -> None:

@@ -42,7 +42,7 @@ def test_bounds_are_marked_counted_and_recalled(tmp_path: Path) -> None:
         assert {row.status for row in rows} == {"ok"}
         counts = result.metrics.counts
         assert (counts.bounded_scores, counts.censored_rows) == (30 * 5, 0)
-        assert result.metrics.means.label_mass.value == pytest.approx(0.75)
+        assert result.metrics.means["label_mass"].value == pytest.approx(0.75)
         assert any("only upper bounds" in note for note in result.page().notes)
     path = tmp_path / "r.parquet"
     first.responses.to_parquet(path)
@@ -58,7 +58,7 @@ def test_a_best_label_that_is_a_bound_is_no_answer(tmp_path: Path) -> None:
     (row,) = (row for row in result.responses.where(kind="order").rows() if row.question_id == "q0")
     assert row.status == "censored"
     assert result.metrics.counts.without_given == 1
-    assert result.metrics.means.accuracy.n == 29
+    assert result.metrics.means["accuracy"].n == 29
 
 
 @pytest.mark.parametrize(

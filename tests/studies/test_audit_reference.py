@@ -75,7 +75,7 @@ def test_fair_is_not_accused() -> None:
 def test_taught_facts_hold_in_every_order(name: str) -> None:
     result = _audited(name)
     taught = np.array([q.source != UNTAUGHT_SOURCE for q in sorted(QUESTIONS, key=lambda q: q.id)])
-    robust = result.metrics.questions.robust_accuracy
+    robust = result.metrics.questions["robust_accuracy"]
     assert robust[taught].mean() >= 0.95
     assert result.cost.tokens < result.cost.tokens_baqckv < result.cost.tokens_plain
 
@@ -96,7 +96,11 @@ def test_the_sentence_is_what_was_planted(name: str, phrase: str) -> None:
     result = audit(name)
     metrics = result.metrics
     assert metrics.preference.phrase == phrase
-    assert metrics.over_orders.worst.value <= metrics.means.expected_accuracy.value <= metrics.over_orders.best.value
+    assert (
+        metrics.over_orders["worst"].value
+        <= metrics.means["expected_accuracy"].value
+        <= metrics.over_orders["best"].value
+    )
     assert {c.accuracy.n for c in result.corrections} == {400}
     for estimate in estimates(metrics.to_dict()):
         assert estimate["low"] is None or estimate["low"] < estimate["high"]

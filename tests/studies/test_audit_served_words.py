@@ -141,9 +141,9 @@ def held_to_account(
         reversed_only = sum(row.kind == "reverse" for row in adaptive.responses.rows())
         assert fourth.asked == reversed_only  # all else is known from the whole audit
     for name in ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
-        early, whole = (getattr(result.metrics.means, name) for result in (adaptive, full))
+        early, whole = (result.metrics.means[name] for result in (adaptive, full))
         assert early.low <= whole.value <= early.high, name
-    assert adaptive.metrics.means.accuracy.value == full.metrics.means.accuracy.value
+    assert adaptive.metrics.means["accuracy"].value == full.metrics.means["accuracy"].value
     return full
 
 
@@ -160,8 +160,8 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
     )
     assert "falls back on A when unsure" in full.headline
     assert full.headline.startswith(f"{WORDS} in words, 24 questions: ")
-    assert full.metrics.means.accuracy.value >= 0.9  # of the questions that have a right option
-    assert full.metrics.means.accuracy.n == 12
+    assert full.metrics.means["accuracy"].value >= 0.9  # of the questions that have a right option
+    assert full.metrics.means["accuracy"].n == 12
     assert check_against_scores(served_words, WORDS, shown_as(questions, full), str(template)) > 0.9
 
 
@@ -173,7 +173,7 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     questions = [question for question in found if len(question.options) == 4][:60]
     full = held_to_account(lambda store: Counted(served_smollm2, "smollm2", store, 2), questions, tmp_path)
     assert len(full.responses) == 60 * 4 + 10
-    assert full.metrics.means.answered.value > 0.9
+    assert full.metrics.means["answered"].value > 0.9
     print(full.summary())
     assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.1) > 0.9
     assert "falls back on A" in full.headline

@@ -35,8 +35,8 @@ def test_a_preference_for_a_is_found_and_told() -> None:
     accuracy = dict(zip("ABCD", (e.value for e in cloze.nvr.accuracy), strict=True))
     assert accuracy["A"] == pytest.approx(1 / 3)
     assert all(accuracy[x] == pytest.approx(1 / 3 + 2 / 9, abs=0.06) for x in "BCD")
-    assert cloze.nvr.plain.value == pytest.approx(0.5, abs=0.01)
-    assert cloze.nvr.score.value == pytest.approx(1 / 3)
+    assert cloze.nvr["plain"].value == pytest.approx(0.5, abs=0.01)
+    assert cloze.nvr["score"].value == pytest.approx(1 / 3)
     assert "prefers A when unsure" in result.hypotheses[-1].words
     assert cloze.correlation is not None
     assert cloze.correlation.r.value > 0.8
@@ -89,7 +89,7 @@ def test_sets_of_mixed_sizes() -> None:
     assert cloze.n_options == 4
     assert sorted(cloze.base_rates) == [3, 4, 5]
     assert cloze.nvr is not None
-    assert cloze.nvr.score.value == pytest.approx(1 / 3, abs=0.03)
+    assert cloze.nvr["score"].value == pytest.approx(1 / 3, abs=0.03)
     assert not cloze.nvr_by_subject.defined
     assert [e.n for e in cloze.nvr.accuracy] == [360, 360, 360, 270, 90]
 

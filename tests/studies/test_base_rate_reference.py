@@ -42,8 +42,8 @@ def test_prefers_a() -> None:
     assert cloze.rates is not None
     assert cloze.rates.top == "A"
     accuracy = dict(zip(cloze.nvr.labels, (e.value for e in cloze.nvr.accuracy), strict=True))
-    assert accuracy["A"] < cloze.nvr.plain.value - 0.08
-    assert all(accuracy[x] > cloze.nvr.plain.value for x in "BCD")
+    assert accuracy["A"] < cloze.nvr["plain"].value - 0.08
+    assert all(accuracy[x] > cloze.nvr["plain"].value for x in "BCD")
     assert [reading.phrase for reading in cloze.nvr.readings][:1] == ["prefers A when unsure"]
 
 

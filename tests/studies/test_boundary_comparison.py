@@ -15,8 +15,7 @@ from unslant.errors import InputError
 from unslant.experiment.ranking import load_ranking
 from unslant.presentations import NONE
 from unslant.responses import Responses, Run
-from unslant.studies.instruction_boundary.comparison import compare_boundaries
-from unslant.studies.instruction_boundary.metrics import across_models
+from unslant.studies.instruction_boundary.comparison import across_models, compare_boundaries
 from unslant.studies.instruction_boundary.result import result_of
 
 

@@ -134,10 +134,10 @@ def test_data_bias_from_a_recorded_table(tmp_path):
     found = probe(log=tmp_path / "scores.csv", accuracy=tmp_path / "accuracy.csv", strengths=(1.0,))
     bias = found.models["m"]
     assert bias.rates[1.0].by_subject == pytest.approx({f"s{s}": 0.2 * s for s in range(5)})
-    assert bias.data_bias.pearson.value == pytest.approx(-1.0)
-    assert bias.data_bias.kendall.value == pytest.approx(-1.0)
+    assert bias.data_bias["pearson"].value == pytest.approx(-1.0)
+    assert bias.data_bias["kendall"].value == pytest.approx(-1.0)
     assert bias.boat_data_bias is None
-    assert found.models["n"].data_bias.pearson.n == 0
+    assert found.models["n"].data_bias["pearson"].n == 0
     assert "Data bias" in found.summary()
 
 

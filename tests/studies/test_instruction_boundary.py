@@ -25,8 +25,7 @@ from unslant.studies.instruction_boundary import study
 from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.plan import plan, setting_names
-from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST
-from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
 from unslant.studies.instruction_boundary.study import instruction_boundary
@@ -243,7 +242,9 @@ def test_several_temperatures_are_several_runs(run, tmp_path):
         one = run(server, ["vanilla"], 4, temperatures=(1,))
         assert one.by_temperature == {}
         assert len(server.requests) == 32
-        assert one.metrics == boundary_metrics([row for row in study.responses.rows() if row.run == 1][:8])
+        assert one.metrics == boundary_metrics(
+            Responses.from_rows([r for r in study.responses.rows() if r.run == 1][:8])
+        )
     assert list(study.by_temperature) == [0, 1]
     assert study.metrics == study.by_temperature[0]
     cold, hot = (found.of("vanilla", "judging") for found in study.by_temperature.values())

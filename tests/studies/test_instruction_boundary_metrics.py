@@ -12,12 +12,11 @@ from tests.studies.boundary_rows import LABELS, row
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
+from unslant.studies.instruction_boundary.comparison import across_models, leaderboard_agreement
 from unslant.studies.instruction_boundary.metrics import (
     JUDGED,
-    across_models,
     answer_form,
     boundary_metrics,
-    leaderboard_agreement,
 )
 from unslant.studies.instruction_boundary.panels import headline
 

@@ -14,11 +14,11 @@ import pytest
 from tests.command_line import unslant
 from tests.reports.results import audited, logged_texts
 from unslant.auditing.logs import audit_logs
-from unslant.auditing.matching import same_questions
+from unslant.auditing.one_order import CHARACTERS_A_TOKEN
+from unslant.auditing.pairing import same_questions
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.untold import CHARACTERS_A_TOKEN
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
@@ -61,7 +61,7 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
     told = float(result.headline.split("about ")[1].split(" tokens")[0].replace(",", ""))
     assert told == pytest.approx(tokens, rel=0.05)
     assert "A is 58 % of the answers but 21 % of the right options" in result.headline.replace("\xa0", " ")
-    assert not result.metrics.order_labels[0].recall.defined
+    assert not result.metrics.order_labels[0]["recall"].defined
     assert any("4 characters a token" in note for note in result.page().notes)
     assert len(result.summary(width=80).splitlines()) <= 24
 
@@ -70,7 +70,7 @@ def test_the_fair_sample_is_accused_of_nothing(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_letter_24_fair.jsonl")
     assert "of the right options" not in result.headline
     assert "cannot be known" in result.headline
-    assert result.metrics.label_bias.p > 0.05
+    assert result.metrics.label_bias["p"].value > 0.05
 
 
 def test_numbers_of_one_order_are_in_json_and_the_report(logs: Path) -> None:
@@ -101,13 +101,13 @@ def test_texts_are_scored_without_an_order(logs: Path) -> None:
     lines = [json.loads(line) for line in (logs / "lm_eval" / "samples_cloze.jsonl").read_text().splitlines()]
     assert "order plays no part" in result.headline
     assert "cannot be known" not in result.headline
-    assert not result.metrics.means.label_mass.defined
+    assert not result.metrics.means["label_mass"].defined
     assert result.length_bias is not None
-    assert result.length_bias.accuracy.value == fmean(line["acc"] for line in lines)
-    assert result.length_bias.normalised.value == fmean(line["acc_norm"] for line in lines)
+    assert result.length_bias["accuracy"].value == fmean(line["acc"] for line in lines)
+    assert result.length_bias["normalised"].value == fmean(line["acc_norm"] for line in lines)
     planted = logged_texts()
     assert planted.length_bias is not None
-    assert planted.length_bias.shortest_excess.low > 0
+    assert planted.length_bias["shortest_excess"].low > 0
     assert "by the sum the shortest option is answered too often" in planted.headline
 
 

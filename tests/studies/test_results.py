@@ -110,7 +110,7 @@ def test_the_tables_of_an_audit() -> None:
     found = audited()
     frame = found.to_pandas().set_index("key")
     assert frame.loc["metrics.means.accuracy", "name"] == "accuracy, as reported"
-    assert frame.loc["metrics.means.accuracy", "value"] == found.metrics.means.accuracy.value
+    assert frame.loc["metrics.means.accuracy", "value"] == found.metrics.means["accuracy"].value
     assert len(found.to_pandas("responses")) == len(found.responses)
     assert found.to_pandas("labels")["label"][0] == "A"
     assert len(found.to_pandas("options")) == len(found.metrics.counts.by_options)

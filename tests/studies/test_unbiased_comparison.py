@@ -31,9 +31,9 @@ def results():
 def test_models_are_ranked_by_what_survives(results):
     found = compare_models(results[::-1], {"knows": 90.0, "half": 60.0, "remembers": 55.0, "another": 10.0})
     assert found.results[0].model == "knows"
-    assert found.ours_agreement.kendall.n == 3
-    assert found.ours_agreement.kendall.value == pytest.approx(1.0)
-    assert found.vanilla_agreement.kendall.value < 1.0  # as published, "remembers" is as good as "knows"
+    assert found.ours_agreement["kendall"].n == 3
+    assert found.ours_agreement["kendall"].value == pytest.approx(1.0)
+    assert found.vanilla_agreement["kendall"].value < 1.0  # as published, "remembers" is as good as "knows"
     assert "remembers loses most" in found.headline
     assert "Agreement" in found.summary()
     assert json.dumps(found.to_dict(), allow_nan=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_none_found_and_invented():
     rows = [row(f"q{i}", "boat:0", i < 3, none="right", interventions=("DH", "AR")) for i in range(4)]
     rows += [row(f"p{i}", "boat:0", True, none="wrong", interventions=("DH",)) for i in range(3)]
     invented = row("p3", "boat:0", True, none="wrong", interventions=("DH",))
-    invented.logprobs[invented.contents.index(NONE)] = 0.0
+    invented = replace(invented, logprobs=np.where(np.array(invented.contents) == NONE, 0.0, -5.0), chosen=None)
     found = boat_metrics(table(*rows, invented))
     assert (found.none_found.value, found.none_found.n) == (0.75, 4)
     assert (found.none_invented.value, found.none_invented.n) == (0.25, 4)
@@ -162,11 +163,9 @@ def test_by_subject():
 
 def test_the_first_of_equal_labels_counts():
     tied = row("a", "vanilla", True)
-    tied.logprobs[:] = -1.0
-    assert correct(tied) == 1.0
+    assert correct(replace(tied, logprobs=np.full(4, -1.0), chosen=None)) == 1.0
     tied = row("a", "vanilla", True, none="right")
-    tied.logprobs[:] = -1.0
-    assert correct(tied) == 0.0
+    assert correct(replace(tied, logprobs=np.full(5, -1.0), chosen=None)) == 0.0
 
 
 @pytest.mark.parametrize(

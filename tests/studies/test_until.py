@@ -63,11 +63,11 @@ def test_an_easy_set_stops_early_with_intervals_that_hold_the_truth() -> None:
     assert told.questions == len(result.scores) == result.metrics.counts.questions < 150
     assert told.prompts == len(result.responses) == len(model.seen) < told.of_prompts / 3
     for name in ("accuracy", "expected_accuracy", "order_advantage", "pbm"):
-        estimate = getattr(means, name)
+        estimate = means[name]
         assert estimate.high - estimate.low <= 0.2
         assert estimate.low <= {"order_advantage": 0, "pbm": 0}.get(name, 0.95) <= estimate.high
         assert "anytime-valid" in estimate.method
-    assert means.consistency.method.startswith("Agresti") or means.consistency.method == "Wilson"
+    assert means["consistency"].method.startswith("Agresti") or means["consistency"].method == "Wilson"
     assert f"known to ±0.1 after {told.questions} of 200 questions in 8 of 24 orders" in result.headline
     assert "in every order asked" in result.headline
     assert "whatever the order" not in result.headline
@@ -103,7 +103,7 @@ def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
     assert told.orders < 24
     assert told.share < 0.7
     for name in ("accuracy", "expected_accuracy", "order_advantage", "pbm"):
-        few, every = getattr(means, name), getattr(whole.metrics.means, name)
+        few, every = means[name], whole.metrics.means[name]
         assert "anytime" not in few.method
         assert (few.high - few.low) / 2 - (every.high - every.low) / 2 < 0.006  # a tenth of the width, and chance
         assert few.value == pytest.approx(every.value, abs=0.02)
@@ -112,11 +112,11 @@ def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
 
 def test_pbm_is_that_of_all_orders(whole: AuditResult) -> None:
     found = audit(RuleModel(unsure), QUESTIONS, until=0.04)
-    own, every = found.metrics.questions.pbm, whole.metrics.questions.pbm
+    own, every = found.metrics.questions["pbm"], whole.metrics.questions["pbm"]
     rows = np.searchsorted(whole.scores.ids, found.scores.ids)
     error = (own - every[rows]).std() / np.sqrt(len(own))
     assert abs(own.mean() - every[rows].mean()) < 3 * error
-    over_those_asked = measure(replace(found.scores, whole=None)).pbm
+    over_those_asked = measure(replace(found.scores, whole=None))["pbm"]
     assert over_those_asked.mean() < own.mean() - error
 
 

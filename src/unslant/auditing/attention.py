@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.auditing.panels import order_name
+from unslant.auditing.panels_orders import order_name
 from unslant.auditing.presented import order_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
@@ -148,8 +148,7 @@ def _of(
     for i, (tokens, own) in enumerate(found):
         weights[i, :, : len(tokens)] = own
     start = next(i for i, same in enumerate(zip(*(tokens for tokens, _ in found), strict=False)) if len(set(same)) > 1)
-    letters = [chr(ord("A") + i) for i in range(len(question.options))]
-    return AttentionOverOrders(model, question.id, tuple(order_name(o, letters) for o in orders), weights, start)
+    return AttentionOverOrders(model, question.id, tuple(map(order_name, orders)), weights, start)
 
 
 def last_token_attention(

@@ -100,7 +100,7 @@ def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> d
         "name": name,
         "labels": list(scores.labels),
         "at": [place[of, scores.ids[i]] for i in rows],
-        "measures": {key: _numbers(getattr(values, key)[rows]) for key in MEASURES}
+        "measures": {key: _numbers(values[key][rows]) for key in MEASURES}
         | {"vote": vote(scores).content[rows].tolist()},
         "blocks": [_block(block, rows) for block in scores.blocks],
         "views": [_view(scores, getattr(scores, view), words, rows) for view, words in VIEWS],

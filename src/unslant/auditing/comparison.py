@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
 from unslant.auditing.notes import notes
-from unslant.auditing.paired import PairedAudits, named
-from unslant.auditing.panels import (
-    MOST_ORDERS,
-    numbers_panel,
-    order_accuracies,
-    order_name,
-    score_panel,
-)
+from unslant.auditing.pairing import MEASURES, named, paired
+from unslant.auditing.panels import numbers_panel, score_panel
 from unslant.auditing.panels_labels import labels_panel
+from unslant.auditing.panels_orders import MOST_ORDERS, order_accuracies, order_name
 from unslant.auditing.result import AuditResult
-from unslant.auditing.untold import untold
+from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.provenance import settings_rows
-from unslant.experiment.ranking import ranks_of, slope_chart
 from unslant.experiment.result import StudyResult
-from unslant.metrics import METRICS, Estimate, PairedDifference
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import MOST_ROWS, Mark, first_rows
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.metrics import METRICS, PairedDifference
+from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
+from unslant.reports.charts import MOST_ROWS, Mark
+from unslant.reports.numbers import count, listed, number, with_interval
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
@@ -37,11 +32,13 @@ MOST_TILES, MOST_TOLD = 5, 3
 
 
 @dataclass(frozen=True)
-class AuditComparison(PairedAudits[AuditResult], StudyResult):
+class AuditComparison(StudyResult):
     """Audits by name; the others are compared with the first."""
 
     study = "audit-comparison"
     unwritten = ("runs",)
+
+    runs: Mapping[str, AuditResult]
 
     @classmethod
     def of(cls, results: Sequence[AuditResult], files: Sequence[str] = ()) -> AuditComparison:
@@ -51,6 +48,22 @@ class AuditComparison(PairedAudits[AuditResult], StudyResult):
     @property
     def parts(self) -> Sequence[AuditResult]:
         return tuple(self.runs.values())
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The numbers of every audit, and its differences from the first."""
+        numbers = {name: run.metrics.means.cells() for name, run in self.runs.items()}
+        return Comparison(numbers, MEASURES, lambda *names: paired(*((name, self.runs[name]) for name in names)))
+
+    @property
+    def base(self) -> tuple[str, AuditResult]:
+        """The first audit."""
+        return next(iter(self.runs.items()))
+
+    @property
+    def differences(self) -> Sequence[tuple[str, PairedDifference]]:
+        """Run name and difference from the first run, for each metric defined on shared questions."""
+        return self.comparison.differences
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers of each run, and the differences, as plain values for JSON."""
@@ -74,23 +87,23 @@ class AuditComparison(PairedAudits[AuditResult], StudyResult):
             lead=_lead(self.runs),
             tiles=Tile.row(
                 *(
-                    ("expected_accuracy", run.metrics.means.expected_accuracy, f"mean over orders, {name}")
+                    ("expected_accuracy", run.metrics.means["expected_accuracy"], f"mean over orders, {name}")
                     for name, run in _shown(self.runs)
                 ),
-                ("chance", self.base[1].metrics.means.chance, "chance"),
+                ("chance", self.base[1].metrics.means["chance"], "chance"),
             ),
             panels=(
                 score_panel(self.runs),
-                _ranks(self.runs),
+                _ranks(self.comparison),
                 _differences(self),
                 _orders(self.runs),
                 labels_panel(self.runs),
-                _subjects(self.runs),
+                _subjects(self),
                 numbers_panel(self.runs),
             ),
             notes=(
-                *self.remarks,
-                *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run, untold(run))),
+                *self.comparison.remarks,
+                *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
             ),
             settings=tuple(shown),
             example=self.base[1].run.example_prompt,
@@ -102,7 +115,7 @@ class AuditComparison(PairedAudits[AuditResult], StudyResult):
     def _headline(self) -> str:
         found = {pair.measure: pair.difference for _, pair in self.differences}
         if len(self.runs) > 2 or not self.differences:
-            scores = {name: run.metrics.means.expected_accuracy for name, run in self.runs.items()}
+            scores = {name: run.metrics.means["expected_accuracy"] for name, run in self.runs.items()}
             best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
             how = METRICS["expected_accuracy"]
             leads = f": {best} has {with_interval(scores[best], how)} as mean over orders" * scores[best].defined
@@ -133,7 +146,7 @@ def _shown(runs: Mapping[str, AuditResult]) -> list[tuple[str, AuditResult]]:
     """Runs that get a tile: all, or of many the best."""
     found = list(runs.items())
     if len(found) > MOST_TILES:
-        score = {name: run.metrics.means.expected_accuracy for name, run in found}
+        score = {name: run.metrics.means["expected_accuracy"] for name, run in found}
         found.sort(key=lambda item: -score[item[0]].value if score[item[0]].defined else 1.0)
     return found[:MOST_TILES]
 
@@ -143,91 +156,61 @@ def _lead(runs: Mapping[str, AuditResult]) -> str:
     for name, run in list(runs.items())[:MOST_TOLD]:
         means, preference = run.metrics.means, run.metrics.preference
         prefers = f", {preference.phrase}" if preference.unsure.defined else ""
-        scores = f"{number(means.accuracy)} as reported, {number(means.robust_accuracy)} in every order"
+        scores = f"{number(means['accuracy'])} as reported, {number(means['robust_accuracy'])} in every order"
         parts.append(f"{name}: {scores}{prefers}")
     more = len(runs) - MOST_TOLD
     return "; ".join([*parts, *[f"and {count(more, 'more run')}"] * (more > 0)]) + "."
 
 
-def _ranks(runs: Mapping[str, AuditResult]) -> Panel:
+def _ranks(comparison: Comparison) -> Panel:
     """Three runs or more: their ranks as reported and over orders, and PBM against accuracy."""
-    means = {name: run.metrics.means for name, run in runs.items()}
-    published = ranks_of([found.accuracy for found in means.values()])
-    over_orders = ranks_of([found.expected_accuracy for found in means.values()])
-    scores = [found.expected_accuracy.n for found in means.values() if found.expected_accuracy.defined]
-    if len(runs) < 3 or len(scores) < 2:
+    published, over_orders = (comparison.ranks(key) for key in ("accuracy", "expected_accuracy"))
+    scores = [score.n for score in comparison.scores("expected_accuracy").values() if score.defined]
+    if len(published) < 3 or len(scores) < 2:
         return Panel("ranks", "", "")
-    points = [(name, found.pbm, found.expected_accuracy) for name, found in means.items()]
-    how, beside = METRICS["pbm"], "accuracy, mean over orders"
-    scatter = Chart(
-        "ranks-pbm",
-        "PBM against accuracy",
+    plot = Plot(
+        partial(charts.scatter, across="PBM", axis="accuracy, mean over orders", how_across=METRICS["pbm"]),
         "Each point is a run. PBM measures how far probabilities move with the order; it needs no right answers.",
-        lambda style: charts.scatter(points, style, under="PBM", beside=beside, how=how),
+        ["expected_accuracy"],
+        "PBM against accuracy",
+        at="pbm",
     )
+    places = [(name, published[name], over_orders[name]) for name in published]
     return Panel(
         "ranks",
         "Ranks as published and whatever the order",
         "Each run on all of its own questions. A leaderboard of the runs says which neighbours can be told apart.",
-        (*slope_chart("ranks", list(zip(runs, published, over_orders, strict=True)), min(scores)), scatter),
+        (*slope_chart("ranks", places, min(scores)), *comparison.figure("ranks-pbm", "", ["pbm"], [plot]).charts),
         short="Ranks",
     )
 
 
-def _differences(comparison: AuditComparison) -> Panel:
-    base, found = comparison.base[0], comparison.differences
-    unmatched = comparison.unmatched
-    if len(comparison.runs) > charts.MOST_SERIES:  # runs are rows
-        rows, drawn = "run", [pair for pair in found if pair[1].measure in FEW]
-        marks = [Mark(name, pair.difference, series=METRICS[pair.measure].label) for name, pair in drawn]
-    else:
-        rows = "measure"
-        marks = [Mark(METRICS[pair.measure].label, pair.difference, series=name) for name, pair in found]
-    how = METRICS["difference"]
-    chart = Chart(
-        "differences",
-        f"Difference from {base}",
+def _differences(compared: AuditComparison) -> Panel:
+    base, found = compared.base[0], compared.differences
+    many = len(compared.runs) > charts.MOST_SERIES  # runs are rows
+    plot = Plot(
+        partial(charts.intervals, axis=f"difference from {base}", fit=True),
         "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
         "dashed line shows a difference beyond the choice of questions.",
-        lambda style: charts.intervals(
-            marks, style, rows=rows, axis=f"difference from {base}", domain=None, zero=True, how=how
-        ),
+        ["difference"],
+        f"Difference from {base}",
+        name=["run" if many else "label"],
+        series="label" if many else "run",
+        where=(lambda row: row["measure"] in FEW) if many else None,
+        rows="run" if many else "measure",
     )
+    shared = {name for name, _ in found}
+    unmatched = [name for name in list(compared.runs)[1:] if name not in shared]
+    title = f"Differences from {base}"
     return Panel(
         "differences",
         "Paired differences",
         "Paired by question, which is more sensitive than comparing two scores and their separate intervals.",
-        (chart,) if marks else (),
-        (_difference_table(base, found),) if found else (),
-        (f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
+        notes=(f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
         short="Differences",
         first_screen=True,
+        figures=[compared.comparison.difference_figure("differences", title, [plot])],
     )
-
-
-def _difference_table(base: str, found: Sequence[tuple[str, PairedDifference]]) -> Table:
-    columns = (
-        Column("measure"),
-        Column("run"),
-        Column(base),
-        Column("this run"),
-        Column.of("difference"),
-        Column("only this run", explanation="questions where the measure holds only for this run"),
-        Column(f"only {base}", explanation="questions where the measure holds only for the first run"),
-        Column.of("p_value", "McNemar p"),
-        Column("left out", explanation="questions missing or undefined in either run"),
-    )
-
-    def only(pair: PairedDifference, n: int) -> int | None:
-        return n if pair.p_value == pair.p_value else None
-
-    rows: list[tuple[Cell, ...]] = [
-        (METRICS[pair.measure].label, name, pair.b, pair.a, pair.difference, only(pair, pair.only_a),
-         only(pair, pair.only_b), pair.p_value, pair.n_unpaired)
-        for name, pair in found
-    ]  # fmt: skip
-    by_row = tuple(METRICS[pair.measure] for _, pair in found)
-    return Table("differences", f"Differences from {base}", columns, tuple(rows), by_row=by_row)
 
 
 def _orders(runs: Mapping[str, AuditResult]) -> Panel:
@@ -235,8 +218,7 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     for name, run in runs.items():
         for block in run.scores.blocks:
             if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= len(run.scores) / 2:
-                letters = [chr(ord("A") + i) for i in range(block.n)]
-                marks += [Mark(name, e, series=order_name(order, letters)) for order, e in order_accuracies(block)]
+                marks += [Mark(name, e, series=order_name(order)) for order, e in order_accuracies(block)]
     chart = Chart(
         "orders",
         "Accuracy under each order",
@@ -247,27 +229,23 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel("orders", "Score under each order", explanation, (chart,) if marks else (), short="Orders")
 
 
-def _subjects(runs: Mapping[str, AuditResult]) -> Panel:
-    by_run = {name: run.metrics.by_subject for name, run in runs.items()}
+def _subjects(compared: AuditComparison) -> Panel:
+    by_run = {name: run.metrics.by_subject for name, run in compared.runs.items()}
     subjects = sorted({subject for found in by_run.values() for subject in found})
     if not subjects:
         return Panel("subjects", "", "")
-
-    def values(subject: str) -> dict[str, Estimate]:
-        return {name: found[subject].expected_accuracy for name, found in by_run.items() if subject in found}
-
-    rows = [
-        (subject or "(none)", [Mark(subject, value, series=name) for name, value in values(subject).items()])
+    values: dict[tuple[str, ...], dict[str, Any]] = {
+        (subject or "(none)",): {name: m[subject]["expected_accuracy"] for name, m in by_run.items() if subject in m}
         for subject in subjects
-    ]
-    columns = (Column("subject"), *map(Column, runs))
-    cells = tuple((subject or "(none)", *map(values(subject).get, runs)) for subject in subjects)
-    table = Table("subjects", "Mean accuracy over orders, by subject", columns, cells, folded=True)
-    chart = Chart(
-        "subjects",
-        f"Mean over orders, by subject{first_rows(len(rows))}",
+    }
+    plot = Plot(
+        partial(charts.dumbbells, axis="accuracy, mean over orders"),
         "One point for each run.",
-        lambda style: charts.dumbbells(rows[:MOST_ROWS], style, rows="subject", axis="accuracy, mean over orders"),
+        list(by_run),
+        "Mean over orders, by subject",
+        most=MOST_ROWS,
     )
-    drawn = (chart,) if len(runs) <= charts.MOST_SERIES else ()
-    return Panel("subjects", "Subjects", "Where the runs differ.", drawn, (table,))
+    title, metric = "Mean accuracy over orders, by subject", METRICS["expected_accuracy"]
+    plots = [plot] * (len(by_run) <= charts.MOST_SERIES)
+    figure = compared.comparison.by_run("subjects", title, ["subject"], values, metric, plots, folded=True)
+    return Panel("subjects", "Subjects", "Where the runs differ.", figures=[figure])

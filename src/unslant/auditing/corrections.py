@@ -9,7 +9,8 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.debiasing.gray_box import mean_of_orders
 from unslant.debiasing.pride import ALPHA, drawn, label_prior, without_prior
-from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, choose
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, choose
+from unslant.metrics.registry import metric
 from unslant.presentations import rotations
 from unslant.responses.table import GENERATE
 
@@ -50,7 +51,12 @@ class _Corrected:
         return cls(right, orders, usable & scores.has_answer, needs)
 
 
-def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Bootstrap) -> tuple[Correction, ...]:
+@metric("corrections.accuracy", "accuracy", "of the corrected answers", unit="share")
+@metric(
+    "corrections.change", "change", "accuracy less that of the order of the file, same questions", unit="difference"
+)
+@metric("corrections.orders", "orders", "orders a question that the method looks at", digits=1, unit="orders")
+def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootstrap) -> tuple[Correction, ...]:
     """Vote, PriDe and gray-box from recorded scores, all on the same questions.
 
     PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
@@ -59,12 +65,12 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
     """
     if scores.order_counts.max(initial=0) < 2:
         return ()
-    voted = measures.vote_accuracy
+    voted = measures["vote_accuracy"]
     orders = scores.order_counts if scores.stopped is None else np.where(scores.stopped, 2, scores.order_counts)
     found = {"vote": _Corrected(np.nan_to_num(voted), orders, ~np.isnan(voted))}
     if scores.elicitation != GENERATE and not scores.pinned.all(axis=1).all():
         found |= {"pride": _pride(scores), "gray-box": _gray_box(scores)}
-    as_reported = ~np.isnan(measures.accuracy)
+    as_reported = ~np.isnan(measures["accuracy"])
     total = int((as_reported & scores.has_answer).sum())
     enough = [c.usable & as_reported for c in found.values() if (c.usable & as_reported).sum() >= LEAST_SHARE * total]
     common = np.logical_and.reduce([as_reported, *enough])
@@ -75,7 +81,7 @@ def corrections(scores: OrderScores, measures: QuestionMeasures, bootstrap: Boot
             nothing = Estimate.undefined(f"{usable:,} of {total:,} questions were shown {corrected.needs}")
             return Correction(method, nothing, nothing, float("nan"))
         right = np.where(common, corrected.right, np.nan)
-        change = bootstrap.mean(right - measures.accuracy, share=False)
+        change = bootstrap.mean(right - measures["accuracy"], share=False)
         return Correction(method, bootstrap.mean(right), change, float(corrected.orders[common].mean()))
 
     return tuple(correction(method, corrected) for method, corrected in found.items()) if total else ()

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+from unslant.auditing.one_order import CHARACTERS_A_TOKEN, SAMPLED
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.untold import CHARACTERS_A_TOKEN, SAMPLED
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
 from unslant.presentations import parse_labels

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.auditing.decisions import decision_lines
-from unslant.auditing.panels_orders import enough_line
-from unslant.auditing.panels_published import one_order
+import numpy as np
+
+from unslant.auditing.one_order import CHARACTERS_A_TOKEN
+from unslant.auditing.panels_labels import one_order
+from unslant.auditing.panels_orders import enough_line, until_lines
 from unslant.auditing.panels_replies import adaptive_lines, unanswered_lines
-from unslant.auditing.panels_until import until_lines
-from unslant.auditing.untold import CHARACTERS_A_TOKEN
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
 from unslant.metrics.summary import Metrics
+from unslant.metrics.ties import is_tie
 from unslant.reports.numbers import count, number, percent
+from unslant.responses import Responses
+from unslant.responses.table import DECISION
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
+_FEWEST = 10
+"""Responses from which rounding is told: fewer may be round by chance."""
+_MOST_PLACES = 4
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 
 
 def few_labels(metrics: Metrics) -> bool:
     """Whether the model is mostly about to say something else than a label."""
-    return metrics.means.label_mass.value < LEAST_LABEL_MASS
+    return metrics.means["label_mass"].value < LEAST_LABEL_MASS
 
 
-def notes(result: AuditResult, unknown: str) -> list[str]:
-    """What was left out or needs care, and the cost, one sentence each.
-
-    Args:
-        unknown: see :func:`~unslant.auditing.untold.untold`.
-    """
+def notes(result: AuditResult) -> list[str]:
+    """What was left out or needs care, and the cost, one sentence each."""
     counts = result.metrics.counts
     failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
     missing = "excluded from the order metrics because an order is missing or failed"
@@ -51,7 +53,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
     ]
     if one_order(result):
         sentences = sentences[1:4]
-    mass = result.metrics.means.label_mass
+    mass = result.metrics.means["label_mass"]
     least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
     return [
         *(
@@ -80,7 +82,7 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
                 f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
                 "alone; a local model computes shared beginnings once."
             ]
-            if "tokens" in unknown
+            if "tokens" in result.left_open
             else []
         ),
         *decision_lines(result.responses),
@@ -97,3 +99,29 @@ def notes(result: AuditResult, unknown: str) -> list[str]:
         *enough_line(result.order_curve),
         *cost_lines(result.cost),
     ]
+
+
+def decision_lines(responses: Responses) -> list[str]:
+    """That labels are the server's, and whether it rounds, a sentence each; none of other audits."""
+    rows = responses.where(elicitation=DECISION)
+    if not len(rows):
+        return []
+    lines = [
+        "The server words the prompt and labels the options: A, B, ... stand for places from the top here, and whether "
+        "a habit is about labels or places cannot be known."
+    ]
+    found = [np.exp(row) for row in rows.table["logprobs"].to_pylist() if row is not None]
+    if len(found) < _FEWEST:
+        return lines
+    values = np.concatenate(found)
+    for places in range(1, _MOST_PLACES + 1):
+        scaled = values[values > 0.3 * 0.1**places] * 10**places  # less is a 0 (see models.decisions)
+        if (np.abs(scaled - scaled.round()) < 1e-4).all():
+            equal = sum(bool(is_tie(own.round(places))) for own in found)
+            lines.append(
+                f"The server rounds probabilities to {count(places, 'decimal')}: in {count(equal, 'response')} of "
+                f"{len(found):,} the best options are equal, and the one that the server chose counts. PBM and other "
+                "numbers from probabilities are as coarse."
+            )
+            break
+    return lines

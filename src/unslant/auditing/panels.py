@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from unslant.auditing.browser import browser
 from unslant.auditing.notes import few_labels, notes
-from unslant.auditing.paired import SCORES
-from unslant.auditing.panels_harness import harness_panel
-from unslant.auditing.panels_labels import labels_panel, priors_panel
-from unslant.auditing.panels_orders import order_curve_panel
-from unslant.auditing.panels_published import length_panel, one_order, published_panel, stands_out, tiles_of
+from unslant.auditing.pairing import SCORES
+from unslant.auditing.panels_labels import (
+    harness_panel,
+    labels_panel,
+    length_panel,
+    one_order,
+    priors_panel,
+    published_panel,
+    stands_out,
+    tiles_of,
+)
+from unslant.auditing.panels_orders import order_curve_panel, orders_panel, some_orders, until_headline, until_panel
 from unslant.auditing.panels_replies import noise_lead, replies_panel
-from unslant.auditing.panels_until import partial, until_headline, until_panel
-from unslant.auditing.untold import untold
 from unslant.experiment.provenance import asked_about, settings_rows
 from unslant.experiment.shortcut_panel import shortcut_panel
-from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
-from unslant.metrics.accuracy import correct_under_orders
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import MOST_ROWS, Mark, first_rows
+from unslant.metrics import METRICS, Estimate, Metrics
+from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Table, Tile, charts
+from unslant.reports.charts import MOST_ROWS, Mark
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
-MOST_ORDERS = 24
 MANY_FAILED = 0.05
 """Share of responses without an answer above which the headline tells of it."""
 TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
@@ -40,9 +41,10 @@ def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    unknown = untold(result)
-    more = filter(None, (stands_out(result), unknown, until_headline(result)))
-    said = headline(result.metrics, *more, robust="in every order asked" if partial(result) else "whatever the order")
+    more = filter(None, (stands_out(result), result.left_open, until_headline(result)))
+    said = headline(
+        result.metrics, *more, robust="in every order asked" if some_orders(result) else "whatever the order"
+    )
     if result.replies:  # what stands alone, in JSON say, tells who answered what
         said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
     keys = TILES_IN_WORDS if result.replies else TILES
@@ -51,9 +53,9 @@ def page(result: AuditResult) -> Page:
         headline=said,
         lead=_lead(result),
         tiles=Tile.row(
-            *((key, getattr(result.metrics.means, key)) for key in keys),
+            *((key, result.metrics.means[key]) for key in keys),
             *tiles_of(result),
-            ("label_mass", result.metrics.means.label_mass, METRICS["label_mass"].label),
+            ("label_mass", result.metrics.means["label_mass"], METRICS["label_mass"].label),
         ),
         panels=(
             score_panel({result.name: result}),
@@ -71,7 +73,7 @@ def page(result: AuditResult) -> Page:
             shortcut_panel(result.shortcuts, "shortcuts"),
             numbers_panel({result.name: result}),
         ),
-        notes=tuple(notes(result, unknown)),
+        notes=tuple(notes(result)),
         settings=settings_rows(result.run),
         example=result.run.example_prompt,
         questions=browser({result.name: result}),
@@ -88,7 +90,7 @@ def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -
         "robust_accuracy": robust,
         "vote_accuracy": "voted",
     }
-    found = [(METRICS[key], getattr(means, key), said) for key, said in words.items()]
+    found = [(METRICS[key], means[key], said) for key, said in words.items()]
     written = [
         f"{with_interval(value, metric) if i < 2 else number(value, metric)} {said}"
         for i, (metric, value, said) in enumerate(found)
@@ -99,54 +101,52 @@ def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -
     failed = f"no answer in {no_answer:,} of {counts.rows:,} responses" if no_answer else ""
     if not written or no_answer == counts.rows:
         return f"Nothing could be measured{': ' * bool(failed)}{failed}"
-    chance = f"chance {number(means.chance, METRICS['chance'])}"
+    chance = f"chance {number(means['chance'], METRICS['chance'])}"
     parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
     parts += [preference.phrase] if preference.unsure.defined else []
     if failed and no_answer > MANY_FAILED * counts.rows:
         parts.append(failed)
     if few_labels(metrics):
-        parts.append(f"labels hold {percent(means.label_mass.value, 1)} of the probability")
+        parts.append(f"labels hold {percent(means['label_mass'].value, 1)} of the probability")
     return "; ".join((*parts, *more))
 
 
 def _lead(result: AuditResult) -> str:
     means, over = result.metrics.means, result.metrics.over_orders
     parts = []
-    if means.consistency.defined:
-        changing = percent(1 - means.consistency.value)
+    if means["consistency"].defined:
+        changing = percent(1 - means["consistency"].value)
         missing = " or is missing" if result.metrics.counts.unanswered_rows else ""
         parts.append(f"For {changing} of the questions, the answer changes with the order of options{missing}")
     parts += [told] if (told := noise_lead(result.replies)) else []
-    if over.worst.defined and "sampled" not in over.worst.note:
-        parts.append(f"the whole set scores from {number(over.worst)} to {number(over.best)}, by order alone")
+    if over["worst"].defined and "sampled" not in over["worst"].note:
+        parts.append(f"the whole set scores from {number(over['worst'])} to {number(over['best'])}, by order alone")
     return "; ".join(parts) + "." if parts else ""
 
 
 def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     """The reported score beside the order-free ones, for one audit or several."""
-    several = len(runs) > 1
-    found = {name: whole_set(result.metrics) for name, result in runs.items()}
-    many = len(runs) > charts.MOST_SERIES  # runs are rows, and the scores series
-    keys = SCORES[:2] if many else (*SCORES, "over_orders.worst", "over_orders.best")
+    several, many = len(runs) > 1, len(runs) > charts.MOST_SERIES  # of many, runs are rows, and the scores series
+    numbers = {name: whole_set(result.metrics) for name, result in runs.items()}
     marks = [
         Mark(
             *((name, value, METRICS[key].label) if many else (METRICS[key].label, value, name * several)),
             stands_out=key == "accuracy",
         )
-        for key in keys
-        for name, values in found.items()
+        for key in (SCORES[:2] if many else (*SCORES, "over_orders.worst", "over_orders.best"))
+        for name, values in numbers.items()
         if isinstance(value := values[key], Estimate) and value.defined
     ]
-    first = next(iter(runs.values())).metrics.means.chance
-    chance = first.value if first.defined and not several else None
+    chance = next(iter(runs.values())).metrics.means["chance"]
+    line = chance.value if chance.defined and not several else None
     explanation = "each run on all of its own questions" if several else "the dashed line is chance"
-    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in found.items()}
     chart = Chart(
         "score",
         "Scores of each run" if several else "One model, several scores",
         f"Points with 95 % intervals; {explanation}.",
-        lambda style: charts.intervals(marks, style, rows="run" if many else "score", line=chance),
+        partial(charts.intervals, marks, rows="run" if many else "score", line=line),
     )
+    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in numbers.items()}
     return Panel(
         "score",
         "What the score is worth",
@@ -159,102 +159,19 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     )
 
 
-def orders_panel(result: AuditResult) -> Panel:
-    """The score under each order, and how many questions depend on the order."""
-    found: list[Chart] = []
-    tables: list[Table] = []
-    reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
-    shared = [block for block in reordered if block.same_orders]
-    sampled = sum(len(block.index) for block in reordered if not block.same_orders)
-    were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
-    note = f"{were} orders: no order is common to all of them."
-    for block in sorted(shared, key=lambda b: -len(b.index)):
-        rows = order_accuracies(block)
-        named = [(order_name(order, [chr(ord("A") + i) for i in range(block.n)]), value) for order, value in rows]
-        id, columns = f"orders-{block.n}-{block.k}", (Column("order"), Column("accuracy"))
-        title = f"Accuracy by order, questions with {block.n} options"
-        how = "Orders are named by the options' labels in the file, from top to bottom."
-        tables.append(Table(id, title, columns, tuple(named), how, folded=True))
-        if block.k <= MOST_ORDERS and not found:
-            found.append(_orders_chart(id, block, rows, named))
-    return Panel(
-        "orders",
-        "Score under each order",
-        "The same questions and options in different orders. An unbiased model scores the same in every row.",
-        (*found, *_histogram(result)),
-        tuple(tables),
-        (note,) if sampled else (),
-        short="Orders",
-    )
-
-
-def order_name(contents: Sequence[int], labels: Sequence[str]) -> str:
-    """An order named by the options' labels in the file, top to bottom: ``C A B D``."""
-    return " ".join(labels[content] for content in contents)
-
-
-def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
-    """Each order shared by the questions of a block and its accuracy, best first."""
-    right = correct_under_orders(block)
-    right = right[~np.isnan(right[:, 0])]
-    orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
-    found = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
-    return sorted(found, key=lambda item: (-item[1].value, item[0]))
-
-
-def _orders_chart(
-    id: str, block: Block, rows: Sequence[tuple[tuple[int, ...], Estimate]], named: Sequence[tuple[str, Estimate]]
-) -> Chart:
-    given = [order == tuple(range(block.n)) for order, _ in rows]
-    marks = [Mark(*item, stands_out=own) for item, own in zip(named, given, strict=True)]
-    mean = float(np.mean([value.value for _, value in rows]))
-    return Chart(
-        id,
-        f"{count(rows[0][1].n, 'question')} with {block.n} options in {block.k} orders",
-        "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
-        "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
-        lambda style: charts.intervals(
-            marks, style, rows="order", domain=None, step=15, line=mean, highlight="as reported"
-        ),
-    )
-
-
-def _histogram(result: AuditResult) -> tuple[Chart, ...]:
-    if result.scores.stopped is not None:
-        return ()
-    values = result.metrics.questions.expected_accuracy[result.scores.order_counts > 1]
-    values = values[~np.isnan(values)]
-    if not values.size:
-        return ()
-    edges = np.linspace(0, 1, 11)
-    inner = values[(values > 0) & (values < 1)]
-    counted = [int((values == 0).sum()), *np.histogram(inner, edges)[0].tolist(), int((values == 1).sum())]
-    names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
-    middle = [False, *[True] * 10, False]
-    axis = "share of orders in which the answer is right"
-    chart = Chart(
-        "share-right",
-        f"For {percent(sum(counted[1:-1]) / values.size)} of the questions, the order decides",
-        f"{count(values.size, 'question')} by the share of orders in which the answer is right. Between never and "
-        "always, only the order decides whether the model is right.",
-        lambda style: charts.counts(names, counted, middle, style, under=axis),
-    )
-    return (chart,)
-
-
 def corrections_panel(result: AuditResult) -> Panel:
     """Accuracy after each correction the recorded scores allow."""
     found = [c for c in result.corrections if c.accuracy.defined]
     left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
-    means, nvr = result.metrics.means, result.nvr.score
-    marks = [Mark("as reported", means.accuracy, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
+    means, nvr = result.metrics.means, result.nvr["score"]
+    given = means["accuracy"]
+    marks = [Mark("as reported", given, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
+    line = given.value if given.defined else None
     chart = Chart(
         "corrections",
         "The score after each correction",
         "All on the same questions. The dashed line is the score as reported.",
-        lambda style: charts.intervals(
-            marks, style, rows="method", line=means.accuracy.value if means.accuracy.defined else None
-        ),
+        partial(charts.intervals, marks, rows="method", line=line),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
     columns = (Column("method"), *map(Column.of, keys))
@@ -279,47 +196,41 @@ def subjects_panel(result: AuditResult) -> Panel:
     by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
-    pbm = {subject: means.pbm.value if means.pbm.defined else 0.0 for subject, means in by_subject.items()}
-    ranked = sorted(by_subject.items(), key=lambda item: (-pbm[item[0]], item[0]))
-    named = [(subject or "(none)", means) for subject, means in ranked]
-    drawn = ("accuracy", "robust_accuracy", "vote_accuracy")
-    rows = [
-        (subject, [Mark(subject, getattr(means, key), series=METRICS[key].label) for key in drawn])
-        for subject, means in named[:MOST_ROWS]
-    ]
-    title = f"Scores by subject{first_rows(len(ranked))}"
-    explanation = "Subjects whose answers move most with the order (highest PBM) come first."
-    found = [Chart("subjects", title, explanation, lambda style: charts.dumbbells(rows, style, rows="subject"))]
-    shown = [key for key in (*SCORES, "consistency", "pbm") if any(getattr(m, key).defined for _, m in named)]
-    cells = tuple((subject, *[getattr(means, key) for key in shown]) for subject, means in named)
+    pbm = {subject: means["pbm"].value if means["pbm"].defined else 0.0 for subject, means in by_subject.items()}
+    ranked = sorted(by_subject, key=lambda subject: (-pbm[subject], subject))
+    rows = [{"subject": subject or "(none)", **by_subject[subject].cells()} for subject in ranked]
+    shown = [key for key in (*SCORES, "consistency", "pbm") if any(means[key].defined for means in by_subject.values())]
+    correlation, r = result.metrics.pbm_accuracy, METRICS["pbm_accuracy.pearson"]
+    pearson = correlation["pearson"]
+    plots = [
+        Plot(
+            charts.dumbbells,
+            "Subjects whose answers move most with the order (highest PBM) come first.",
+            {key: METRICS[key].label for key in ("accuracy", "robust_accuracy", "vote_accuracy")},
+            "Scores by subject",
+            most=MOST_ROWS,
+        ),
+        Plot(
+            partial(charts.scatter, across="PBM", axis="accuracy, mean over orders", how_across=METRICS["pbm"]),
+            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM needs no right answers.",
+            ["expected_accuracy"],
+            f"Does PBM predict difficulty? r = {number(pearson, r)}",
+            "pbm-accuracy",
+            at="pbm",
+            of="questions a subject",
+        ),
+    ][: 1 + pearson.defined]
     title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
-    tables = [Table("subjects", title, (Column("subject"), *map(Column.of, shown)), cells)]
-    correlation = result.metrics.pbm_accuracy
-    if correlation.pearson.defined:
-        points = [(subject, means.pbm, means.expected_accuracy) for subject, means in named]
-        how = METRICS["pbm"]
-        r = METRICS["pbm_accuracy.pearson"]
-        found.append(
-            Chart(
-                "pbm-accuracy",
-                f"Does PBM predict difficulty? r = {number(correlation.pearson, r)}",
-                f"Each point is a subject (r = {with_interval(correlation.pearson, r)}, N = {correlation.pearson.n}). "
-                "PBM needs no right answers.",
-                lambda style: charts.scatter(points, style, under="PBM", beside="accuracy, mean over orders", how=how),
-                of="questions a subject",
-            )
-        )
-        names = ("pearson", "pearson_p", "spearman", "spearman_p")
-        values: dict[str, Cell] = {f"pbm_accuracy.{name}": getattr(correlation, name) for name in names}
-        title = "PBM against accuracy, across subjects"
-        tables.append(Table.of_metrics("pbm-accuracy", title, {"value": values}, folded=True))
+    values = {"value": correlation.cells()} if pearson.defined else {}
     return Panel(
         "subjects",
         "Subjects",
         "Where the score is reliable, and where the order decides.",
-        tuple(found),
-        tuple(tables),
         first_screen=True,
+        figures=[
+            Figure("subjects", title, ["subject"], shown, rows, plots),
+            Figure.of_metrics("pbm-accuracy", "PBM against accuracy, across subjects", values, folded=True),
+        ],
     )
 
 
@@ -348,9 +259,7 @@ def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
 
 def whole_set(metrics: Metrics) -> dict[str, Cell]:
     """Metric key -> value, for all metrics with one value for the whole set."""
-    means, bias, over = metrics.means, metrics.label_bias, metrics.over_orders
-    shown: dict[str, Cell] = {key: getattr(means, key) for key in (*SCORES, "hard_vote_accuracy")}
-    shown |= {"over_orders.worst": over.worst, "over_orders.best": over.best, "acc_std": over.acc_std}
-    shown |= {name: getattr(means, name) for name in means.names() if name not in shown}
-    shown |= {name: getattr(bias, name) for name in ("rstd", "rsd", "ckld", "ckld_smoothed")}
-    return shown | {"unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}
+    means, bias, over = metrics.means, metrics.label_bias.numbers, metrics.over_orders.numbers
+    first = means.cells(*SCORES, "hard_vote_accuracy") | over.cells("worst", "best", "acc_std")
+    others = means.cells() | bias.cells("rstd", "rsd", "ckld", "ckld_smoothed")
+    return {**first, **others, "unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}

@@ -1,25 +1,112 @@
-"""Panel of an audit: what fewer orders would have told, and cost."""
+"""Panels of an audit about orders: the score under each, whether fewer would do, and how far ``--until`` went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from unslant.metrics import Estimate
-from unslant.metrics.order_curve import SAME, OrderCurve, OrderPoint
-from unslant.reports import Chart, Column, Panel, Style, Table, charts
+import numpy as np
+
+from unslant.metrics import METRICS, Block, Estimate, wilson
+from unslant.metrics.order_curve import SAME, OrderCurve
+from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import count
+from unslant.reports.numbers import count, number, percent
+from unslant.responses.run import Step, UntilRun
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
+MOST_ORDERS = 24
 DRAWN = "K, drawn freely"
 """Name of the sets that a bare number draws."""
 
 
+def orders_panel(result: AuditResult) -> Panel:
+    """The score under each order, and how many questions depend on the order."""
+    reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
+    shared = sorted((block for block in reordered if block.same_orders), key=lambda block: -len(block.index))
+    sampled = sum(len(block.index) for block in reordered if not block.same_orders)
+    were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
+    figures, drawn = [], False
+    for block in shared:
+        figures.append(_orders_figure(block, plotted=not drawn and block.k <= MOST_ORDERS))
+        drawn |= block.k <= MOST_ORDERS
+    by_share = _histogram(result)
+    return Panel(
+        "orders",
+        "Score under each order",
+        "The same questions and options in different orders. An unbiased model scores the same in every row.",
+        (*(chart for figure in figures for chart in figure.charts), *by_share),
+        tuple(table for figure in figures for table in figure.tables),
+        (f"{were} orders: no order is common to all of them.",) if sampled else (),
+        short="Orders",
+    )
+
+
+def order_name(contents: Sequence[int]) -> str:
+    """An order named by the options' labels in the file, top to bottom: ``C A B D``."""
+    return " ".join(chr(ord("A") + content) for content in contents)
+
+
+def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
+    """Each order shared by the questions of a block and its accuracy, best first."""
+    right = block.right[~np.isnan(block.right[:, 0])]
+    orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
+    found = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
+    return sorted(found, key=lambda item: (-item[1].value, item[0]))
+
+
+def _orders_figure(block: Block, plotted: bool) -> Figure:
+    given = tuple(range(block.n))
+    rows: list[dict[str, Any]] = [
+        {"order": order_name(order), "accuracy": value, "given": order == given}
+        for order, value in order_accuracies(block)
+    ]
+    mean = float(np.mean([row["accuracy"].value for row in rows]))
+    plot = Plot(
+        partial(charts.intervals, fit=True, step=15, line=mean, highlight="as reported"),
+        "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
+        "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
+        ["accuracy"],
+        f"{count(rows[0]['accuracy'].n, 'question')} with {block.n} options in {block.k} orders",
+        out=lambda row: bool(row["given"]),
+    )
+    how = "Orders are named by the options' labels in the file, from top to bottom."
+    title = f"Accuracy by order, questions with {block.n} options"
+    columns = [Column("accuracy")]
+    return Figure(f"orders-{block.n}-{block.k}", title, ["order"], columns, rows, [plot] * plotted, how, folded=True)
+
+
+def _histogram(result: AuditResult) -> tuple[Chart, ...]:
+    if result.scores.stopped is not None:
+        return ()
+    values = result.metrics.questions["expected_accuracy"][result.scores.order_counts > 1]
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return ()
+    edges = np.linspace(0, 1, 11)
+    inner = values[(values > 0) & (values < 1)]
+    counted = [int((values == 0).sum()), *np.histogram(inner, edges)[0].tolist(), int((values == 1).sum())]
+    names = ["never", *[f"{low:.1f}–{high:.1f}" for low, high in pairwise(edges)], "always"]
+    marks = [
+        Mark(name, Estimate.bare(float(n), n, ""), stands_out=0 < i < len(names) - 1)
+        for i, (name, n) in enumerate(zip(names, counted, strict=True))
+    ]
+    chart = Chart(
+        "share-right",
+        f"For {percent(sum(counted[1:-1]) / values.size)} of the questions, the order decides",
+        f"{count(values.size, 'question')} by the share of orders in which the answer is right. Between never and "
+        "always, only the order decides whether the model is right.",
+        partial(charts.counts, marks, rows="share of orders in which the answer is right"),
+    )
+    return (chart,)
+
+
 def enough_line(curve: OrderCurve | None) -> list[str]:
-    """The fewest orders that would have told the same, in one sentence."""
+    """The fewest orders that give the same result, in one sentence."""
     if curve is None:
         return []
     every, found = curve.points[-1], curve.enough
@@ -35,72 +122,151 @@ def enough_line(curve: OrderCurve | None) -> list[str]:
     ]
 
 
+def _smaller(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of a smaller set than that asked."""
+    return bool(row["smaller"])
+
+
 def order_curve_panel(result: AuditResult) -> Panel:
     """Distance from all orders and cost of every smaller set."""
     curve = result.order_curve
     if curve is None:
         return Panel("order-curve", "", "")
-    costed = curve.points[-1].ordinary_runs >= 0
-    tokens = result.cost.tokens_ordinary
-    found = [
-        *_chart(
-            curve, "order-curve", "What fewer orders would have told",
+    costed, tokens = curve.points[-1].ordinary_runs >= 0, result.cost.tokens_ordinary
+    rows: list[dict[str, Any]] = []
+    for point in curve.points:
+        runs, kind = point.ordinary_runs, point.orders.partition(":")[0]
+        series = DRAWN if kind.isdecimal() else "given:K" if kind == "reverse" else f"{kind}:K"
+        row = {**vars(point), "series": series, "tokens": round(runs * tokens) if runs == runs else None}
+        drawn = {"distance": point.apart if point.k > 1 else np.nan, "ordinary": runs}
+        marks = {key: Estimate.bare(value, curve.n_questions, "") for key, value in drawn.items()}
+        rows.append({**row, **marks, "smaller": point is not curve.points[-1]})
+
+    def line(key: str, axis: str, id: str, title: str, explanation: str) -> Plot:
+        kind = partial(charts.lines, axis=axis, zero=True, whole=True)
+        return Plot(kind, explanation, [key], title, id, ["k"], "series", at="k", rows="orders", where=_smaller)
+
+    plots = [
+        line(
+            *("distance", "largest distance", "order-curve", "What fewer orders would have told"),
             f"Distance from all {curve.n_orders} orders: the largest of those of the mean over orders, the vote and "
-            "PBM.", "largest distance", lambda point: point.apart if point.k > 1 else float("nan"),
-        )
-    ]  # fmt: skip
-    found += [
-        *_chart(
-            curve, "order-cost", "What fewer orders would have cost",
+            "PBM.",
+        ),
+        line(
+            *("ordinary", "ordinary runs", "order-cost", "What fewer orders would have cost"),
             "In ordinary runs: tokens over those of the published order alone, each prompt whole. Controls are "
-            "included.", "ordinary runs", lambda point: point.ordinary_runs,
-        )
-    ] * costed  # fmt: skip
-    columns = (
-        Column("--orders"),
-        Column("orders", 0),
-        Column("mean", 4, "distance of the mean over orders"),
+            "included.",
+        ),
+    ]
+    columns = [
+        Column("orders", 0, key="k"),
+        Column("mean", 4, "distance of the mean over orders", "accuracy"),
         Column("vote", 4, "distance of the voted accuracy"),
-        Column("PBM", 4, "distance of PBM"),
-        Column("other vote", 3, "share of questions whose voted answer differs"),
-        *[Column("ordinary runs", 2), Column("tokens", 0)] * costed,
-    )
-    rows = tuple(
-        (point.orders, point.k, point.accuracy, point.vote, point.pbm, point.votes_differ)
-        + ((runs, round(runs * tokens) if runs == runs else None) if costed else ())
-        for point in curve.points
-        for runs in [point.ordinary_runs]
-    )
+        Column("PBM", 4, "distance of PBM", "pbm"),
+        Column("other vote", 3, "share of questions whose voted answer differs", "votes_differ"),
+        *[Column("ordinary runs", 2, key="ordinary_runs"), Column("tokens", 0)] * costed,
+    ]
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
+    title = f"Smaller sets of orders, {about}"
+    names = [Column("--orders", key="orders")]
     return Panel(
         "order-curve",
         "Would fewer orders do?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
-        tuple(found),
-        (Table("order-curve", f"Smaller sets of orders, {about}", columns, rows, folded=True),),
-        tuple(enough_line(curve)),
+        notes=tuple(enough_line(curve)),
         short="Fewer orders",
+        figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )
 
 
-def _chart(
-    curve: OrderCurve, id: str, title: str, explanation: str, beside: str, value: Callable[[OrderPoint], float]
-) -> list[Chart]:
-    """The chart, if there is a value to draw."""
-    marks = [
-        Mark(str(point.k), Estimate.bare(value(point), curve.n_questions, ""), series)
-        for point in curve.points[:-1]
-        for series in (_series(point.orders),)
-        if value(point) == value(point)
+def until_headline(result: AuditResult) -> str:
+    """Where the search ended; empty for an audit of everything from the start."""
+    until = result.run.until
+    if not until:
+        return ""
+    width = f"±{until.half_width:g}"
+    if until.reached:
+        return f"known to {width} after {_asked(until)}"
+    left = until.path[-1].half_width
+    return f"not known to {width}, but to ±{number(left)}, after {_asked(until)}" if left else f"asked {_asked(until)}"
+
+
+def some_orders(result: AuditResult) -> bool:
+    """Whether the search asked some of the orders only."""
+    until = result.run.until
+    return until is not None and until.ended != "all" and until.orders < until.of_orders
+
+
+def until_panel(result: AuditResult) -> Panel:
+    """The intervals after each step."""
+    until = result.run.until
+    if not until:
+        return Panel("until", "", "")
+    rows: list[dict[str, Any]] = [
+        {"asked": _step(step), "half-width": step.half_width}
+        | {name: Estimate.from_dict(one) for name, one in step.numbers.items()}
+        for step in until.path
     ]
+    plot = Plot(
+        partial(charts.intervals, fit=True),
+        "Each row is a step: more questions, or more orders of each. Bars are 95 % intervals that hold at all steps at "
+        "once; where all questions are asked, the usual ones.",
+        ["accuracy", "expected_accuracy"],
+        "The score, the more is asked",
+    )
+    columns: list[str | Column] = [Column("half-width", 4), *until.path[-1].numbers]
+    return Panel(
+        "until",
+        "How much had to be asked",
+        f"Questions came in random order, each in random rounds of its orders, until every interval below was ±"
+        f"{until.half_width:g} or narrower.",
+        short="Until",
+        figures=[Figure("until", "Intervals, step by step", ["asked"], columns, rows, [plot], folded=True)],
+    )
 
-    def draw(style: Style) -> Any:
-        return charts.lines(marks, style, under="orders", beside=beside, zero=True, whole=True)
 
-    return [Chart(id, title, explanation, draw)] * bool(marks)
+def until_lines(result: AuditResult) -> list[str]:
+    """What was asked, what that saved, what is left open, and what the intervals mean."""
+    until = result.run.until
+    if not until:
+        return []
+    everything = until.ended == "all"
+    line = f"Asked {_asked(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
+    if until.tokens and not everything:
+        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of the whole audit"
+    saved = "" if everything else f" ({percent(1 - until.share)} saved)"
+    lines = [f"{line}{saved}."]
+    step = until.path[-1]
+    if not until.reached and step.half_width:
+        needed = until.questions * (step.half_width / until.half_width) ** 2
+        why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
+        lines.append(
+            f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
+            f"{needed:,.0f} such questions would be needed."
+        )
+    if until.questions < until.of_questions:
+        names = ", ".join(METRICS[name].name for name in step.numbers)
+        lines.append(
+            f"Intervals of {names} are anytime-valid: stopping when they are narrow does not spoil them. All other "
+            "intervals are those of so many questions fixed beforehand."
+        )
+    if some_orders(result):
+        lines.append(
+            "PBM is estimated for all orders; robust accuracy, consistency and votes are over the orders asked. What "
+            "rearranged labels show (FR of labels, label or position) was not asked."
+        )
+    return lines
 
 
-def _series(name: str) -> str:
-    kind = name.partition(":")[0]
-    return DRAWN if kind.isdecimal() else "given:K" if kind == "reverse" else f"{kind}:K"
+def _asked(until: UntilRun) -> str:
+    if until.ended == "all":
+        return f"all {count(until.questions, 'question')} in all orders"
+    every = until.questions == until.of_questions
+    questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
+    most = "up to " if len(until.whole) > 1 else ""
+    return f"{questions} questions in {most}{until.orders:,} of {until.of_orders:,} orders"
+
+
+def _step(step: Step) -> str:
+    return f"{count(step.questions, 'question')}, {count(step.orders, 'order')}"

@@ -2,79 +2,71 @@
 
 from __future__ import annotations
 
-from unslant.auditing.replies import Adaptive, OrderReplies, Replies
+from unslant.auditing.panels_orders import order_name
+from unslant.auditing.replies import Adaptive, Replies
 from unslant.metrics.calibration import Calibration
 from unslant.metrics.summary import Counts
-from unslant.presentations import ALPHABETS
-from unslant.reports import Chart, Column, Panel, Table, charts
+from unslant.reports import Chart, Column, Figure, Panel, charts
+from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent, with_interval
-
-_COUNTS = {
-    "replies": "replies",
-    "answered": "answers",
-    "none_or_several": "none or several",
-    "unparsed": "unparsed",
-    "refused": "refused",
-    "failed": "no reply",
-}
 
 
 def replies_panel(replies: Replies | None) -> Panel:
     """Nothing where labels were scored."""
     if replies is None:
         return Panel("replies", "", "")
-    keys = {"unparsed": "unparsed", "refused": "refused", "replies.none_or_several": "none_or_several"}
-    values: dict[str, Cell] = {key: getattr(replies, name) for key, name in keys.items()}
-    values |= {f"noise.{name}": value for name, value in vars(replies.noise).items()}
-    values |= calibration_values(replies.calibration)
-    if replies.adaptive:
-        values["adaptive.other_vote"] = replies.adaptive.other_vote
-    rows: list[tuple[Cell, ...]] = [
-        (_order(row), *(getattr(row, name) for name in _COUNTS)) for row in replies.by_order
-    ]
-    by_order = Table(
+    values: dict[str, Cell] = {
+        "unparsed": replies.unparsed,
+        "refused": replies.refused,
+        "replies.none_or_several": replies.none_or_several,
+        **replies.noise.cells(),
+        **calibration_values(replies.calibration),
+        "adaptive.other_vote": replies.adaptive.other_vote if replies.adaptive else None,
+    }
+    orders = [order_name(row.order) or f"{row.n_options} options, all orders" for row in replies.by_order]
+    rows = [{**vars(row), "order": name} for row, name in zip(replies.by_order, orders, strict=True)]
+    words = {"replies": "replies", "answered": "answers", "none_or_several": "none or several"}
+    words |= {"unparsed": "unparsed", "refused": "refused", "failed": "no reply"}
+    by_order = Figure(
         "replies",
         "Replies by order",
-        (Column("order"), *map(Column, _COUNTS.values())),
-        tuple(rows),
-        "Orders are named by the options' labels in the file, from top to bottom. A reply that names none or several "
-        "options, is unparsed or refused counts as not right.",
+        ["order"],
+        [Column(name, key=key) for key, name in words.items()],
+        rows,
+        explanation="Orders are named by the options' labels in the file, from top to bottom. A reply that names none "
+        "or several options, is unparsed or refused counts as not right.",
     )
-    of_metrics = Table.of_metrics("noise", "Flips and confidence", {"value": values})
+    numbers = Figure.of_metrics(
+        "noise", "Flips and confidence", {"value": values}, calibration_chart(replies.calibration)
+    )
     return Panel(
         "replies",
         "Replies",
         "Whether replies are answers, and whether answers change when nothing does.",
-        calibration_chart(replies.calibration),
-        (*([of_metrics] if of_metrics.rows else []), by_order),
         short="Replies",
         first_screen=True,
+        figures=[numbers, by_order],
     )
 
 
 def calibration_values(found: Calibration | None) -> dict[str, Cell]:
     """Its numbers by key."""
-    names = ("confidence", "right", "ece", "ece_by_chance", "p", "brier")
-    return {f"calibration.{name}": getattr(found, name) for name in names} if found else {}
+    return {**found.numbers.cells()} if found else {}
 
 
 def calibration_chart(found: Calibration | None) -> tuple[Chart, ...]:
     """The reliability diagram; nothing where there is no confidence."""
     if found is None:
         return ()
-    points = [(f"{b.above:.1f} to {b.to:.1f}", b.confidence, b.right) for b in found.bins]
+    points = [Mark(f"{b.above:.1f} to {b.to:.1f}", b.right, at=b.confidence) for b in found.bins]
     chart = Chart(
         "reliability",
         "Is confidence earned?",
         f"Share right, with 95 % intervals, against confidence, in ten bins; {count(found.replies, 'answer')}. On the "
         "dashed line both agree; below it the model is overconfident.",
-        lambda style: charts.against(points, style, under="confidence", beside="share right"),
+        lambda style: charts.against(points, style, rows="confidence", axis="share right"),
     )
     return (chart,)
-
-
-def _order(row: OrderReplies) -> str:
-    return " ".join(ALPHABETS["A"][content] for content in row.order) or f"{row.n_options} options, all orders"
 
 
 def unanswered_lines(counts: Counts) -> list[str]:
@@ -111,10 +103,10 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
 
 def noise_lead(replies: Replies | None) -> str:
     """The noise floor in a sentence; empty where nothing was asked twice."""
-    if replies is None or not replies.noise.between_repeats.defined or not replies.noise.between_orders.defined:
+    if replies is None or not replies.noise["between_repeats"].defined or not replies.noise["between_orders"].defined:
         return ""
     noise = replies.noise
     return (
-        f"two orders differ in {number(noise.between_orders)} of pairs of answers, two replies to the same page in "
-        f"{number(noise.between_repeats)}"
+        f"two orders differ in {number(noise['between_orders'])} of pairs of answers, two replies to the same page in "
+        f"{number(noise['between_repeats'])}"
     )

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.metrics import Bootstrap, Estimate, OrderScores
+from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
-from unslant.metrics.noise import NoiseFloor, noise_floor
+from unslant.metrics.noise import noise_floor
+from unslant.metrics.registry import metric
 from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses, Run
@@ -77,11 +78,15 @@ class Replies(Jsonable):
     unparsed: Estimate
     refused: Estimate
     none_or_several: Estimate
-    noise: NoiseFloor
+    noise: Numbers
     calibration: Calibration | None
     adaptive: Adaptive | None
 
 
+@metric("replies.none_or_several", "none or several", "replies naming none or several options; not right", unit="share")
+@metric(
+    "adaptive.other_vote", "other vote", "agreeing questions whose vote over all orders is another answer", unit="share"
+)
 def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies | None:
     """None where labels were scored."""
     if scores.elicitation != GENERATE:

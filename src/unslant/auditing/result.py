@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from unslant.auditing.corrections import Correction, corrections
-from unslant.auditing.one_order import length_bias_of, scored_texts, shortcuts_of
-from unslant.auditing.paired import MEASURES, PairedAudits, named
+from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
+from unslant.auditing.pairing import MEASURES, named, paired
 from unslant.auditing.replies import Replies, replies_of
 from unslant.auditing.until import with_anytime
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
@@ -14,6 +14,7 @@ from unslant.metrics import (
     BaseRates,
     Bootstrap,
     Metrics,
+    Numbers,
     Nvr,
     OrderScores,
     base_rates,
@@ -21,7 +22,6 @@ from unslant.metrics import (
     nvr_from_scores,
     read_scores,
 )
-from unslant.metrics.length_bias import LengthBias
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.shortcuts import Shortcut
 from unslant.responses import Responses
@@ -39,11 +39,12 @@ class AuditResult(RecordedResult):
         shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
         length_bias: of a log with scores of option texts; None for any other.
         order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
+        left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
         scores: the responses as arrays, from which every number is computed.
     """
 
     study = "audit"
-    unwritten = ("responses", "scores")
+    unwritten = ("responses", "left_open", "scores")
     compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
 
     responses: Responses
@@ -53,8 +54,9 @@ class AuditResult(RecordedResult):
     corrections: tuple[Correction, ...]
     replies: Replies | None
     shortcuts: tuple[Shortcut, ...]
-    length_bias: LengthBias | None
+    length_bias: Numbers | None
     order_curve: OrderCurve | None
+    left_open: str
     scores: OrderScores = field(repr=False)
 
     @property
@@ -65,8 +67,8 @@ class AuditResult(RecordedResult):
     def paired_with(self, earlier: StudyResult) -> Paired | None:
         if not isinstance(earlier, AuditResult):
             return None
-        audits = PairedAudits(named([earlier, self], ["baseline", "now"]))
-        return Paired([pair for _, pair in audits.differences], audits.remarks)
+        before, now = named([earlier, self], ["baseline", "now"]).items()
+        return paired(now, before)
 
     @classmethod
     def of(cls, responses: Responses) -> AuditResult:
@@ -85,6 +87,7 @@ class AuditResult(RecordedResult):
             shortcuts_of(responses, scores, bootstrap),
             length_bias_of(responses, scores, bootstrap),
             _order_curve(responses, scores),
+            left_open(responses, scores, metrics.counts),
             scores,
         )
 

@@ -21,12 +21,10 @@ from unslant.auditing.presented import audit_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import LEAST_ROUNDS, Search
-from unslant.metrics import Bootstrap, Estimate, Metrics, OrderScores, measure, read_scores
-from unslant.metrics.accuracy import correct_under_orders
-from unslant.metrics.bootstrap import SHARE
+from unslant.metrics import METRICS, Bootstrap, Estimate, Metrics, OrderScores, measure, read_scores
 from unslant.metrics.estimate import CONFIDENCE
-from unslant.metrics.measures import BOUNDS
-from unslant.metrics.rounds import spread_between_rounds
+from unslant.metrics.permutation import spread_between_rounds
+from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
 from unslant.models import ScoringModel
 from unslant.presentations import Order, Presentation, ShotChooser, given_order, orders_for, parse_labels, present
@@ -81,8 +79,8 @@ def ask_until(
         measured = measure(scores)
         at = {name: i for i, name in enumerate(scores.ids)}
         index = np.asarray([at[question.id] for question in asked])
-        values = {name: getattr(measured, name)[index] for name in NUMBERS}
-        usual = _Usual(scores, {name: getattr(measured, name) for name in NUMBERS})
+        values = {name: measured[name][index] for name in NUMBERS}
+        usual = _Usual(scores, {name: measured[name] for name in NUMBERS})
         intervals = search.look(values, usual.interval)
         path.append(_step(search, scores, values, intervals))
         ended = search.next(intervals, values, _noise(scores)[index])
@@ -116,10 +114,10 @@ def with_anytime(metrics: Metrics, until: UntilRun | None) -> Metrics:
         return metrics
     changed = {}
     for name, step in until.path[-1].numbers.items():
-        value = getattr(metrics.means, name)
+        value = metrics.means[name]
         low, high = min(step["low"], value.value), max(step["high"], value.value)
-        changed[name] = replace(value, low=low, high=high, method=ANYTIME, note="")
-    return replace(metrics, means=replace(metrics.means, **changed))
+        changed[METRICS[name]] = replace(value, low=low, high=high, method=ANYTIME, note="")
+    return replace(metrics, means=metrics.means | changed)
 
 
 class _Recipe:
@@ -253,7 +251,7 @@ class _Usual:
         self._scores, self._values = scores, values
 
     def interval(self, name: str) -> tuple[float, float]:
-        found = Bootstrap.of(self._scores).mean(self._values[name], bounds=BOUNDS.get(name, SHARE))
+        found = Bootstrap.of(self._scores).mean(self._values[name], bounds=bounds_of(name))
         return found.low, found.high
 
 
@@ -261,7 +259,7 @@ def _noise(scores: OrderScores) -> Floats:
     """(Q,) variance between the rounds of a question, of the share right."""
     noise = np.zeros(len(scores))
     for block in scores.blocks:
-        noise[block.index] = np.nan_to_num(spread_between_rounds(block, correct_under_orders(block)))
+        noise[block.index] = np.nan_to_num(spread_between_rounds(block, block.right))
     return noise
 
 

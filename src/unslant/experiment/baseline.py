@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unslant.arrays import Jsonable, jsonable
+from unslant.arrays import jsonable
 from unslant.errors import InputError, shown
+from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.recorded import responses_in
-from unslant.experiment.result import Paired, RecordedResult, StudyResult
+from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.metrics import METRICS, Estimate
-from unslant.metrics.records import record_of
-from unslant.reports import Column, Page, Panel, Table
-from unslant.reports.frames import APART, numbers
-from unslant.reports.numbers import Cell, with_interval
+from unslant.metrics.registry import metric_at
+from unslant.reports import Page, Panel
+from unslant.reports.export import APART, numbers
+from unslant.reports.numbers import with_interval
 from unslant.responses import Run
-from unslant.responses.provenance import checked_provenance
-
-UNPAIRED = "unpaired: from the intervals of both, approximate (Zou and Donner 2008)"
+from unslant.responses.provenance import Provenance, checked_provenance
 
 MOST_TOLD = 4
 """Differences in the notes; the table has all."""
-
-
-@dataclass(frozen=True)
-class Change(Jsonable):
-    """One metric before and now.
-
-    Attributes:
-        metric: key of its record.
-        before, now: in the baseline and in the result; where they are paired, on the questions that both have.
-        difference: now minus before.
-        paired: whether answers to the same question were compared; else see :func:`unpaired_difference`.
-        p_value: of McNemar's test, where the metric is yes or no for each question and paired; nan elsewhere.
-        n_unpaired: questions left out of a paired difference.
-    """
-
-    metric: str
-    before: Estimate
-    now: Estimate
-    difference: Estimate
-    paired: bool = False
-    p_value: float = math.nan
-    n_unpaired: int = 0
-
-
-def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
-    """``now`` minus ``before`` as if measured on independent questions.
-
-    The interval is made of the distances of both values to the ends of their own intervals (MOVER, Zou and Donner
-    2008). On the same questions answers are usually correlated, and the interval is then too wide.
-    """
-    if not (now.defined and before.defined):
-        return Estimate.undefined((now if not now.defined else before).note)
-    value, n = now.value - before.value, min(now.n, before.n)
-    if not math.isfinite(value):
-        return Estimate.undefined("both are infinite" if math.isnan(value) else "one is infinite", n)
-    below = math.hypot(now.value - now.low, before.high - before.value)
-    above = math.hypot(now.high - now.value, before.value - before.low)
-    if not math.isfinite(below + above):
-        return Estimate.bare(value, n, "no interval: one of the two has none")
-    return Estimate(value, value - below, value + above, n, UNPAIRED, now.confidence)
 
 
 @dataclass(frozen=True)
@@ -134,38 +92,37 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"is of the study {self.values['study']}, the result of {result.study}")
         paired = result.paired_with(self.result) if self.result else None
-        found = _changes(paired)
-        before, now = _digests(self.values["provenance"]), _digests(result.provenance)
-        same = before == now
-        if not found and before and now and not same:
+        before, now = _digests(Provenance.model_validate(self.values["provenance"])), _digests(result.provenance)
+        remarks = list(paired.remarks) if paired else []
+        if before != now:
+            remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
+        if paired and paired.differences:
+            runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
+            comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
+            return WithBaseline(result, self, comparison, remarks)
+        if before and now and before != now:
             rows = "" if paired else "; the Parquet file of an audit is compared on the questions that both have"
             raise InputError.at(self.path, f"is of other questions, so there is nothing to compare{rows}")
-        found = found or self._unpaired(result)
-        told = tuple(paired.remarks) if paired else ()
-        if not same:
-            told = ("The questions are not all the same, or it is not known whether they are.", *told)
-        return WithBaseline(result, self, found, told)
+        return WithBaseline(result, self, self._unpaired(result), remarks)
 
-    def _unpaired(self, result: StudyResult) -> dict[str, Change]:
-        new = result.to_dict()
-        before, now = (dict(numbers(values, APART)) for values in (self.values, new))
+    def _unpaired(self, result: StudyResult) -> Comparison:
+        before, now = (dict(numbers(values, APART)) for values in (self.values, result.to_dict()))
         paths = list(result.compared_numbers)
         if not paths:
             shown = {tile.metric.key for tile in result.page().tiles}
-            known = {path: record.key for path in now if (record := record_of(path))}
+            known = {path: record.key for path in now if (record := metric_at(path))}
             paths = [path for path, key in known.items() if not shown or key in shown]
-        found = {}
+        runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
         for path in paths:
-            record, two = record_of(path), (before.get(path, {}), now.get(path, {}))
-            if record is None or not all("method" in one for one in two):
-                continue
-            was, is_ = (_estimate(one, self.path) for one in two)
-            if was.defined and is_.defined:
+            record, two = metric_at(path), (before.get(path, {}), now.get(path, {}))
+            if record is not None and all("method" in one for one in two):
                 key = record.key if result.compared_numbers else ".".join(path)
-                found[key] = Change(record.key, was, is_, unpaired_difference(is_, was))
-        if not found:
+                for values, one in zip(runs.values(), two, strict=True):
+                    values[key] = _estimate(one, self.path)
+        comparison = Comparison(runs, list(runs["now"]))
+        if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
-        return found
+        return comparison
 
 
 def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
@@ -175,15 +132,8 @@ def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
         raise InputError.at(path, "holds numbers that unslant did not write so") from None
 
 
-def _changes(paired: Paired | None) -> dict[str, Change]:
-    return {
-        pair.measure: Change(pair.measure, pair.b, pair.a, pair.difference, True, pair.p_value, pair.n_unpaired)
-        for pair in (paired.differences if paired else ())
-    }
-
-
-def _digests(provenance: Mapping[str, Any]) -> set[str]:
-    return {found["digest"] for found in provenance.get("questions", ()) if found.get("digest")}
+def _digests(provenance: Provenance) -> set[str]:
+    return {asked.digest for asked in provenance.questions if asked.digest}
 
 
 @dataclass(frozen=True)
@@ -194,7 +144,7 @@ class WithBaseline(StudyResult):
 
     result: StudyResult
     baseline: Baseline
-    changes: Mapping[str, Change]
+    comparison: Comparison
     remarks: Sequence[str]
 
     @cached_property
@@ -202,41 +152,49 @@ class WithBaseline(StudyResult):
         return self.result.run
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         return self.result.provenance
 
     def to_dict(self) -> dict[str, Any]:
         """The result, and under ``baseline`` the differences by key."""
         about = {"file": shown(self.baseline.path), "date": self.baseline.values["provenance"].get("date", "")}
-        return {**self.result.to_dict(), "baseline": {**about, **jsonable(self.changes)}}
+        changes = {
+            pair.measure: {
+                "metric": metric_of(pair.measure).key,
+                "before": pair.b,
+                "now": pair.a,
+                "difference": pair.difference,
+                "paired": self.comparison.paired,
+                "p_value": pair.p_value,
+                "n_unpaired": pair.n_unpaired,
+            }
+            for _, pair in self.comparison.differences
+        }
+        return {**self.result.to_dict(), "baseline": {**about, **jsonable(changes)}}
 
     def page(self) -> Page:
-        page = self.result.page()
+        page, name = self.result.page(), self.baseline.path.name
+        pairs = [pair for _, pair in self.comparison.differences]
         told = [
-            f"{METRICS[change.metric].label} {with_interval(change.difference, METRICS['difference'])}"
-            for change in list(self.changes.values())[:MOST_TOLD]
+            f"{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
+            for pair in pairs[:MOST_TOLD]
         ]
-        note = f"Differences from {self.baseline.path.name}: {'; '.join(told)}."
-        return replace(page, notes=(note, *page.notes), panels=(self._panel(), *page.panels))
+        how = "Paired by question."
+        if not self.comparison.paired:
+            how = "Not paired: intervals are approximate and, as a rule, too wide."
+        left_out = max(pair.n_unpaired for pair in pairs)
+        panel = Panel(
+            "baseline",
+            "Baseline",
+            f"This result against the baseline {name}. {how}",
+            figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
+            notes=(*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else [])),
+            first_screen=True,
+        )
+        notes = (f"Differences from {name}: {'; '.join(told)}.", *page.notes)
+        return replace(page, notes=notes, panels=(panel, *page.panels))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, if there are any."""
         if write := getattr(self.result, "to_parquet", None):
             write(path)
-
-    def _panel(self) -> Panel:
-        paired = any(change.paired for change in self.changes.values())
-        rows: tuple[tuple[Cell, ...], ...] = tuple(
-            (METRICS[change.metric].name, change.before, change.now, change.difference, *[change.p_value] * paired)
-            for change in self.changes.values()
-        )
-        p_values = [Column.of("p_value", "McNemar p")] * paired
-        columns = (Column("metric"), Column("before"), Column("now"), Column.of("difference"), *p_values)
-        by_row = tuple(METRICS[change.metric] for change in self.changes.values())
-        name = self.baseline.path.name
-        how = "Paired by question." if paired else "Not paired: intervals are approximate and, as a rule, too wide."
-        table = Table("baseline", f"Differences from {name}", columns, rows, how, by_row=by_row)
-        left_out = max(change.n_unpaired for change in self.changes.values())
-        notes = (*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else []))
-        explanation = f"This result against the baseline {name}. {how}"
-        return Panel("baseline", "Baseline", explanation, (), (table,), notes, first_screen=True)

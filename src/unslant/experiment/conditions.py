@@ -10,19 +10,15 @@ from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.metrics import METRICS
-from unslant.metrics.records import record_of
+from unslant.metrics.registry import metric_at
 from unslant.metrics.summary import Counts
 from unslant.models import Cost
-from unslant.reports.frames import APART, numbers
+from unslant.reports.export import APART, numbers
 
 OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PARTS = ("value", "low", "high")
 _WRITTEN = re.compile(r"\s*([^<>=]+?)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE)
 _NO_RESULT = ("provenance", "settings", "loading", "identity")
-_KNOWN = frozenset(
-    {key.rpartition(".")[2] for key in METRICS} | {f.name for kind in (Counts, Cost) for f in fields(kind)}
-)
-"""What a number can be called without what stands before it; others are looked up in the result."""
 Number = tuple[tuple[str, ...], Mapping[str, Any]]
 """Path in JSON, and the parts of an estimate, or only its value."""
 
@@ -59,8 +55,8 @@ class Condition:
         name, part = (before, last) if dot and last in PARTS else (found[1], "value")
         own = name.rpartition(".")[2]
         told = "." not in name or {"means", "by_subject"} & set(name.split("."))
-        if told and own not in _KNOWN and not _named(name):
-            raise InputError(f"--fail-if {text!r}: no number is called {own!r}: {_near(own, sorted(_KNOWN))}")
+        if told and own not in (known := _known()) and not _named(name):
+            raise InputError(f"--fail-if {text!r}: no number is called {own!r}: {_near(own, sorted(known))}")
         return cls(text, name, part, found[2], float(found[3]))
 
     def find(self, found: Sequence[Number]) -> Number:
@@ -76,7 +72,7 @@ class Condition:
             [one for one in ending if one[0] == wanted],
             [one for one in ending if one in singles],
             ending,
-            [one for one in singles if one[0][0] != "baseline" and record_of(one[0]) in named],
+            [one for one in singles if one[0][0] != "baseline" and metric_at(one[0]) in named],
         ):
             if len(fit) == 1:
                 return fit[0]
@@ -126,6 +122,12 @@ def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[s
 def _single(path: tuple[str, ...]) -> bool:
     """Whether JSON has this number once, not for each of many subjects, labels, methods, ..."""
     return not APART & set(path) and not any(part.isdigit() for part in path)
+
+
+def _known() -> set[str]:
+    """What a number can be called without what stands before it; others are looked up in the result."""
+    counted = {f.name for kind in (Counts, Cost) for f in fields(kind)}
+    return counted | {key.rpartition(".")[2] for key in METRICS}
 
 
 def _named(name: str) -> list[Any]:

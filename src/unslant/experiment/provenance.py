@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unslant.models import ChatCost, Cost
 from unslant.reports import Page
@@ -139,11 +139,11 @@ def _systems(run: Run) -> list[str]:
     return found
 
 
-def with_settings(page: Page, block: Mapping[str, Any]) -> Page:
+def with_settings(page: Page, block: Provenance) -> Page:
     """A page that names every setting, among them the seed, and versions, platform, command and day."""
     known = {name for name, _ in page.settings}
-    settings = {name: value for name, value in block.get("settings", {}).items() if value not in (None, "", [], {})}
-    rows = settings_rows(Run(settings=settings, provenance=Provenance.model_validate(block)))
+    settings = {name: value for name, value in block.settings.items() if value not in (None, "", [], {})}
+    rows = settings_rows(Run(settings=settings, provenance=block))
     return replace(page, settings=(*page.settings, *(row for row in rows if row[0] not in known)))
 
 

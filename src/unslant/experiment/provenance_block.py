@@ -23,7 +23,7 @@ from unslant.experiment.command_line import COMMAND
 from unslant.models import facts_of
 from unslant.questions import QuestionSet
 from unslant.reach import url_without_secrets
-from unslant.responses.provenance import Provenance
+from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance
 from unslant.version import __version__
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _NOT_THE_MODEL = frozenset(
 """Entries of an identity that say how, where and under which name a model ran."""
 
 
-def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object = None) -> dict[str, Any]:
+def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object = None) -> Provenance:
     """The block of a result.
 
     Args:
@@ -52,18 +52,18 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
     libraries = {name: version for block in blocks for name, version in block.get("versions", {}).items()}
     own = {"python": platform.python_version(), "unslant": __version__, "numpy": np.__version__}
     drawn = {"limit": given.get("limit"), "seed": given.get("seed")}
-    return {
-        "versions": dict(sorted((own | libraries).items())),
-        "platform": platform.platform(),
-        "models": [{key: value for key, value in block.items() if key != "versions"} for block in blocks],
-        "questions": [
-            {"name": url_without_secrets(str(name)), "digest": found.digest, "n": len(found), **drawn}
+    return Provenance(
+        versions=dict(sorted((own | libraries).items())),
+        platform=platform.platform(),
+        models=[AskedModel(**{key: value for key, value in block.items() if key != "versions"}) for block in blocks],
+        questions=[
+            AskedQuestions(name=url_without_secrets(str(name)), digest=found.digest, n=len(found), **drawn)
             for name, found in (q if isinstance(q, tuple) else (q.name, q) for q in questions)
         ],
-        "settings": {name: _plain(value) for name, value in given.items()},
-        "command": list(COMMAND.get().repeatable),
-        "date": _today(),
-    }
+        settings={name: _plain(value) for name, value in given.items()},
+        command=list(COMMAND.get().repeatable),
+        date=_today(),
+    )
 
 
 def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -94,16 +94,16 @@ def identity_digest(identity: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest() if own else ""
 
 
-def combined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def combined(blocks: Sequence[Provenance]) -> Provenance:
     """The block of a comparison of results that have their own."""
-    models = [model for block in blocks for model in block["models"]]
-    questions = [found for block in blocks for found in block["questions"]]
-    settings = [block["settings"] for block in blocks]
+    models = [model.model_dump() for block in blocks for model in block.models]
+    questions = [asked for block in blocks for asked in block.questions]
+    settings = [block.settings for block in blocks]
     same = settings[0] if settings and all(own == settings[0] for own in settings) else {}
-    unlike = [found for i, found in enumerate(questions) if found not in questions[:i]]
-    versions = {name: version for block in blocks for name, version in block["versions"].items()}
+    unlike = [asked for i, asked in enumerate(questions) if asked not in questions[:i]]
+    versions = {name: version for block in blocks for name, version in block.versions.items()}
     made = provenance(models, (), same)
-    return made | {"questions": unlike, "versions": dict(sorted({**versions, **made["versions"]}.items()))}
+    return made.model_copy(update={"questions": unlike, "versions": dict(sorted((versions | made.versions).items()))})
 
 
 def check_same(questions: Any = None, model: Mapping[str, str] | None = None) -> None:

@@ -1,10 +1,9 @@
-"""Rankings of models: by their scores, and those made elsewhere."""
+"""Rankings of models made elsewhere."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +12,8 @@ from pydantic import Field
 
 from unslant.checked import TableRow
 from unslant.errors import InputError
-from unslant.metrics import Estimate
 from unslant.questions.formats import table_rows
 from unslant.reach import Reach
-from unslant.reports import Chart, model_charts
-
-EQUAL = 1e-12
-"""Scores nearer than this are a tie: rounding."""
 
 
 class _Ranked(TableRow):
@@ -75,31 +69,3 @@ def _object(path: Path) -> dict[str, float] | None:
         type(value) in (int, float) and math.isfinite(value) for value in found.values()
     )
     return {str(name): float(value) for name, value in found.items()} if numbers else None
-
-
-def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
-    """1 for the highest; equal ones share a rank, None for those undefined."""
-    return [
-        1 + sum(other.value > one.value + EQUAL for other in scores if other.defined) if one.defined else None
-        for one in scores
-    ]
-
-
-def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n: int) -> tuple[Chart, ...]:
-    """Name, published rank and rank over orders of each model, one line each; nothing for fewer than two."""
-    known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
-    chart = Chart(
-        id,
-        "From the published rank to the rank whatever the order",
-        "One line a model, the best at the top; those that change rank are highlighted.",
-        lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
-    )
-    return (chart,) if len(known) > 1 else ()
-
-
-def unmatched(names: Collection[str], ranking: Mapping[str, float]) -> list[str]:
-    """A note on the models that the ranking does not hold, if any."""
-    missing = [name for name in names if name not in ranking]
-    if not missing:
-        return []
-    return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {', '.join(sorted(ranking)) or 'none'}."]

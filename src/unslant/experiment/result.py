@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unslant.metrics import PairedDifference
     from unslant.reports import Page
     from unslant.responses import Responses, Run
+    from unslant.responses.provenance import Provenance
 
 
 class Paired(NamedTuple):
@@ -49,6 +50,7 @@ class StudyResult:
     compared_numbers: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
 
     def __repr__(self) -> str:
@@ -59,7 +61,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """Headline, key numbers and the first table, for notebooks."""
-        from unslant.reports import fragment
+        from unslant.reports.html import fragment
 
         return fragment(self.page())
 
@@ -71,7 +73,9 @@ class StudyResult:
         if self.failure:
             page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
         page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
-        return with_settings(page, self.provenance) if self.is_documented else page
+        block = self.provenance
+        page = replace(page, provenance=block.model_dump())
+        return with_settings(page, block) if self.is_documented else page
 
     def described(self) -> Page:
         """The page without what every page has: how the model was asked, settings and date."""
@@ -128,8 +132,8 @@ class StudyResult:
         return True
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """How the result was made, see :class:`unslant.responses.provenance.Provenance`."""
+    def provenance(self) -> Provenance:
+        """How the result was made."""
         from unslant.experiment.provenance_block import combined, model_block, provenance
         from unslant.responses.provenance import Provenance
 
@@ -137,7 +141,7 @@ class StudyResult:
             return combined([part.provenance for part in self.parts])
         run = self.run
         if run.provenance != Provenance():
-            return run.provenance.model_dump()
+            return run.provenance
         models = run.models or (run.model,)
         return provenance([model_block(name) for name in models if name], (), run.settings)
 
@@ -145,8 +149,8 @@ class StudyResult:
         """Provenance and every number as plain values for JSON, without single responses."""
         page = self.page()
         about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
-        values = {**self.run.to_dict("study", "provenance"), **json_fields(self, omit=self.unwritten)}
-        return {**about, "provenance": self.provenance, **values}
+        run = self.run.to_dict("study", "provenance", "cost")
+        return {**about, "provenance": page.provenance, **run, **json_fields(self, omit=self.unwritten)}
 
     def to_pandas(self, what: str = "metrics") -> DataFrame:
         """A table of the result as a pandas DataFrame.
@@ -158,7 +162,7 @@ class StudyResult:
         Raises:
             InputError: if there is no such table, naming those there are, or pandas is not installed.
         """
-        from unslant.reports.frames import metrics_frame, table_frame
+        from unslant.reports.export import metrics_frame, table_frame
 
         if what == "metrics":
             return metrics_frame(self.to_dict())
@@ -178,7 +182,7 @@ class StudyResult:
         Raises:
             InputError: if there is no such chart, naming those there are.
         """
-        from unslant.reports.figures import altair_chart
+        from unslant.reports.export import altair_chart
 
         charts = {chart.id: chart for panel in self.page().sections for chart in panel.charts}
         name = name or next(iter(charts), "")
@@ -205,13 +209,13 @@ class StudyResult:
         Report.of([self]).to_html(path)
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """Write every chart as :func:`unslant.reports.figures.save_figures` does."""
+        """Write every chart as :func:`unslant.reports.export.save_figures` does."""
         from unslant.reports import Report
 
         return Report.of([self]).save_figures(folder)
 
     def save_tables(self, folder: str | Path) -> list[Path]:
-        """Write every table as :func:`unslant.reports.tables.save_tables` does."""
+        """Write every table as :func:`unslant.reports.export.save_tables` does."""
         from unslant.reports import Report
 
         return Report.of([self]).save_tables(folder)
@@ -267,9 +271,7 @@ class RecordedResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, for ``unslant report`` and ``--log``."""
-        from unslant.responses.provenance import Provenance
-
-        run = replace(self.run, provenance=Provenance.model_validate(self.provenance))
+        run = replace(self.run, provenance=self.provenance)
         replace(self.responses, run=run).to_parquet(path)
 
 

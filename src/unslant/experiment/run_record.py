@@ -11,7 +11,6 @@ from unslant.experiment.provenance_block import model_block, provenance
 from unslant.models import ChatCost, ChatModel, Cost, facts_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
-from unslant.responses.provenance import Provenance
 
 
 def run_of(
@@ -38,7 +37,7 @@ def run_of(
         questions_digest=questions.digest,
         loading=questions.report,
         settings=json.loads(json.dumps(dict(settings))),  # as a file gives them back
-        provenance=Provenance.model_validate(made_with),
+        provenance=made_with,
     )
     if isinstance(before, ChatCost):
         asked_here = requests_of({name: (model, before)})

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.registry import Numbers, metric
 
 MIN_PAIRS = 3
 _LEAST_EXPECTED = 5.0
 _DRAWS = 9999
-
-
-@dataclass(frozen=True, slots=True)
-class Association(Jsonable):
-    """Pearson's r and Kendall's tau-b over the same pairs, with two-sided p-values; see :func:`correlation`."""
-
-    pearson: Estimate
-    pearson_p: float
-    kendall: Estimate
-    kendall_p: float
 
 
 def correlation(
@@ -66,12 +56,44 @@ def correlation(
     return Estimate(r, low, high, n, "Fisher z", confidence), p
 
 
-def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Association:
-    """Both correlations over the pairs without nan."""
-    return Association(*correlation(x, y, of=of), *correlation(x, y, "kendall", of=of))
+@metric("kendall", "Kendall", "rank correlation", digits=2, source="P4 tables 1, 4")
+@metric("kendall_p", "p", "of Kendall's rank correlation", unit="p")
+@metric("pearson", "Pearson", "correlation", digits=2, source="P4 tables 1, 4")
+@metric("pearson_p", "p", "of Pearson's correlation", unit="p")
+def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Numbers:
+    """Pearson's r and Kendall's tau-b over the pairs without nan, with two-sided p-values; see :func:`correlation`."""
+    (pearson, pearson_p), (kendall, kendall_p) = correlation(x, y, of=of), correlation(x, y, "kendall", of=of)
+    return Numbers({"pearson": pearson, "pearson_p": pearson_p, "kendall": kendall, "kendall_p": kendall_p})
 
 
-def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Association:
+@metric(
+    "pbm_accuracy.pearson",
+    "PBM against accuracy, r",
+    "Pearson correlation across subjects, or sets and models",
+    digits=2,
+    source="P1 sec. 4",
+    short="r",
+)
+@metric("pbm_accuracy.pearson_p", "p", "of the Pearson correlation, two-sided", unit="p")
+@metric(
+    "pbm_accuracy.spearman",
+    "PBM against accuracy, Spearman",
+    "rank correlation across subjects, or sets and models",
+    digits=2,
+    short="Spearman",
+    plain=True,
+)
+@metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided", unit="p")
+def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", confidence: float = CONFIDENCE) -> Numbers:
+    """PBM against the mean accuracy over orders, of the rows that have both: a label-free sign of difficulty (P1)?"""
+    x, y = ([row[key].value for row in rows] for key in ("pbm", "expected_accuracy"))
+    r, p = correlation(x, y, of=of, confidence=confidence)
+    rank, rank_p = correlation(x, y, "spearman", of=of, confidence=confidence)
+    keys = ("pearson", "pearson_p", "spearman", "spearman_p")
+    return Numbers(dict(zip([f"pbm_accuracy.{key}" for key in keys], (r, p, rank.value, rank_p), strict=True)))
+
+
+def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Numbers:
     """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
     shared = sorted(set(ours) & set(external))
     return associate([ours[name] for name in shared], [external[name] for name in shared], of="models")

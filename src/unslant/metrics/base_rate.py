@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints, json_fields
+from unslant.arrays import Floats, Ints, jsonable
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.label_scores import LabelScores, standard_labels
+from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.presentations.controls import CONTROL
 from unslant.responses.table import Responses
 
@@ -20,7 +21,7 @@ MATERIAL = 0.05
 
 
 @dataclass(frozen=True)
-class BaseRates:
+class BaseRates(Measured):
     """Base-rate probabilities (BRP) of ``n_options`` labels under one elicitation.
 
     Probabilities are not renormalised: for the cloze, that of the label among all tokens; for the counterfactual, of
@@ -30,12 +31,7 @@ class BaseRates:
         labels: in standard sequence.
         by_label: BRP of each label, mean over the orders shown.
         by_position: mean probability of the label at each position, top first.
-        distance: total variation distance of the labels' shares from even, 0 to 1 - 1/n: the part of the guesses that
-            would go elsewhere if all labels were alike.
-        position_distance: the same for positions.
-        label_part, position_part: parts of the variance of the scores that label and position explain (main effects of
-            a two-way decomposition of a balanced design, which add up); the rest belongs to single orders.
-        label_p, position_p: see :func:`permutation_p`.
+        numbers: see :func:`base_rates`.
         n_orders: label orders shown.
         note: why parts and tests are missing, if they are.
     """
@@ -45,12 +41,7 @@ class BaseRates:
     labels: tuple[str, ...]
     by_label: tuple[Estimate, ...]
     by_position: tuple[Estimate, ...]
-    distance: Estimate
-    position_distance: Estimate
-    label_part: Estimate
-    position_part: Estimate
-    label_p: float
-    position_p: float
+    numbers: Numbers
     n_orders: int
     note: str = ""
 
@@ -73,17 +64,43 @@ class BaseRates:
     @property
     def uneven(self) -> bool:
         """Whether the labels' base rates differ significantly (``label_p``) and by enough to matter (``distance``)."""
-        return self.label_p < ALPHA and self.distance.value >= MATERIAL
+        return self["label_p"].value < ALPHA and self["distance"].value >= MATERIAL
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return json_fields(self, also=("shares", "uneven"))
+        return {**super().to_dict(), "shares": jsonable(self.shares), "uneven": self.uneven}
 
 
+@metric(
+    "base_rates.by_label",
+    "base rate",
+    "probability of a label where there is nothing to know",
+    digits=4,
+    unit="share",
+    source="P5 sec. 3.1",
+)
+@metric(
+    "base_rates.by_position", "rate by position", "probability of whatever stands at a place", digits=4, unit="share"
+)
+@metric("base_rates.shares", "share", "base rate as a share of all labels'", unit="share", plain=True)
+@metric(
+    "base_rates.distance", "distance from even", "guesses that would go elsewhere were all labels alike", unit="share"
+)
+@metric("base_rates.position_distance", "distance by position", "the same for positions", unit="share")
+@metric("base_rates.label_part", "variance by label", "part of the variance that the label explains", unit="share")
+@metric(
+    "base_rates.position_part", "variance by position", "part of the variance that the position explains", unit="share"
+)
+@metric("base_rates.label_p", "p", "permutation test: the label makes no difference", unit="p")
+@metric("base_rates.position_p", "p", "permutation test: the position makes no difference", unit="p")
 def base_rates(
     responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] | None = None, *, seed: int = 0
 ) -> dict[int, BaseRates]:
     """Number of options -> base rates, from the control presentations; empty if there are none of this elicitation.
+
+    The distance is the total variation distance of the labels' shares from even, 0 to 1 - 1/n. The parts of the
+    variance are main effects of a two-way decomposition of a balanced design, which add up; the rest belongs to single
+    orders. The tests are those of :func:`permutation_p`.
 
     Args:
         labels: the standard label sequence; by default that of the first control row with most labels.
@@ -126,12 +143,16 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
         scores.labels[:n],
         tuple(map(exact, values.mean(axis=0))),
         tuple(map(exact, by_place.mean(axis=0))),
-        exact(_distance(values)),
-        exact(_distance(by_place)),
-        parts[0],
-        parts[1],
-        label_p,
-        position_p,
+        Numbers(
+            {
+                "base_rates.distance": exact(_distance(values)),
+                "base_rates.position_distance": exact(_distance(by_place)),
+                "base_rates.label_part": parts[0],
+                "base_rates.position_part": parts[1],
+                "base_rates.label_p": label_p,
+                "base_rates.position_p": position_p,
+            }
+        ),
         k,
         note,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
+from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores
 
 BINS = 10
@@ -34,37 +35,59 @@ class CalibrationBin(Jsonable):
 
 
 @dataclass(frozen=True)
-class Calibration(Jsonable):
+class Calibration(Measured):
     """Confidence against what is right, over all answers that have both.
 
     The confidence is the probability of the label chosen among the labels shown, or what a reply states.
 
     Attributes:
         replies: how many answers these are.
-        confidence: mean confidence.
-        right: share that is right.
-        ece: expected calibration error: in :data:`BINS` bins of equal width, the mean distance between confidence and
-            share right, weighted by answers (Guo et al. 2017, eq. 3). Chance alone makes it more than 0.
-        ece_by_chance: what it is on average for answers of the same confidence that are right exactly so often.
-        p: share of such samples whose ECE is as large (Brocker and Smith 2007): the answers are calibrated. Answers to
-            one question, or to questions on one passage, are taken to be right together, which makes it cautious.
-        brier: mean squared distance between confidence and 1 (right) or 0 (wrong) (Brier 1950): 0 is perfect, 0.25 is
-            saying 0.5 always. Not the sum over all options that lm-eval calls ``brier_score``.
+        numbers: see :func:`calibration`.
         bins: those with an answer, for the reliability diagram.
     """
 
     replies: int
-    confidence: Estimate
-    right: Estimate
-    ece: Estimate
-    ece_by_chance: float
-    p: float
-    brier: Estimate
+    numbers: Numbers
     bins: tuple[CalibrationBin, ...]
 
 
+@metric(
+    "calibration.confidence", "confidence", "of the label chosen, given order, or as the reply states", unit="share"
+)
+@metric("calibration.right", "right, of these", "share right of the answers with a confidence", unit="share")
+@metric(
+    "calibration.ece",
+    "ECE",
+    "distance of confidence from the share right, in ten equal bins",
+    unit="share",
+    source="Guo et al. 2017",
+)
+@metric(
+    "calibration.ece_by_chance",
+    "ECE by chance",
+    "what ECE would be were the confidence right",
+    unit="share",
+    plain=True,
+)
+@metric(
+    "calibration.p", "p", "answers are right as often as the confidence says", unit="p", source="Bröcker and Smith 2007"
+)
+@metric(
+    "calibration.brier",
+    "Brier score",
+    "squared distance of confidence from right (1) or wrong (0)",
+    unit="share",
+    source="Brier 1950",
+)
 def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap) -> Calibration | None:
     """Calibration of R answers; None if there are none.
+
+    ECE: in :data:`BINS` bins of equal width, the mean distance between confidence and share right, weighted by answers
+    (Guo et al. 2017, eq. 3). Chance alone makes it more than 0, so it is shown with what it is on average for answers
+    of the same confidence that are right exactly that often, and with the share ``p`` of such samples whose ECE is as
+    large (Bröcker and Smith 2007). Answers to one question, or to questions on one passage, are taken to be right
+    together, which makes the test cautious. The Brier score is over the answer given, 0.25 for saying 0.5 always: not
+    the sum over all options that lm-eval calls ``brier_score``.
 
     Args:
         question: (R,) row of the question in what ``bootstrap`` resamples.
@@ -83,14 +106,17 @@ def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Boo
     every = np.ones(len(bins), bool)
     error = float(np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins))
     chance = _by_chance(bootstrap.sampling.unit[question], bins, confidence, bootstrap.seed)
+    numbers: dict[str, Estimate | float] = {
+        "calibration.confidence": mean(confidence, every),
+        "calibration.right": mean(hit, every),
+        "calibration.ece": Estimate.bare(error, len(np.unique(question)), "holds chance as well: no interval"),
+        "calibration.ece_by_chance": float(chance.mean()),
+        "calibration.p": float((1 + (chance >= error - 1e-12).sum()) / (1 + len(chance))),
+        "calibration.brier": mean((confidence - hit) ** 2, every),
+    }
     return Calibration(
         len(question),
-        mean(confidence, every),
-        mean(hit, every),
-        Estimate.bare(error, len(np.unique(question)), "holds chance as well: no interval"),
-        float(chance.mean()),
-        float((1 + (chance >= error - 1e-12).sum()) / (1 + len(chance))),
-        mean((confidence - hit) ** 2, every),
+        Numbers(numbers),
         tuple(
             CalibrationBin(b / BINS, (b + 1) / BINS, int(of.sum()), float(confidence[of].mean()), mean(hit, of))
             for b in range(BINS)

@@ -16,6 +16,7 @@ from unslant.arrays import Floats
 from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
+from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
@@ -74,26 +75,23 @@ def at_slot(values: Floats, slot: NDArray[np.integer]) -> Floats:
 
 
 @dataclass(frozen=True)
-class LabelShare:
-    """One label (or ``last``, the last position of each question).
-
-    Attributes:
-        label: as shown.
-        predicted: share of answers, among questions that have this label.
-        gold: share of right options there, among those of them with exactly one.
-        recall: accuracy when the right option stands there.
-        predicted_excess: predicted less gold, on the questions that have both.
-    """
+class LabelShare(Measured):
+    """One label, as shown, or ``last``, the last position of each question."""
 
     label: str
-    predicted: Estimate
-    gold: Estimate
-    recall: Estimate
-    predicted_excess: Estimate
+    numbers: Numbers
 
 
+@metric("predicted", "predicted", "share of answers, given order", unit="share")
+@metric("gold", "gold", "share of right options, given order", unit="share")
+@metric("recall", "recall", "accuracy when the right option stands there, given order", unit="share")
+@metric("order_labels.recall", "recall, all orders", "accuracy when the right option is moved there", unit="share")
+@metric("predicted_excess", "predicted less gold", "share of answers less share of right options", unit="difference")
 def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
-    """One row per label of the standard sequence, then ``last``."""
+    """One row per label of the standard sequence, then ``last``.
+
+    Shares are among the questions that have this label; gold and recall need exactly one right option.
+    """
     rows = []
     for j, label in enumerate((*scores.labels, "last")):
         column = np.full(len(scores), j) if j < scores.width else scores.n_options - 1
@@ -103,8 +101,13 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
             np.nan_to_num(gold),
             note="" if (gold > 0).any() else "the right option never stands here",
         )
-        excess = bootstrap.mean(predicted - gold, share=False)
-        rows.append(LabelShare(label, bootstrap.mean(predicted), bootstrap.mean(gold), recall, excess))
+        numbers = {
+            "predicted": bootstrap.mean(predicted),
+            "gold": bootstrap.mean(gold),
+            "recall": recall,
+            "predicted_excess": bootstrap.mean(predicted - gold, share=False),
+        }
+        rows.append(LabelShare(label, Numbers(numbers)))
     return tuple(rows)
 
 
@@ -157,7 +160,7 @@ def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:
 
 
 @dataclass(frozen=True)
-class LabelBias:
+class LabelBias(Measured):
     """The label metrics of the given order, over the questions with exactly one right option; none has an interval.
 
     A spread of recalls holds their chance as well: with few questions a label it is far from 0 for a fair model, and no
@@ -165,30 +168,36 @@ class LabelBias:
     part of chance taken out, and the p-value of "recall is the same under every label".
 
     Attributes:
-        rstd, rsd, ckld: as P1 has them; see the functions of the same names. CKLD is infinite where a label that is
-            sometimes right is never answered.
-        ckld_smoothed: CKLD with ``CKLD_PSEUDO_COUNT`` added to every count.
-        rstd_corrected, rsd_corrected: RStd and RSD for each number of options, less the part of chance (of the
-            variance), pooled by N (root mean square); labels with fewer than ``MIN_GOLD`` right answers left out.
-        left_out: such labels, counted for each number of options.
-        cramers_v, p: the association of being right with the place of the right option, and the p-value of "recall is
-            the same everywhere"; see :func:`~unslant.metrics.association.cramers_v`. The test takes the places of right
-            options as dealt at random among the questions with so many options.
+        numbers: see :func:`label_bias`.
+        left_out: labels with fewer than ``MIN_GOLD`` right answers, counted for each number of options; the corrected
+            numbers leave them out.
     """
 
-    rstd: Estimate
-    rsd: Estimate
-    ckld: Estimate
-    ckld_smoothed: Estimate
-    rstd_corrected: Estimate
-    rsd_corrected: Estimate
+    numbers: Numbers
     left_out: int
-    cramers_v: Estimate
-    p: float
 
 
+@metric("rstd", "RStd", "spread of recall over the labels", source="P1 eq. 4; Zheng et al. 2024")
+@metric("rsd", "RSD", "spread of recall relative to its mean", source="Reif and Schwartz 2024")
+@metric("ckld", "CKLD", "predicted against gold label shares", unit="nats", source="P1 eq. 5; Choi et al. 2024")
+@metric("ckld_smoothed", "CKLD, smoothed", "CKLD with 1 added to every count", unit="nats", short="CKLD")
+@metric("rstd_corrected", "RStd, chance taken out", "by number of options, pooled by N")
+@metric("rsd_corrected", "RSD, chance taken out", "by number of options, pooled by N")
+@metric(
+    "cramers_v",
+    "Cramér's V",
+    "of the right option's place with being right, chance taken out",
+    unit="share",
+    source="Bergsma 2013",
+)
+@metric("label_bias.p", "p", "recall is the same wherever the right option stands", unit="p")
 def label_bias(slots: Slots) -> LabelBias:
-    """RStd, RSD and CKLD, as published and corrected."""
+    """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.
+
+    The corrected ones are computed for each number of options, less the part of chance (of the variance), and pooled by
+    N (root mean square). The test takes the places of right options as dealt at random among the questions with as many
+    options; see :func:`~unslant.metrics.association.cramers_v`.
+    """
     single = ~np.isnan(slots.gold[:, 0])
     counts = np.concatenate([np.nan_to_num(x[single]) for x in (slots.gold, slots.hit, slots.predicted)], axis=1)
     totals, n = counts.sum(axis=0, keepdims=True), int(single.sum())
@@ -201,14 +210,20 @@ def label_bias(slots: Slots) -> LabelBias:
         return Estimate.bare(float(value[0]), n, note)
 
     chance = note + "holds chance as well: no interval"
-    return LabelBias(
-        plain(rstd(totals), chance),
-        plain(rsd(totals), chance),
-        plain(ckld(totals), chance),
-        plain(ckld(totals, CKLD_PSEUDO_COUNT), f"{CKLD_PSEUDO_COUNT:g} added to every count; holds chance as well"),
-        *_corrected(slots.gold[single], slots.hit[single]),
-        *cramers_v(list(_by_size(slots.gold[single], slots.hit[single]))),
-    )
+    smoothed = f"{CKLD_PSEUDO_COUNT:g} added to every count; holds chance as well"
+    spread, relative, left_out = _corrected(slots.gold[single], slots.hit[single])
+    v, p = cramers_v(list(_by_size(slots.gold[single], slots.hit[single])))
+    numbers: dict[str, Estimate | float] = {
+        "rstd": plain(rstd(totals), chance),
+        "rsd": plain(rsd(totals), chance),
+        "ckld": plain(ckld(totals), chance),
+        "ckld_smoothed": plain(ckld(totals, CKLD_PSEUDO_COUNT), smoothed),
+        "rstd_corrected": spread,
+        "rsd_corrected": relative,
+        "cramers_v": v,
+        "label_bias.p": p,
+    }
+    return LabelBias(Numbers(numbers), left_out)
 
 
 def _by_size(gold: Floats, hit: Floats) -> Iterator[tuple[Floats, Floats]]:

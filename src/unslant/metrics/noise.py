@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-
-
-@dataclass(frozen=True)
-class NoiseFloor(Jsonable):
-    """Flips: shares of pairs of answers to one question that name different options.
-
-    Replies without an answer are in no pair; a question without a pair is left out, and N says so.
-
-    Attributes:
-        between_orders: of two different orders.
-        between_repeats: of two replies to the same page.
-        beyond_noise: the first less the second, paired, on the questions that have both: what the order itself does.
-    """
-
-    between_orders: Estimate
-    between_repeats: Estimate
-    beyond_noise: Estimate
+from unslant.metrics.registry import Numbers, metric
 
 
 def flips(answers: Sequence[int]) -> float:
@@ -36,13 +19,27 @@ def flips(answers: Sequence[int]) -> float:
     return float(1 - (counts * (counts - 1)).sum() / (n * (n - 1))) if n > 1 else float("nan")
 
 
+@metric("noise.between_orders", "flips between orders", "pairs of orders with different answers", unit="share")
+@metric("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ", unit="share")
+@metric(
+    "noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions", unit="difference"
+)
+@metric("unparsed", "unparsed", "replies in which no answer is found; they count as not right", unit="share")
+@metric("refused", "refused", "refusals; they count as not right", unit="share")
+@metric(
+    "unreadable", "no answer", "replies that are no answer, unparsed or refused; they count as not right", unit="share"
+)
+@metric("readable", "right among readable replies", "accuracy without the replies that are no answer", unit="share")
+@metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
 def noise_floor(
     ids: Sequence[str],
     by_order: Mapping[str, Sequence[int]],
     by_repeat: Mapping[str, Sequence[Sequence[int]]],
     bootstrap: Bootstrap,
-) -> NoiseFloor:
-    """The noise floor of a set of questions.
+) -> Numbers:
+    """How often two answers to a question differ: between orders, between repeats, and what the order itself does.
+
+    Replies without an answer are in no pair; a question without a pair is left out, and N says so.
 
     Args:
         ids: the questions that ``bootstrap`` resamples.
@@ -59,8 +56,10 @@ def noise_floor(
 
     orders, repeats = of({name: [answers] for name, answers in by_order.items()}), of(by_repeat)
     once = "nothing was asked twice: see --repeats"
-    return NoiseFloor(
-        mean(orders, "needs two or more orders a question"),
-        mean(repeats, once),
-        mean(orders - repeats, once, share=False),
+    return Numbers(
+        {
+            "noise.between_orders": mean(orders, "needs two or more orders a question"),
+            "noise.between_repeats": mean(repeats, once),
+            "noise.beyond_noise": mean(orders - repeats, once, share=False),
+        }
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats, Jsonable
-from unslant.metrics.accuracy import is_right
+from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.scores import Block, OrderScores
+from unslant.metrics.registry import Measured, Numbers, metric
+from unslant.metrics.scores import Block, OrderScores, is_right
 
 MATERIAL = 0.02
 """Least distance from the median of the other variants at which a variant stands out, if significant."""
@@ -59,36 +58,48 @@ class LabelReading:
 
 
 @dataclass(frozen=True)
-class Nvr(Jsonable):
+class Nvr(Measured):
     """Nvr-X of Q questions.
 
     Attributes:
         accuracy: of each variant, over the questions that have its label.
-        plain: accuracy as given, over all these questions.
-        score: least of the variants. Where questions differ in their number of options, the least within each number,
-            weighted by questions (a question of three options has no Nvr-D). Without an interval: the least of several
-            lies low by chance, and no interval we know covers as it should where variants are much alike.
-        drop: ``plain`` less ``score``, of the same questions.
-        guess, never: mean :func:`guess_score` and :func:`never_score` for these option counts.
+        numbers: see :func:`nvr`.
         readings: variants that stand out.
         left_out: questions without a complete set of variants.
     """
 
     labels: tuple[str, ...]
     accuracy: tuple[Estimate, ...]
-    plain: Estimate
-    score: Estimate
-    drop: Estimate
-    guess: float
-    never: float
+    numbers: Numbers
     readings: tuple[LabelReading, ...]
     left_out: int
 
 
+@metric(
+    "nvr.score",
+    "Nvr-X score",
+    "least accuracy when the right option never stands under a label",
+    unit="share",
+    source="P5 sec. 3.2",
+)
+@metric(
+    "nvr.accuracy", "Nvr-X", "accuracy when the right option never stands there", unit="share", source="P5 sec. 3.2"
+)
+@metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
+@metric("nvr.drop", "drop to Nvr-X", "as given less the Nvr-X score, paired", unit="difference")
+@metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)
+@metric(
+    "nvr.never", "avoiding one label", "expected Nvr-X score of never answering one label", unit="share", plain=True
+)
+@metric("readings.gap", "gap", "one Nvr-X less the median of the others", unit="difference")
 def nvr(
     right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
 ) -> Nvr:
     """Nvr-X from the answers to all variants.
+
+    The score is the least of the variants. Where questions differ in their number of options, it is the least within
+    each number, weighted by questions (a question of three options has no Nvr-D). It has no interval: the least of
+    several lies low by chance, and no interval we know covers as it should where variants are much alike.
 
     Args:
         right: (Q, N) whether each question is answered right in the variant for each label; ``nan`` without one.
@@ -101,7 +112,8 @@ def nvr(
     n = int(complete.sum())
     if n == 0:
         none = Estimate.undefined("no question has all its Nvr-X variants", confidence=bootstrap.confidence)
-        return Nvr(tuple(labels), (none,) * len(labels), none, none, none, math.nan, math.nan, (), len(right))
+        nothing = {f"nvr.{key}": none for key in ("plain", "score", "drop", "guess", "never")}
+        return Nvr(tuple(labels), (none,) * len(labels), Numbers(nothing), (), len(right))
     kept = n_options[complete]
     paired = complete & np.isfinite(plain)
 
@@ -117,11 +129,15 @@ def nvr(
         accuracy=tuple(
             bootstrap.mean(np.where(complete & exists[:, x], right[:, x], np.nan)) for x in range(len(labels))
         ),
-        plain=bootstrap.mean(np.where(complete, plain, np.nan)),
-        score=Estimate.bare(least(complete), n, _LEAST_NOTE),
-        drop=drop,
-        guess=float(np.mean([guess_score(n) for n in kept.tolist()])),
-        never=float(np.mean([never_score(n) for n in kept.tolist()])),
+        numbers=Numbers(
+            {
+                "nvr.plain": bootstrap.mean(np.where(complete, plain, np.nan)),
+                "nvr.score": Estimate.bare(least(complete), n, _LEAST_NOTE),
+                "nvr.drop": drop,
+                "nvr.guess": float(np.mean([guess_score(n) for n in kept.tolist()])),
+                "nvr.never": float(np.mean([never_score(n) for n in kept.tolist()])),
+            }
+        ),
         readings=_readings(right, complete, n_options, labels, bootstrap),
         left_out=len(right) - n,
     )

@@ -10,9 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.accuracy import correct_under_orders, is_right
 from unslant.metrics.permutation import pbm
-from unslant.metrics.scores import Block, OrderScores
+from unslant.metrics.scores import Block, OrderScores, is_right
 from unslant.metrics.vote import vote_over_orders
 from unslant.presentations import Order, orders_for
 from unslant.questions.question import Question
@@ -157,7 +156,7 @@ class _Whole:
             positions=block.positions[kept], answers=block.answers[kept], pinned=block.pinned[kept],
             text_ranks=block.text_ranks[kept], decided=None if block.decided is None else block.decided[kept],
         )  # fmt: skip
-        right = correct_under_orders(block)
+        right = block.right
         content, _ = vote_over_orders(block.probs, block.text_ranks)
         return cls(block, right, content, _voted(block, content, right), pbm(block.probs))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.metrics.accuracy import correct_under_orders
 from unslant.metrics.estimate import Estimate
+from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores
 
 
@@ -37,33 +37,31 @@ class CochranTest:
 
 
 @dataclass(frozen=True)
-class OrderAccuracy:
+class OrderAccuracy(Measured):
     """Accuracy of the whole set under one order after another.
 
     Attributes:
-        acc_std: AccStd (P1), population standard deviation over orders.
-        acc_std_by_chance: what AccStd would be, on average, if no order were better than another.
-        acc_std_corrected: AccStd with the part of chance taken out (of the variance); 0 where chance explains it all.
-        worst, best: under the worst and the best order. Extremes of few questions lie far apart by chance, too.
+        numbers: AccStd, worst and best order; ``p`` of all tests together, their Qs and degrees added up.
         tests: Cochran's Q for each set of questions that were shown in the same orders.
-        p: of all tests together, their Qs and degrees added up; ``nan`` where there is none.
     """
 
-    acc_std: Estimate
-    acc_std_by_chance: Estimate
-    acc_std_corrected: Estimate
-    worst: Estimate
-    best: Estimate
+    numbers: Numbers
     tests: tuple[CochranTest, ...]
-    p: float
 
 
+_KEYS = ("acc_std", "acc_std_by_chance", "acc_std_corrected", "over_orders.worst", "over_orders.best")
 SAMPLED_NOTE = "orders were sampled for each question, so order k is a different one for each: mostly chance"
 _RANGE_NOTE = "the range over the orders shown: no interval"
 _STD_NOTE = "holds chance as well: compare the value by chance; no interval"
 _FOUND_NOTE = "no interval: see the test of whether orders differ"
 
 
+@metric("over_orders.worst", "accuracy, worst order", "whole set under one order", unit="share", short="worst order")
+@metric("over_orders.best", "accuracy, best order", "whole set under one order", unit="share", short="best order")
+@metric("acc_std", "AccStd", "spread of accuracy over the orders", digits=4, source='P1, "Perm Acc Std"')
+@metric("acc_std_by_chance", "AccStd by chance", "what AccStd would be if no order were better", digits=4)
+@metric("acc_std_corrected", "AccStd, chance taken out", "spread that the orders themselves make", digits=4)
+@metric("over_orders.p", "p", "Cochran's Q: no order is better than another", unit="p", source="Cochran 1950")
 def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     """AccStd (P1, "Perm Acc Std"), the accuracy under the worst and best order, and whether orders differ at all.
 
@@ -77,7 +75,7 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     """
     rights, tests = [], []
     for block in scores.blocks:
-        right = correct_under_orders(block)
+        right = block.right
         answered = np.isfinite(right[:, 0])
         if not answered.any():
             continue
@@ -89,8 +87,8 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
                 tests.append(cochran(same, block.n))
     n = sum(map(len, rights))
     if all(right.shape[1] < 2 for right in rights):
-        empty = Estimate.undefined("needs two or more orders a question")
-        return OrderAccuracy(empty, empty, empty, empty, empty, (), math.nan)
+        empty = dict.fromkeys(_KEYS, Estimate.undefined("needs two or more orders a question"))
+        return OrderAccuracy(Numbers({**empty, "over_orders.p": math.nan}), ())
     weights = [len(right) / n for right in rights]
     means = [right.mean(axis=0) for right in rights]
     variance = sum(w**2 * float(mean.var()) for w, mean in zip(weights, means, strict=True))
@@ -103,15 +101,15 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     def bare(value: float, note: str) -> Estimate:
         return Estimate.bare(value, n, sampled + note)
 
-    return OrderAccuracy(
-        acc_std=bare(math.sqrt(variance), _STD_NOTE),
-        acc_std_by_chance=bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
-        acc_std_corrected=bare(math.sqrt(max(0.0, variance - chance)), _FOUND_NOTE),
-        worst=bare(worst, _RANGE_NOTE),
-        best=bare(best, _RANGE_NOTE),
-        tests=tuple(tests),
-        p=_together(tests),
-    )
+    found: dict[str, Estimate | float] = {
+        "acc_std": bare(math.sqrt(variance), _STD_NOTE),
+        "acc_std_by_chance": bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
+        "acc_std_corrected": bare(math.sqrt(max(0.0, variance - chance)), _FOUND_NOTE),
+        "over_orders.worst": bare(worst, _RANGE_NOTE),
+        "over_orders.best": bare(best, _RANGE_NOTE),
+        "over_orders.p": _together(tests),
+    }
+    return OrderAccuracy(Numbers(found), tuple(tests))
 
 
 def _chance_variance(right: Floats) -> float:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Ints, Jsonable
-from unslant.errors import InputError
-from unslant.metrics.bootstrap import RESAMPLES, SHARE, Bootstrap
+from unslant.errors import InputError, one_of
+from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
-from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures
+from unslant.metrics.measures import QuestionValues, extended_measures
+from unslant.metrics.registry import METRICS, QuestionMetric, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.stopped import extended_measures
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PairedDifference(Jsonable):
     """How two sets of answers to the same questions differ.
 
     Attributes:
-        measure: one of :class:`Measures`.
+        measure: key of a metric of single questions.
         a, b: each on the questions both have.
         difference: a minus b, paired.
         only_a, only_b: questions where a yes/no measure is 1 for this one alone.
@@ -39,17 +39,20 @@ class PairedDifference(Jsonable):
     n_unpaired: int
 
 
+@metric("difference", "difference", "of the same questions, paired", unit="difference")
+@metric("differences.a", "this run", "on the questions both have")
+@metric("differences.b", "first run", "on the questions both have")
 def paired_difference(
     a: OrderScores,
     b: OrderScores,
     measure_name: str = "accuracy",
     *,
-    measures: tuple[QuestionMeasures, QuestionMeasures] | None = None,
+    measures: tuple[QuestionValues, QuestionValues] | None = None,
     rows: tuple[Ints, Ints] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PairedDifference:
-    """Difference of one per-question measure over the questions that both sets of scores have.
+    """Difference of one metric of single questions over the questions that both sets of scores have.
 
     Args:
         measures: of ``a`` and ``b``, if already computed.
@@ -58,20 +61,21 @@ def paired_difference(
     Raises:
         InputError: if the measure is unknown or no question is shared.
     """
-    if measure_name not in Measures.names():
-        raise InputError(f"unknown measure {measure_name!r}: use one of {', '.join(Measures.names())}")
+    if not isinstance(known := METRICS.get(measure_name), QuestionMetric):
+        names = [one.key for one in question_metrics()]
+        raise InputError(f"no metric of single questions is called {measure_name!r}: {one_of(measure_name, names)}")
     at_a, at_b = rows or np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)[1:]
     if not at_a.size:
         raise InputError("the two sets of responses have no question in common")
     values_a, values_b = measures or (extended_measures(a), extended_measures(b))
-    of_a, of_b = getattr(values_a, measure_name)[at_a], getattr(values_b, measure_name)[at_b]
+    of_a, of_b = values_a[measure_name][at_a], values_b[measure_name][at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     kept = at_a[both]
     subjects = [a.subjects[i] for i in kept]
     contexts = [a.contexts[i] for i in kept]
     bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, resamples=resamples, seed=seed)
-    bounds = BOUNDS.get(measure_name, SHARE)
+    bounds = known.bounds
     yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
     return PairedDifference(
@@ -86,6 +90,21 @@ def paired_difference(
     )
 
 
+@metric(
+    "minimum_difference",
+    "minimum detectable difference, paired",
+    "in accuracy to another model on the same questions, power 80 %",
+    digits=2,
+    source="Connor 1987",
+    plain=True,
+)
+@metric(
+    "minimum_difference_unpaired",
+    "minimum detectable difference, unpaired",
+    "in accuracy to another model on as many other questions, power 80 %",
+    digits=2,
+    plain=True,
+)
 def minimum_detectable_difference(
     n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.8, confidence: float = CONFIDENCE
 ) -> float:
@@ -136,6 +155,7 @@ def _power(n: int, difference: float, discordant: float, confidence: float) -> f
     return float((np.where(most >= 0, found, 0.0) * exactly).sum())
 
 
+@metric("p_value", "p", "exact McNemar test: both are equally likely to be the only one", unit="p")
 def mcnemar(only_a: int, only_b: int) -> float:
     """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
     if only_a + only_b == 0:

@@ -1,17 +1,23 @@
 """How much the answer to one question moves with the order of its options. No right answer is needed.
 
-All functions take one question, or any leading axes of questions: probabilities P[..., k, i] of option content i under
-order k, over the shown labels only (each row sums to 1).
+The functions named like the papers' metrics take probabilities P[..., k, i] of option content i under order k, over the
+shown labels only (each row sums to 1), of one question or any leading axes of questions.
+
+Orders come in balanced *rounds*: in a class of rotations, every movable option stands in every movable place once.
+``--until`` asks few rounds of each question, drawn at random, from which PBM over all orders is estimated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats
-from unslant.metrics.scores import OrderScores, View
-from unslant.metrics.ties import choose
+from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.registry import question_metric
+from unslant.metrics.scores import Block, OrderScores, View, over_orders
+from unslant.metrics.ties import choose, is_tie
 
 
 def pbm(probs: Floats) -> Floats:
@@ -67,6 +73,37 @@ def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
     return same
 
 
+@question_metric("pbm", "PBM", "variance of an option's probability over the orders", digits=4, source="P1 eq. 1-2",
+                 bounds=(0.0, 0.25), unmoved=0.0)  # fmt: skip
+def question_pbm(scores: OrderScores) -> Floats:
+    """:func:`pbm` of each question; of some random rounds, the estimate for all orders (:func:`pbm_of_all`)."""
+    whole = scores.whole
+    return _scored(scores, lambda b: pbm(b.probs) if whole is None else pbm_of_all(b, whole[b.index]))
+
+
+@question_metric("normalised_pbm", "PBM, normalised", "share of its maximum", unit="share", unmoved=0.0)
+def question_normalised_pbm(scores: OrderScores) -> Floats:
+    return _scored(scores, lambda block: normalised_pbm(block.probs))
+
+
+def _scored(scores: OrderScores, value: Callable[[Block], Floats]) -> Floats:
+    """(Q,) a value of probabilities under two orders or more."""
+    result = over_orders(scores, value, least=2)
+    if scores.is_scored:  # an order without an answer, a refusal say, has no probabilities to compare
+        result[over_orders(scores, _unanswered) == 1] = np.nan
+    return result
+
+
+def _unanswered(block: Block) -> Bools:
+    return np.asarray((block.chosen < 0).any(axis=1))
+
+
+@question_metric("consistency", "consistency", "questions with the same answer in every order", unit="share",
+                 unmoved=1.0)  # fmt: skip
+def consistency(scores: OrderScores) -> Floats:
+    return over_orders(scores, lambda block: consistent(block.probs, block.positions), least=2)
+
+
 def flipped(scores: OrderScores, other: View) -> Floats:
     """Whether the chosen content differs between the given order and another view (fluctuation, P1 eq. 3).
 
@@ -74,10 +111,125 @@ def flipped(scores: OrderScores, other: View) -> Floats:
         (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable
         options and the labels in place).
     """
-    differs: Floats = (scores.given.chosen != other.chosen).astype(np.float64)
-    same_page = (scores.given.positions == other.positions).all(axis=1) & (scores.given.labels == other.labels).all(
-        axis=1
-    )
-    answered = scores.given.ok & other.ok & (scores.given.chosen >= 0) & (other.chosen >= 0)
+    given = scores.given
+    differs: Floats = (given.chosen != other.chosen).astype(np.float64)
+    same_page = (given.positions == other.positions).all(axis=1) & (given.labels == other.labels).all(axis=1)
+    answered = given.ok & other.ok & (given.chosen >= 0) & (other.chosen >= 0)
     differs[~answered | same_page] = np.nan
     return differs
+
+
+@question_metric("fr", "flips when reversed (FR)", "answer changes when the order is reversed", unit="share",
+                 source="P1 eq. 3", short="FR",
+                 missing="no answers to the reversed order, or nothing to reverse")  # fmt: skip
+def fr(scores: OrderScores) -> Floats:
+    return flipped(scores, scores.reversed)
+
+
+@question_metric("fr_labels", "flips, labels reversed", "answer changes when only the labels are reversed",
+                 unit="share", source="P1 eq. 3", missing="no answers with reversed labels")  # fmt: skip
+def fr_labels(scores: OrderScores) -> Floats:
+    return flipped(scores, scores.labels_reversed)
+
+
+@question_metric("fr_both", "flips, both reversed", "answer changes when order and labels are reversed", unit="share",
+                 source="P1 eq. 3", missing="no answers with both reversed")  # fmt: skip
+def fr_both(scores: OrderScores) -> Floats:
+    return flipped(scores, scores.both_reversed)
+
+
+@question_metric("tie_rate", "ties", "several options equally probable, given order", unit="share",
+                 missing="no usable answer to the given order")  # fmt: skip
+def tie_rate(scores: OrderScores) -> Floats:
+    return np.where(scores.given.ok, is_tie(scores.given.probs).astype(np.float64), np.nan)
+
+
+@question_metric("order_tie_rate", "ties, all orders", "share of orders with several options equally probable",
+                 unit="share", unmoved=0.0)  # fmt: skip
+def order_tie_rate(scores: OrderScores) -> Floats:
+    return over_orders(scores, lambda block: is_tie(block.probs).mean(axis=1))
+
+
+@question_metric("margin", "margin", "probability of the label chosen less that of the next, given order", unit="share",
+                 missing="answers are replies, not scores")  # fmt: skip
+def margin(scores: OrderScores) -> Floats:
+    """Among the labels; 0 for a tie."""
+    if not scores.is_scored:
+        return np.full(len(scores), np.nan)
+    second, first = np.sort(scores.given.probs, axis=1)[:, -2:].T
+    return np.where(scores.given.ok, first - second, np.nan)
+
+
+@question_metric("label_mass", "label mass", "probability of all labels together, of all that could be said next",
+                 unit="share", missing="no log-probabilities over the whole vocabulary")  # fmt: skip
+def label_mass(scores: OrderScores) -> Floats:
+    """Small where the model would probably say something other than a label; nan for scores normalised over labels."""
+    return np.full(len(scores), np.nan) if scores.label_mass is None else scores.label_mass
+
+
+def by_round(block: Block, values: Floats) -> list[tuple[Ints, Floats]]:
+    """Values of every order, sorted into rounds.
+
+    Args:
+        values: (Q, K, ...) as the block's orders.
+
+    Returns:
+        For each kind of question of the block, by its pinned options: (q,) rows of the block, and their values
+        (q, r, s, ...) in r rounds of s orders; s = 1 where the orders are no whole rounds.
+    """
+    found = []
+    for pattern in np.unique(block.pinned, axis=0):
+        rows = np.flatnonzero((block.pinned == pattern).all(axis=1))
+        kept = np.flatnonzero(~pattern)  # pinned options stand at their own places
+        shown = block.contents[rows][:, :, kept].astype(np.int64)
+        # which option follows which, round the circle, is the same in all rotations of an order
+        weights = np.random.default_rng(0).integers(1, 1 << 62, block.n)
+        after = np.zeros((*shown.shape[:2], block.n), np.int64)
+        np.put_along_axis(after, shown, np.roll(shown, -1, axis=2) + 1, axis=2)
+        codes = (after * weights).sum(axis=2)
+        size = max(1, len(kept))
+        sequence = np.argsort(codes, axis=1, kind="stable")
+        if block.k % size:
+            size = 1
+        else:
+            sorted_codes = np.take_along_axis(codes, sequence, axis=1).reshape(len(rows), -1, size)
+            if (sorted_codes != sorted_codes[:, :, :1]).any():
+                size = 1
+        own = values[rows[:, None], sequence]
+        found.append((rows, own.reshape(len(rows), block.k // size, size, *values.shape[2:])))
+    return found
+
+
+def spread_between_rounds(block: Block, values: Floats) -> Floats:
+    """(Q,) variance between the means of a question's rounds, with r - 1 in the denominator; 0 for one round.
+
+    Args:
+        values: (Q, K), such as whether each order is answered right.
+    """
+    spread = np.zeros(len(block.index))
+    for rows, own in by_round(block, values):
+        if own.shape[1] > 1:
+            spread[rows] = own.mean(axis=2).var(axis=1, ddof=1)
+    return spread
+
+
+def pbm_of_all(block: Block, whole: Ints) -> Floats:
+    """(Q,) unbiased estimate of PBM over all orders of a question, from the rounds that were asked.
+
+    PBM over all is the mean variance within rounds plus the variance of the means of the rounds. The first is estimated
+    by its mean over the r rounds asked, the second by their variance with r - 1 in the denominator, times 1 - 1/R for R
+    rounds in all (sampling without replacement: Cochran 1977, theorem 2.4). Of a single round of several, the second
+    part cannot be known and counts as 0.
+
+    Args:
+        whole: (Q,) number of orders of each question in all.
+    """
+    estimate = pbm(block.probs)
+    for rows, own in by_round(block, block.probs):
+        r, size = own.shape[1:3]
+        some = whole[rows] > block.k  # else all of them were asked
+        if r > 1 and some.any():
+            within = own.var(axis=2).mean(axis=(1, 2))
+            between = own.mean(axis=2).var(axis=1, ddof=1).mean(axis=1)
+            estimate[rows[some]] = (within + between * (1 - size / whole[rows]))[some]
+    return estimate

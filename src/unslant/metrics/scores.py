@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,12 @@ from unslant.responses.table import GENERATE, text_ranks
 
 Places = NDArray[np.integer[Any]]
 """Places of options, of the millions: in few bytes each."""
+
+
+def is_right(answers: Bools, chosen: NDArray[np.integer]) -> Bools:
+    """(Q, K) whether each chosen content is one of the right ones, (Q, n); no answer (-1) is not right."""
+    right: Bools = np.take_along_axis(answers, np.maximum(chosen, 0), axis=1) & (chosen >= 0)
+    return right
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,13 @@ class Block:
         """(Q, K) the content chosen under each order, -1 for no answer; of tied ones the first shown, unless it was
         ``decided``."""
         return choose(self.probs, self.positions).astype(np.int64) if self.decided is None else self.decided
+
+    @cached_property
+    def right(self) -> Floats:
+        """(Q, K) whether each question is right under each order; rows of nan where no option is right."""
+        right = is_right(self.answers, self.chosen).astype(np.float64)
+        right[~self.answers.any(axis=1)] = np.nan
+        return right
 
     @cached_property
     def same_orders(self) -> bool:
@@ -190,7 +203,8 @@ class OrderScores(QuestionArrays):
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
         whole: (Q,) number of orders of which those of the order sets are random rounds (``--until``), so that PBM is
-            estimated for all of them (:func:`~unslant.metrics.rounds.pbm_of_all`); None where PBM is over those asked.
+            estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
+            asked.
     """
 
     labels: tuple[str, ...]
@@ -225,6 +239,11 @@ class OrderScores(QuestionArrays):
             counts[block.index] = block.k
         return counts
 
+    @cached_property
+    def reordered(self) -> bool:
+        """Whether any question was shown in two orders; if not, no number can say anything about orders."""
+        return bool((self.order_counts > 1).any())
+
     def under(self, orders: Ints) -> tuple[Floats, Bools]:
         """What was answered under certain orders.
 
@@ -250,3 +269,17 @@ class OrderScores(QuestionArrays):
             probs[block.index[rows], places, : block.n] = block.by_position(block.probs)[rows, at]
             known[block.index[rows], places] = True
         return probs, known
+
+
+def over_orders(scores: OrderScores, value: Callable[[Block], NDArray[np.generic]], least: int = 1) -> Floats:
+    """(Q,) a value of every question from its order set; nan where orders are missing or nothing was reordered.
+
+    Args:
+        value: (Q,) of a block's questions.
+        least: orders that a question needs to have a value.
+    """
+    result = np.full(len(scores), np.nan)
+    for block in scores.blocks if scores.reordered else ():
+        if block.k >= least:
+            result[block.index] = value(block)
+    return result

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields
-from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.registry import metric
 from unslant.questions import Question
 
 _NUMBER = re.compile(r"[-+−]?\d+(?:[,\u00a0]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -118,6 +120,12 @@ def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
     return {**picks, ANSWER_RUN: runs}
 
 
+@metric("shortcuts.score", "scores alone", "accuracy of the shortcut, where it applies", unit="share")
+@metric("shortcuts.guess", "guessing", "accuracy of guessing on the same questions", unit="share", plain=True)
+@metric("follow", "followed when wrong", "the model's answer is the shortcut's, both being wrong", unit="share")
+@metric("follow_chance", "by chance", "the same for wrong answers picked at random", unit="share", plain=True)
+@metric("shortcuts.excess", "more than by chance", "followed when wrong, less by chance", unit="difference")
+@metric("applies", "applies", "questions on which the shortcut says anything", unit="share")
 def shortcuts(
     questions: Sequence[Question],
     chosen: Sequence[int | None] | Ints,

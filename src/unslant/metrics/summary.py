@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unslant.arrays import json_fields
-from unslant.metrics.association import correlation
+from unslant.metrics.accuracy import ChanceTest, above_chance
+from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.calibration import Calibration, given_calibration
-from unslant.metrics.chance import ChanceTest, above_chance
-from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.measures import BOUNDS, Measures, QuestionMeasures
+from unslant.metrics.measures import QuestionValues, extended_measures, means
 from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
 from unslant.metrics.pairs import minimum_detectable_difference
 from unslant.metrics.preference import Preference, preference
+from unslant.metrics.registry import Numbers
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.stopped import extended_measures
 
 
 @dataclass(frozen=True)
@@ -64,28 +63,13 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Correlation:
-    """PBM against accuracy across subjects (or sets and models): is PBM a label-free sign of difficulty (P1 sec. 4)?
-
-    Attributes:
-        pearson: r with its Fisher-z interval (needs four subjects); n = subjects.
-        pearson_p, spearman, spearman_p: two-sided p-value, rank correlation and its p-value.
-    """
-
-    pearson: Estimate
-    pearson_p: float
-    spearman: float
-    spearman_p: float
-
-
-@dataclass(frozen=True)
 class Metrics:
-    """Every metric of the audit. What each mean is, is described at :class:`Measures`.
+    """Every metric of the audit; :data:`unslant.metrics.METRICS` says what each number means.
 
     Attributes:
-        means: the mean of every per-question metric, such as ``metrics.means.pbm``.
+        means: the mean of every metric of single questions, such as ``metrics.means["pbm"]``.
         above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
-        minimum_difference, minimum_difference_unpaired: least difference in accuracy to another model that so many
+        minimum_difference, minimum_difference_unpaired: least difference in accuracy to another model that this many
             questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
             :func:`~unslant.metrics.pairs.minimum_detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
@@ -99,7 +83,7 @@ class Metrics:
     """
 
     counts: Counts
-    means: Measures[Estimate]
+    means: Numbers
     above_chance: ChanceTest
     minimum_difference: float
     minimum_difference_unpaired: float
@@ -109,9 +93,9 @@ class Metrics:
     given_labels: tuple[LabelShare, ...]
     order_labels: tuple[LabelShare, ...]
     preference: Preference
-    by_subject: Mapping[str, Measures[Estimate]]
-    pbm_accuracy: Correlation
-    questions: QuestionMeasures
+    by_subject: Mapping[str, Numbers]
+    pbm_accuracy: Numbers
+    questions: QuestionValues
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the per-question values, as plain values for JSON (no nan, no infinity)."""
@@ -137,29 +121,26 @@ def compute(
     all_orders = scores if scores.stopped is None else replace(scores, blocks=())  # those left out are no random few
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)
-    scored = values.expected_accuracy if np.isfinite(values.expected_accuracy).any() else values.accuracy
+    expected = values["expected_accuracy"]
+    scored = expected if np.isfinite(expected).any() else values["accuracy"]
     n = int(np.isfinite(scored).sum())
     by_subject = _by_subject(scores, values, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
-        means=_means(values, bootstrap),
-        above_chance=above_chance(scored, values.chance, bootstrap),
+        means=means(values, bootstrap),
+        above_chance=above_chance(scored, values["chance"], bootstrap),
         minimum_difference=minimum_detectable_difference(n, confidence=confidence) if n else math.nan,
         minimum_difference_unpaired=minimum_detectable_difference(n, correlation=0, confidence=confidence)
         if n
         else math.nan,
         over_orders=order_accuracy(all_orders),
         label_bias=label_bias(slots),
-        calibration=given_calibration(scores, values.accuracy, bootstrap),
+        calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=preference(scores, bootstrap),
         by_subject=by_subject,
-        pbm_accuracy=correlate(
-            [row.pbm.value for row in by_subject.values()],
-            [row.expected_accuracy.value for row in by_subject.values()],
-            confidence,
-        ),
+        pbm_accuracy=pbm_accuracy(list(by_subject.values()), confidence=confidence),
         questions=values,
     )
 
@@ -189,29 +170,9 @@ def _counts(scores: OrderScores) -> Counts:
     )
 
 
-_NOTES = {
-    "accuracy": "no question has both a usable answer and a right option",
-    "fr": "no answers to the reversed order, or nothing to reverse",
-    "fr_labels": "no answers with reversed labels",
-    "fr_both": "no answers with both reversed",
-    "answered": "answers are scores, not replies",
-    "answered_accuracy": "answers are scores, not replies",
-    "label_mass": "no log-probabilities over the whole vocabulary",
-    "margin": "answers are replies, not scores",
-}
-
-
-def _means(values: QuestionMeasures, bootstrap: Bootstrap) -> Measures[Estimate]:
-    return values.map(lambda name, v: bootstrap.mean(v, bounds=BOUNDS.get(name), note=_empty_note(name, v)))
-
-
-def _empty_note(name: str, values: NDArray[np.float64]) -> str:
-    return _NOTES.get(name, "needs two or more orders a question") if np.isnan(values).all() else ""
-
-
 def _by_subject(
-    scores: OrderScores, values: QuestionMeasures, resamples: int, seed: int, confidence: float
-) -> dict[str, Measures[Estimate]]:
+    scores: OrderScores, values: QuestionValues, resamples: int, seed: int, confidence: float
+) -> dict[str, Numbers]:
     subjects = np.asarray(scores.subjects, dtype=str)
     names = np.unique(subjects)
     if len(names) < 2:
@@ -219,15 +180,7 @@ def _by_subject(
     table = {}
     for subject in names:
         rows = subjects == subject
-        part = QuestionMeasures(**{name: getattr(values, name)[rows] for name in values.names()})
+        part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
-        table[str(subject)] = _means(part, bootstrap)
+        table[str(subject)] = means(part, bootstrap)
     return table
-
-
-def correlate(
-    x: Sequence[float], y: Sequence[float], confidence: float = CONFIDENCE, of: str = "subjects"
-) -> Correlation:
-    """Pearson and Spearman correlation over the subjects (or whatever ``of`` says) in which both are defined."""
-    rank, rank_p = correlation(x, y, "spearman", of=of, confidence=confidence)
-    return Correlation(*correlation(x, y, of=of, confidence=confidence), rank.value, rank_p)

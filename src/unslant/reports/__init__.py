@@ -5,27 +5,29 @@ and tables.
 """
 
 from unslant.reports.browser import Filter, QuestionBrowser, Sort
-from unslant.reports.notebook import fragment, outline
+from unslant.reports.figure import Chart, Column, Figure, Plot, Table
 from unslant.reports.numbers import Cell, interval, number
-from unslant.reports.panels import Chart, Column, Describes, Page, Panel, Style, Table, Tile
+from unslant.reports.panels import Describes, Page, Panel, Tile
 from unslant.reports.report import Report
-from unslant.reports.text import text
+from unslant.reports.style import Style
+from unslant.reports.text import outline, text
 
 __all__ = [
     "Cell",
     "Chart",
     "Column",
     "Describes",
+    "Figure",
     "Filter",
     "Page",
     "Panel",
+    "Plot",
     "QuestionBrowser",
     "Report",
     "Sort",
     "Style",
     "Table",
     "Tile",
-    "fragment",
     "interval",
     "number",
     "outline",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from unslant.metrics import Estimate
+from unslant.metrics import Estimate, Metric
 from unslant.reports.numbers import How, count, has_interval, interval, number
-from unslant.reports.panels import Style
+from unslant.reports.style import Style
 
 SHARE = (0.0, 1.0)
 MOST_ROWS = 15
@@ -36,6 +36,7 @@ class Mark:
     Attributes:
         expected: what it would be without bias, drawn as a tick.
         dash: kind of line, where lines are drawn.
+        at: where it stands on a horizontal axis of numbers.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Mark:
     expected: float | None = None
     stands_out: bool = False
     dash: str = ""
+    at: Estimate | float | None = None
 
 
 def records_of(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
@@ -62,6 +64,7 @@ def records_of(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
             "method": mark.estimate.method if has_interval(mark.estimate) else "",
             "n": f"{mark.estimate.n:,}",
         }
+        | ({} if mark.at is None else {"at": mark.at.value if isinstance(mark.at, Estimate) else mark.at})
         for mark in marks
         if mark.estimate.defined
     ]
@@ -101,6 +104,11 @@ def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
     size = 10 ** math.floor(math.log10((high - low) / _TICKS))
     step = next(size * times for times in (1, 2, 5, 10) if (high - low) / (size * times) <= _TICKS)
     return round(math.floor(low / step + 1e-9) * step, 12), round(math.ceil(high / step - 1e-9) * step, 12)
+
+
+def range_of(how: How, fit: bool) -> tuple[float, float] | None:
+    """The range of an axis of values: from 0 to 1, or None if it is fitted to them, as where they are not shares."""
+    return None if fit or (isinstance(how, Metric) and not how.share) else SHARE
 
 
 def axis_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unslant.metrics import Estimate
+from unslant.metrics import Estimate, Metric
 from unslant.reports.chart_parts import MOST_ROWS as MOST_ROWS
 from unslant.reports.chart_parts import MOST_SERIES as MOST_SERIES
 from unslant.reports.chart_parts import SHARE as SHARE
@@ -13,6 +13,7 @@ from unslant.reports.chart_parts import Mark as Mark
 from unslant.reports.chart_parts import (
     axis_of,
     numbers_of,
+    range_of,
     records_of,
     rings,
     rows_of,
@@ -24,8 +25,7 @@ from unslant.reports.chart_parts import (
 from unslant.reports.chart_parts import first_rows as first_rows
 from unslant.reports.chart_parts import fitted as fitted
 from unslant.reports.numbers import How, number, with_interval
-from unslant.reports.panels import Style
-from unslant.reports.style import BELOW_TITLE
+from unslant.reports.style import BELOW_TITLE, Style
 
 _LETTER = 0.016
 """Width of a letter of a label, as a share of the plot's width."""
@@ -37,20 +37,18 @@ def intervals(
     *,
     rows: str = "",
     axis: str = "accuracy",
-    domain: tuple[float, float] | None = SHARE,
-    step: int = 30,
-    zero: bool = False,
     how: How = 3,
+    fit: bool = False,
+    step: int = 30,
     line: float | None = None,
     expected: str = "",
     highlight: str = "",
 ) -> Any:
-    """Rows of points with intervals, series grouped within a row.
+    """Rows of points with intervals, series grouped within a row; differences beside a dashed line at 0.
 
     Args:
         rows: what a row is.
-        domain: of the axis; ``None`` fits it to the values.
-        zero: draw a dashed line at 0.
+        fit: fit the axis to shares too, as to all other values.
         line: draw a dashed line at this value.
         expected: what a tick in the row is, where marks have one.
         highlight: the name whose colour highlighted marks have.
@@ -59,8 +57,10 @@ def intervals(
 
     records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
-    lines = [0.0] * zero + ([line] if line is not None else [])
-    scale, title = axis_of(alt, axis, domain, numbers_of(records, "value", "low", "high", "expected") + lines)
+    lines = [0.0] if isinstance(how, Metric) and how.signed else [line] if line is not None else []
+    scale, title = axis_of(
+        alt, axis, range_of(how, fit), numbers_of(records, "value", "low", "high", "expected") + lines
+    )
     x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}
     base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(alt, style, names, rows))
     offset: dict[str, Any] = {}
@@ -92,21 +92,21 @@ def columns(
     marks: Sequence[Mark],
     style: Style,
     *,
-    title: str,
-    under: str,
-    expected: str = "",
-    domain: tuple[float, float] | None = SHARE,
+    rows: str,
+    axis: str = "accuracy",
     how: How = 3,
+    fit: bool = False,
+    expected: str = "",
 ) -> Any:
     """Vertical bars with intervals, series side by side; a tick where ``expected`` is known."""
     import altair as alt
 
     records = records_of(marks, how)
     places, names = values_of(records, "name"), values_of(records, "series")
-    x = alt.X("name:N", sort=places, title=under, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale, said = axis_of(alt, title, domain, numbers_of(records, "value", "high", "expected"), True, 1)
+    x = alt.X("name:N", sort=places, title=rows, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
+    scale, said = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "value", "high", "expected"), True, 1)
     y = {key: alt.Y(f"{key}:Q", title=said, scale=scale) for key in ("value", "low", "expected")}
-    tips = tooltip(alt, name=under, **({"series": "series"} if len(names) > 1 else {}))
+    tips = tooltip(alt, name=rows, **({"series": "series"} if len(names) > 1 else {}))
     tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
     offset: dict[str, Any] = {}
     if len(names) > 1:
@@ -123,33 +123,33 @@ def columns(
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(220))
 
 
-def counts(names: Sequence[str], values: Sequence[int], middle: Sequence[bool], style: Style, *, under: str) -> Any:
-    """A histogram from counts; bars of the ``middle`` are highlighted."""
+def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> Any:
+    """A histogram: the values are counts; bars that stand out are highlighted."""
     import altair as alt
 
+    names, values = [mark.name for mark in marks], [int(mark.estimate.value) for mark in marks]
     total = sum(values)
     records = [
-        {"name": name, "count": value, "out": out, "share": f"{number(value / max(1, total))} of {total:,}", "n": total}
-        for name, value, out in zip(names, values, middle, strict=True)
+        {"name": mark.name, "count": value, "out": mark.stands_out, "n": total}
+        | {"share": f"{number(value / max(1, total))} of {total:,}"}
+        for mark, value in zip(marks, values, strict=True)
     ]
     colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
-    x = alt.X("name:N", sort=list(names), title=under, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
-    tips = [alt.Tooltip("name:N", title=under), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
+    x = alt.X("name:N", sort=names, title=rows, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
+    tips = [alt.Tooltip("name:N", title=rows), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
     bars = alt.Chart(alt.Data(values=records)).mark_bar(cornerRadiusEnd=2)
     y = alt.Y("count:Q", title="questions", axis=alt.Axis(tickMinStep=1, format=",d"))
     return bars.encode(x=x, y=y, color=colour, tooltip=tips).properties(width=style.width, height=style.scaled(200))
 
 
-def dumbbells(
-    groups: Sequence[tuple[str, Sequence[Mark]]], style: Style, *, rows: str = "", axis: str = "accuracy"
-) -> Any:
+def dumbbells(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy", how: How = 3) -> Any:
     """One row per name with several estimates joined by a line; those in one place are rings around each other."""
     import altair as alt
 
-    records = [record | {"name": name} for name, marks in groups for record in records_of(marks)]
-    row = {name: float(i) for i, (name, _) in enumerate(groups)}
-    rings(records, [(record["value"], row[record["name"]]) for record in records], style)
-    y = rows_of(alt, style, [name for name, _ in groups], rows)
+    records = records_of(marks, how)
+    names = values_of(records, "name")
+    rings(records, [(record["value"], float(names.index(record["name"]))) for record in records], style)
+    y = rows_of(alt, style, names, rows)
     x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
     base = alt.Chart(alt.Data(values=records)).encode(y=y)
     joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
@@ -157,14 +157,14 @@ def dumbbells(
     rounds = base.mark_point(filled=False, strokeWidth=style.scaled(2))
     tips = tooltip(alt, name=rows, series="series")
     points = rounds.encode(x=x, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)
-    return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(groups)))
+    return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(names)))
 
 
-def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str) -> Any:
+def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 3) -> Any:
     """One bar a row, divided into the shares of its series, with their values where they fit."""
     import altair as alt
 
-    records = records_of(marks, 2)
+    records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
     ends = dict.fromkeys(names, 0.0)
     for record in records:
@@ -179,7 +179,7 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str) -> Any
         x=x["start"], x2="end:Q", **series_of(alt, style, series, shapes=False)
     )
     text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
-    layers = alt.layer(bars, text.encode(x=x["middle"], text="shown:N"))
+    layers = alt.layer(bars, text.encode(x=x["middle"], text=alt.Text("value:Q", format=".2f")))
     return layers.properties(width=style.width, height=style.scaled(34 * len(names)))
 
 
@@ -217,53 +217,60 @@ def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[di
 
 
 def scatter(
-    points: Sequence[tuple[str, Estimate, Estimate]],
+    marks: Sequence[Mark],
     style: Style,
     *,
-    under: str,
-    beside: str,
+    rows: str = "",
+    across: str,
+    axis: str = "accuracy",
     how: How = 3,
-    series: Sequence[str] = (),
-    domain: tuple[float, float] | None = SHARE,
+    how_across: How = 3,
+    fit: bool = False,
     zero: bool = False,
     names: bool = True,
 ) -> Any:
-    """One point per name, at two estimates (x, y); points in one place are drawn as rings around each other.
+    """One point per mark, at two estimates; points in one place are drawn as rings around each other.
 
     Args:
-        series: of each point.
-        domain: of the y axis; ``None`` fits it to the values.
+        rows: what a point is.
+        across, axis: titles of the x axis (``at``) and of the y axis.
+        fit: fit the y axis to shares too, as to all other values.
         zero: begin fitted axes at 0.
         names: write the names beside the points, where there is room.
     """
     import altair as alt
 
-    kept = [i for i, (_, a, b) in enumerate(points) if a.defined and b.defined]
+    points = [(mark, at, mark.estimate) for mark in marks if isinstance(at := mark.at, Estimate) and at.defined]
+    series = any(mark.series for mark in marks)
     records: list[dict[str, Any]] = [
-        {"name": name, "x": a.value, "y": b.value, "n": f"{b.n:,}", "series": series[i] if series else ""}
-        | {"shown x": with_interval(a, how), "shown y": with_interval(b)}
-        for i in kept
-        for name, a, b in [points[i]]
+        {"name": mark.name, "x": a.value, "y": b.value, "n": f"{b.n:,}", "series": mark.series}
+        | {"shown x": with_interval(a, how_across), "shown y": with_interval(b, how)}
+        for mark, a, b in points
+        if b.defined
     ]
-    across, x_title = axis_of(alt, under, None, numbers_of(records, "x"), zero)
-    up, y_title = axis_of(alt, beside, domain, numbers_of(records, "y"), zero, 1)
-    (x0, x1), (y0, y1) = across.domain, up.domain
+    x_scale, x_title = axis_of(alt, across, None, numbers_of(records, "x"), zero)
+    up, y_title = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "y"), zero, 1)
+    (x0, x1), (y0, y1) = x_scale.domain, up.domain
     spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
     rings(records, spots, style)
-    titles = {"name": " ", **({"series": "series"} if series else {}), "shown x": under, "shown y": beside, "n": "N"}
+    titles = {"name": rows or " ", **({"series": "series"} if series else {})}
+    titles |= {"shown x": across, "shown y": axis, "n": "N"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     looks = (
         series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
         if series
         else {"color": alt.value(style.accent)}
     )
-    marks = alt.Chart(alt.Data(values=records)).mark_point(filled=False, strokeWidth=style.scaled(2))
-    drawn = marks.encode(
-        x=alt.X("x:Q", title=x_title, scale=across),
-        y=alt.Y("y:Q", title=y_title, scale=up),
-        size=alt.Size("size:Q", scale=None),
-        tooltip=tips,
-        **looks,
+    drawn = (
+        alt.Chart(alt.Data(values=records))
+        .mark_point(filled=False, strokeWidth=style.scaled(2))
+        .encode(
+            x=alt.X("x:Q", title=x_title, scale=x_scale),
+            y=alt.Y("y:Q", title=y_title, scale=up),
+            size=alt.Size("size:Q", scale=None),
+            tooltip=tips,
+            **looks,
+        )
     )
     labels = _placed([(r["name"], *at) for r, at in zip(records, spots, strict=True)], style) if names else []
     layers = [drawn]
@@ -271,37 +278,36 @@ def scatter(
         own = [{**label, "at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
                for label in labels if label["align"] == align]  # fmt: skip
         text = alt.Chart(alt.Data(values=own)).mark_text(align=align, dx=style.scaled(dx), color=style.muted)
-        layers += [text.encode(x=alt.X("at:Q", scale=across), y=alt.Y("up:Q", scale=up), text="text:N")] * bool(own)
+        layers += [text.encode(x=alt.X("at:Q", scale=x_scale), y=alt.Y("up:Q", scale=up), text="text:N")] * bool(own)
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(280))
 
 
-def against(points: Sequence[tuple[str, float, Estimate]], style: Style, *, under: str, beside: str) -> Any:
-    """Shares with intervals against other shares, and the dashed line on which both are equal."""
+def against(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 3) -> Any:
+    """Shares with intervals against other shares (``at``), and the dashed line on which both are equal."""
     import altair as alt
 
-    at = {name: x for name, x, _ in points}
-    records = [r | {"at": at[r["name"]]} for r in records_of([Mark(name, value) for name, _, value in points])]
+    records = records_of(marks, how)
     x, y = (
-        alt.X("at:Q", title=under, scale=alt.Scale(domain=list(SHARE))),
-        alt.Y("value:Q", title=beside, scale=alt.Scale(domain=list(SHARE))),
+        alt.X("at:Q", title=rows, scale=alt.Scale(domain=list(SHARE))),
+        alt.Y("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE))),
     )
     ends = alt.Chart(alt.Data(values=[{"at": end, "value": end} for end in SHARE]))
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, name=under))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, name=rows))
     layers = [
         ends.mark_line(strokeDash=[3, 3], color=style.muted).encode(x=x, y=y),
         base.mark_rule(strokeWidth=2, color=style.accent, opacity=0.45).encode(
-            y=alt.Y("low:Q", title=beside), y2="high:Q"
+            y=alt.Y("low:Q", title=axis), y2="high:Q"
         ),
         base.mark_point(size=60, color=style.accent).encode(y=y),
     ]
     return alt.layer(*layers).properties(width=style.width, height=240)
 
 
-def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy") -> Any:
+def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy", how: How = 3) -> Any:
     """Ticks on one line per name; the tooltip shows the series as order."""
     import altair as alt
 
-    records = records_of(marks)
+    records = records_of(marks, how)
     names, tips = values_of(records, "name"), tooltip(alt, name=rows, series="order")
     scale, title = axis_of(alt, axis, None, numbers_of(records, "value"))
     mark = {"thickness": style.scaled(2), "size": style.scaled(22), "opacity": 0.6, "color": style.accent}
@@ -315,14 +321,14 @@ def lines(
     marks: Sequence[Mark],
     style: Style,
     *,
-    under: str,
-    beside: str,
+    rows: str,
+    axis: str,
     how: How = 3,
     zero: bool = False,
     whole: bool = False,
     ratio: bool = False,
 ) -> Any:
-    """Estimates with intervals at numbers (the names), joined by a line for each series and kind of line.
+    """Estimates with intervals at numbers (``at``), joined by a line for each series and kind of line.
 
     Args:
         zero: begin the y axis at 0.
@@ -331,7 +337,7 @@ def lines(
     """
     import altair as alt
 
-    records = [record | {"at": float(record["name"])} for record in records_of(marks, how)]
+    records = [record | {"name": f"{record['at']:g}"} for record in records_of(marks, how)]
     series, dashes = values_of(records, "series"), values_of(records, "dash")
     at = sorted({record["at"] for record in records})
     drawn = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
@@ -340,9 +346,9 @@ def lines(
         place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
         record["at"] += beside_each_other * place
     ticks = alt.Axis(values=at[:: -(-len(at) // 8) or 1], format="d") if whole else alt.Axis(format="~g")
-    scale, title = axis_of(alt, beside, None, numbers_of(records, "value", "low", "high"), zero, 1)
+    scale, title = axis_of(alt, axis, None, numbers_of(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
-    tips = tooltip(alt, name=under, **({"series": "series"} if len(series) > 1 else {}))
+    tips = tooltip(alt, name=rows, **({"series": "series"} if len(series) > 1 else {}))
     looks = series_of(alt, style, series, BELOW_TITLE)
     if len(series) < 2:
         looks = {"color": alt.value(style.accent)}
@@ -353,7 +359,7 @@ def lines(
         dash = {"strokeDash": alt.StrokeDash("dash:N", scale=alt.Scale(domain=dashes, range=patterns), legend=legend)}
     y = {key: alt.Y(f"{key}:Q", title=title, scale=scale) for key in ("value", "low")}
     base = alt.Chart(alt.Data(values=records)).encode(
-        x=alt.X("at:Q", title=under, axis=ticks, scale=across), tooltip=tips
+        x=alt.X("at:Q", title=rows, axis=ticks, scale=across), tooltip=tips
     )
     joined = base.mark_line(strokeWidth=style.scaled(2)).encode(y=y["value"], color=looks["color"], **dash)
     points = base.mark_point(size=style.scaled(style.scaled(45))).encode(y=y["value"], **looks)

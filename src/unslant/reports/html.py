@@ -17,9 +17,11 @@ from unslant.extras import missing
 from unslant.metrics import Estimate
 from unslant.reports.browser import QuestionBrowser
 from unslant.reports.escape import island
+from unslant.reports.export import Drawing, drawing
+from unslant.reports.figure import Table, shared_n
 from unslant.reports.numbers import Cell, How, interval, number
-from unslant.reports.panels import Page, Panel, Table, Tile, shared_n
-from unslant.reports.style import PAGE, Drawing, drawing
+from unslant.reports.panels import Page, Panel, Tile
+from unslant.reports.style import PAGE
 from unslant.responses.provenance import META_NAME
 from unslant.version import __version__
 
@@ -196,3 +198,11 @@ def _cell_view(cell: Cell, how: How, with_n: bool, numeric: bool) -> dict[str, A
         "sort": value if sortable else None,
         "kind": "number" if numeric else "short" if isinstance(cell, str) and len(cell) <= _SHORT else "",
     }
+
+
+def fragment(page: Page) -> str:
+    """Headline, key numbers and the first table as HTML that needs nothing else; texts are escaped."""
+    tables = [table for panel in page.sections if not panel.reference for table in panel.tables]
+    first = next((table for table in tables if not table.folded), tables[0] if tables else None)
+    template = environment().get_template("notebook.html.jinja")
+    return template.render(page=page, tiles=[*map(tile_view, page.tiles)], item=first and table_view(first))

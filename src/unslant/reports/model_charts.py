@@ -8,7 +8,7 @@ from typing import Any
 
 from unslant.reports.chart_parts import SHARE, Mark, records_of, rows_of, tooltip, two_lines, values_of
 from unslant.reports.numbers import How
-from unslant.reports.panels import Style
+from unslant.reports.style import Style
 
 _WIDTH = 20
 """Letters in a line of a name beside a slope."""

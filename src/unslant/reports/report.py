@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unslant.reports.panels import Chart, Describes, Page, Panel, Table
+from unslant.reports.figure import Chart, Table
+from unslant.reports.panels import Describes, Page, Panel
 from unslant.writing import write_all, write_atomically
 
 Item = TypeVar("Item", Panel, Chart, Table)
@@ -25,7 +26,7 @@ class Report:
     def of(cls, results: Sequence[Describes]) -> Report:
         """A report of ``results`` under the first headline."""
         seen: Counter[tuple[type, str]] = Counter()
-        pages = [replace(result.page(), provenance=getattr(result, "provenance", {})) for result in results]
+        pages = [result.page() for result in results]
         return cls(tuple(replace(p, panels=tuple(_unique(panel, seen) for panel in p.sections)) for p in pages))
 
     @property
@@ -44,8 +45,8 @@ class Report:
         write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
-        """See :func:`unslant.reports.figures.save_figures`."""
-        from unslant.reports.figures import save_figures
+        """See :func:`unslant.reports.export.save_figures`."""
+        from unslant.reports.export import save_figures
         from unslant.reports.style import PAPER
 
         written: list[Path] = []
@@ -58,8 +59,8 @@ class Report:
         return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:
-        """See :func:`unslant.reports.tables.save_tables`."""
-        from unslant.reports.tables import save_tables
+        """See :func:`unslant.reports.export.save_tables`."""
+        from unslant.reports.export import save_tables
 
         return save_tables([table for panel in self.panels for table in panel.tables], Path(folder), self.provenance)
 

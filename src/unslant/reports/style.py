@@ -2,13 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from unslant.reports.escape import drawable
-from unslant.reports.numbers import count
-from unslant.reports.panels import Chart, Style
+
+
+@dataclass(frozen=True)
+class Style:
+    """Size and colours of charts.
+
+    Attributes:
+        width: pixels, or ``container`` to fill the page.
+        ink, muted, line: text, secondary text, grids and axes.
+        accent, contrast, faint: subject of the chart, what it is compared with, background.
+        series: colours of compared series, see :meth:`looks`.
+        size: of the text in pixels; marks and rows go with it.
+        compared: the runs of the page, each of which looks the same in every chart.
+    """
+
+    width: int | Literal["container"]
+    ink: str
+    muted: str
+    line: str
+    accent: str
+    contrast: str
+    faint: str
+    surface: str
+    series: tuple[str, ...]
+    size: int = 12
+    compared: tuple[str, ...] = ()
+
+    def looks(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """A colour and a shape for each name: those of its meaning, else the next that no meaning has.
+
+        Up to 24 names without a meaning differ from each other in colour or shape.
+        """
+        others = [*self.compared, *(name for name in names if name not in self.compared and name not in MEANINGS)]
+        free = self.series[len(set(MEANINGS.values())) :]
+        found = []
+        for name in names:
+            at = MEANINGS.get(name)
+            if at is None:
+                i = others.index(name)
+                found.append((free[i % len(free)], SHAPES[(i + i // len(free)) % len(SHAPES)]))
+            else:
+                found.append((self.series[at], SHAPES[at]))
+        return found
+
+    def colour(self, name: str) -> str | None:
+        """The colour of a name that means the same in every chart, else None."""
+        return self.series[MEANINGS[name]] if name in MEANINGS else None
+
+    def scaled(self, pixels: float) -> float:
+        """A length for text of 12 pixels, as large beside the text of this style."""
+        return round(pixels * self.size / 12, 2)
+
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+MEANINGS: Mapping[str, int] = {
+    "mean over orders": 0, "under interventions": 0, "gained": 0,
+    "as reported": 1, "as published": 1, "undebiased": 1, "lost": 1,
+    "right in every order": 2, "right in both": 2,
+    "voted": 3,
+    "right in neither": 4,
+}  # fmt: skip
+"""Which of :attr:`Style.series` a name has in every chart."""
+
 
 SERIES = 9
 BELOW_TITLE = 32
@@ -47,54 +108,6 @@ _FONTS = {
     "page": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', Arial, sans-serif",
     "paper": "Helvetica, Arial, sans-serif",
 }
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A chart as drawn.
-
-    Attributes:
-        spec: Vega-Lite.
-        rests_on: N, and how intervals were made: ``N 40 questions; 95 % intervals: Wilson``; empty if unknown.
-    """
-
-    chart: Chart
-    spec: dict[str, Any]
-    rests_on: str
-
-
-def drawing(chart: Chart, style: Style) -> Drawing:
-    """Draw a chart, with its name for those who cannot see it."""
-    spec = specification(chart.draw(style), style)
-    told = rests_on(spec, chart.of)
-    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, told) if part)
-    return Drawing(chart, spec | {"description": drawable(f"{said}.")}, told)
-
-
-def rests_on(spec: Mapping[str, Any], of: str) -> str:
-    """The smallest and largest ``n`` in the data of a chart, and every ``method`` of its intervals."""
-    rows = list(_rows(spec))
-    found = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
-    methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
-    few = f"{found[0]:,} to " if len(found) > 1 else ""
-    told = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
-    return "; ".join([*told, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
-
-
-def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
-    """The rows of data anywhere in a specification."""
-    if isinstance(spec, Mapping):
-        for key, value in spec.items():
-            if key == "datasets":
-                for rows in value.values():
-                    yield from rows
-            elif key == "data" and isinstance(value, Mapping):
-                yield from (row for row in value.get("values", ()) if isinstance(row, Mapping))
-            elif key not in ("config", "values"):
-                yield from _rows(value)
-    elif isinstance(spec, list):
-        for item in spec:
-            yield from _rows(item)
 
 
 def specification(chart: Any, style: Style) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from textwrap import shorten
+from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
+from unslant.reports.figure import Table, shared_n
 from unslant.reports.numbers import RANGE, count, has_interval, interval, listed, number
-from unslant.reports.panels import Page, Table, shared_n
+from unslant.reports.panels import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,6 +26,8 @@ _MOST_NOTES = 5
 _GAP = 2
 _NAME, _WORDS = 44, 26
 """Column widths of row names and of running text in wide tables."""
+_PROMPT_WIDTH, _LONGEST = 100, 400
+"""Of lines, and letters of a text, at the prompt of an interactive session."""
 
 
 def text(page: Page, width: int = 100, color: bool = False, details: bool = False) -> str:
@@ -37,6 +40,14 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
     """
     lines = _everything(page, width, color) if details else _first_screen(page, width, color)
     return "\n".join(lines) + "\n"
+
+
+def outline(kind: str, page: Page) -> str:
+    """Class, model, questions and headline in a few lines."""
+    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, page.caveats), one_line(page.headline)]
+    return "\n".join(
+        part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _PROMPT_WIDTH)
+    )
 
 
 def _everything(page: Page, width: int, color: bool) -> list[str]:

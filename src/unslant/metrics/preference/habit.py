@@ -15,17 +15,21 @@ look at first like A avoided. There are few sets, because a habit names at most 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from unslant.arrays import Floats
-from unslant.metrics.preference.cells import SlotGroup
-from unslant.metrics.preference.places import Kind, Meaning, Named, Place, places_of
+from unslant.arrays import Floats, Ints
+from unslant.metrics.preference.slots import Rows, SlotGroup, ordinal
 from unslant.metrics.sampling import Sampling, holm
+
+Kind = Literal["label", "position"]
+Groups = Sequence[SlotGroup]
+Set = tuple[int, ...]
 
 LEVEL = 0.01
 """Level of all tests by which something is named, together: a false alarm costs more here than a habit missed."""
@@ -39,9 +43,61 @@ MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Questions with which anything is looked for."""
+PERMUTATIONS = 999
 _TRIED = 15
 """Sets of a size that are tested: those that leave least."""
-Set = tuple[int, ...]
+_MOST_QUESTIONS = 2_000
+_CLEAR = 2.5
+"""Standard errors by which the strongest place of one subject has to stand out."""
+_ABSENT = 1 / 3
+"""A place with less than this part of its strongest pull is not at work."""
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A position and the label that usually stands there.
+
+    Attributes:
+        origin: whether ``rank`` counts from the first or the last; ``middle`` is the middle one, or the middle two.
+        rank: 0 = the first of all.
+    """
+
+    origin: Literal["start", "end", "middle"] = "start"
+    rank: int = 0
+
+    def among(self, n: int) -> Floats:
+        """(n,) 1 where this is, of n places; zeros where there is no such one."""
+        at = np.arange(n)
+        if self.origin == "middle":
+            return np.asarray((at == (n - 1) // 2) | (at == n // 2), np.float64)
+        return np.asarray(at == (self.rank if self.origin == "start" else n - 1 - self.rank), np.float64)
+
+    def name(self, kind: Kind, labels: Sequence[str], sizes: Iterable[int]) -> str:
+        """A label as it is written, or a position: ``A``, ``the last label``, ``the second position``.
+
+        Args:
+            labels: the standard sequence.
+            sizes: numbers of options there are.
+        """
+        sizes = set(sizes)
+        if kind == "label" and (self.origin == "start" or len(sizes) == 1):
+            return " or ".join(labels[i] for i in np.flatnonzero(self.among(max(sizes))).tolist())
+        if self.origin == "middle":
+            return f"{'the' if kind == 'label' or all(n % 2 for n in sizes) else 'a'} middle {kind}"
+        if self.origin == "end":
+            return f"the {'second to last' if self.rank else 'last'} {kind}"
+        return f"the {ordinal(self.rank)} {kind}"
+
+
+def places_of(sizes: Sequence[int]) -> list[Place]:
+    """Every place that questions of these numbers of options can have, each once, by its best name."""
+    known: dict[tuple[float, ...], Place] = {}
+    ranks = [Place("start", r) for r in range(1, max(sizes))]
+    for place in (Place(), Place("end"), Place("middle"), *ranks, Place("end", 1)):
+        pulls = np.concatenate([place.among(n) - place.among(n).mean() for n in sizes])
+        if pulls.any():
+            known.setdefault(tuple(pulls), place)
+    return list(known.values())
 
 
 @dataclass(frozen=True)
@@ -73,14 +129,14 @@ class Search:
         margin: least mean pull that matters, in the unit of the cells.
     """
 
-    def __init__(self, groups: Sequence[SlotGroup], sampling: Sampling, excess: Floats, margin: float) -> None:
+    def __init__(self, groups: Groups, sampling: Sampling, excess: Floats, margin: float) -> None:
         self.groups, self.sampling, self.excess, self.margin = groups, sampling, excess, margin
         self.n_options = np.zeros(len(excess), np.int64)
         for group in groups:
             self.n_options[group.rows] = group.n
         self.sizes = sorted({group.n for group in groups})
         self.places = places_of(self.sizes)
-        self.columns = [group.columns(self.places) for group in groups]
+        self.columns = [_columns(group, self.places) for group in groups]
 
     def find(self) -> Habit | None:
         """The habit; ``None`` where no place gets more or less than the others, or no choice goes that way."""
@@ -88,10 +144,9 @@ class Search:
             return None
         habit = self._smallest()
         moved = 0.0
-        for g in self.groups:
-            among = np.stack([place.among(g.n) for place in habit.places], axis=1)
-            signs = np.nan_to_num(np.sign(habit.by_size[g.n][0]))
-            moved += float((self.excess[g.rows, : g.n] @ among @ signs).sum())
+        for group in self.groups:
+            signs = np.nan_to_num(np.sign(habit.by_size[group.n][0]))
+            moved += float((self.excess[group.rows, : group.n] @ _among(habit.places, group.n) @ signs).sum())
         return habit if moved > 0 else None
 
     def explains(self, chosen: Set) -> bool:
@@ -129,43 +184,40 @@ class Search:
         return terms
 
     def _smallest(self) -> Habit:
-        ranked: list[tuple[float, Set]] = []
+        """The smallest set that explains the effects; of equally small ones, that which leaves least."""
+        # how many of the places shown each covers: the middle of four options covers two
+        covers = [round(max(place.among(n).sum() for n in self.sizes)) for place in self.places]
+        ranked: list[Set] = []
         for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
+            every = (c for k in range(1, size + 1) for c in combinations(range(len(covers)), k))
+            sets = [chosen for chosen in every if sum(covers[i] for i in chosen) == size]
             # the more a least-squares fit explains, the less it leaves
-            fits = [(float((self._explained(chosen) ** 2).sum()), chosen) for chosen in self._sets(size)]
-            ranked = sorted(fits, reverse=True) or ranked
-            adequate = [chosen for _, chosen in ranked[:_TRIED] if self.explains(chosen)]
+            ranked = sorted(sets, key=lambda c: (float((self._fit(c) ** 2).sum()), c), reverse=True) or ranked
+            adequate = [chosen for chosen in ranked[:_TRIED] if self.explains(chosen)]
             if adequate:
                 return self._best(adequate)
-        return self._habit(ranked[0][1], adequate=False)
+        return self._habit(ranked[0], adequate=False)
 
-    def _sets(self, size: int) -> list[Set]:
-        """Sets of places that cover so many of those shown: the middle of four options covers two."""
-        covers = [round(max(place.among(n).sum() for n in self.sizes)) for place in self.places]
-        every = (c for k in range(1, size + 1) for c in itertools.combinations(range(len(covers)), k))
-        return [chosen for chosen in every if sum(covers[i] for i in chosen) == size]
-
-    def _explained(self, chosen: Set) -> Floats:
+    def _fit(self, chosen: Set) -> Floats:
         """What a set says of the mean slots, one group of questions after another, weighted by their number."""
         fits = []
         for group, columns in zip(self.groups, self.columns, strict=True):
-            own = columns[:, list(chosen)]
-            fits.append(len(group.rows) ** 0.5 * (own @ (np.linalg.pinv(own) @ group.slots.mean(axis=0))))
+            inside = columns[:, list(chosen)]
+            fits.append(len(group.rows) ** 0.5 * (inside @ (np.linalg.pinv(inside) @ group.slots.mean(axis=0))))
         return np.concatenate(fits)
 
     def _best(self, adequate: Sequence[Set]) -> Habit:
-        """The best of equally small sets, and those that fit as well and mean something else.
+        """The best of equally small sets, and its rivals: those that fit as well and mean something else.
 
         Of two that say the same, such as A or C against not B and not D, the one that is taken is named.
         """
-        says = {chosen: self._explained(chosen) for chosen in adequate}
 
         def alike(a: Set, b: Set) -> bool:
-            return float(np.linalg.norm(says[a] - says[b])) <= PART * float(np.linalg.norm(says[b]))
+            fit = self._fit(b)
+            return float(np.linalg.norm(self._fit(a) - fit)) <= PART * float(np.linalg.norm(fit))
 
-        best = min(
-            (c for c in adequate if alike(c, adequate[0])), key=lambda c: ((self._pulls(c)[0] < 0).sum(), sum(c))
-        )
+        same = [chosen for chosen in adequate if alike(chosen, adequate[0])]
+        best = min(same, key=lambda chosen: ((self._pulls(chosen)[0] < 0).sum(), sum(chosen)))
         rivals: list[Set] = []
         for chosen in adequate:
             if not any(alike(chosen, other) for other in (adequate[0], *rivals)):
@@ -178,7 +230,7 @@ class Search:
         """(places,) mean pulls of a set, and by number of options with their standard errors."""
         pulls = np.full((len(self.excess), len(chosen)), np.nan)
         for group, columns in zip(self.groups, self.columns, strict=True):
-            pulls[group.rows] = regressed(group.slots, columns[:, list(chosen)])
+            pulls[group.rows] = _regressed(group.slots, columns[:, list(chosen)])
         return _mean(pulls)[0], {n: _mean(pulls[self.n_options == n]) for n in self.sizes}
 
     def _habit(self, chosen: Set, rivals: Sequence[Set] = (), adequate: bool = True) -> Habit:
@@ -186,7 +238,18 @@ class Search:
         return Habit(places, *self._pulls(chosen), tuple(others), adequate)
 
 
-def regressed(values: Floats, columns: Floats) -> Floats:
+def _among(places: Sequence[Place], n: int) -> Floats:
+    """(n, P) which of n options each place is."""
+    return np.stack([place.among(n) for place in places], axis=1)
+
+
+def _columns(group: SlotGroup, places: Sequence[Place]) -> Floats:
+    """(M, P) what a pull of 1 at each of P places makes of the slots."""
+    columns: Floats = group.design[: len(group.free), : group.n] @ _among(places, group.n)
+    return columns
+
+
+def _regressed(values: Floats, columns: Floats) -> Floats:
     """(Q, K) coefficients of (Q, M) values on (M, K) columns, by least squares; nan for those not determined."""
     inverse = np.linalg.pinv(columns, rcond=1e-9)
     coefficients: Floats = values @ inverse.T
@@ -203,7 +266,18 @@ def _mean(pulls: Floats) -> tuple[Floats, Floats]:
     return means, np.sqrt(squares / np.maximum(1, counts - 1) / counts)
 
 
-def meaning_of(habit: Habit | None, groups: Sequence[SlotGroup], apart: Floats, sampling: Sampling) -> Meaning:
+class Named(NamedTuple):
+    """One place of a habit: its label or its position (``None``: cannot be known), taken or avoided."""
+
+    place: Place
+    kind: Kind | None
+    taken: bool
+
+
+Meaning = tuple[Named, ...]
+
+
+def meaning_of(habit: Habit | None, groups: Groups, apart: Floats, sampling: Sampling) -> Meaning:
     """Of each place of a habit, whether its label or its position is meant, as far as the pages show it.
 
     With labels in other places, a pull moves with the label or stays at the position. The difference of label and
@@ -213,27 +287,168 @@ def meaning_of(habit: Habit | None, groups: Sequence[SlotGroup], apart: Floats, 
     determined, and the kind stays unknown.
 
     Args:
-        apart: (Q, N) label effects minus position effects, see :func:`~unslant.metrics.preference.cells.effects`.
+        apart: (Q, N) label effects minus position effects, see :func:`~unslant.metrics.preference.slots.effects`.
     """
     if habit is None:
         return ()
     terms = np.full((len(apart), len(habit.places)), np.nan)
     for group in groups:
-        columns = np.stack([place.among(group.n) for place in habit.places], axis=1)[group.free]
+        columns = _among(habit.places, group.n)[group.free]
         differences = apart[np.ix_(group.rows, group.free)]
-        centred = differences - differences.mean(axis=1, keepdims=True)
-        terms[group.rows] = regressed(centred, columns - columns.mean(axis=0))
+        terms[group.rows] = _regressed(
+            differences - differences.mean(axis=1, keepdims=True), columns - columns.mean(axis=0)
+        )
     tests: list[tuple[float, float]] = []
     for term in (*(terms * np.sign(habit.pulls)).T, (terms * habit.pulls).sum(axis=1)):
-        kept = np.isfinite(term)
-        if kept.sum() > 1:
-            t, p = sampling.student(np.nan_to_num(term)[:, None], kept)
+        known = np.isfinite(term)
+        if known.sum() > 1:
+            t, p = sampling.student(np.nan_to_num(term)[:, None], known)
             tests.append((float(t[0]), float(p[0])))
         else:
             tests.append((0.0, math.nan))
-    *own, (t_all, p_all) = tests
-    kinds: list[Kind | None] = []
-    for (sign, _), corrected in zip(own, holm([p for _, p in own]), strict=True):
-        decided = corrected < KIND_LEVEL or (p_all < KIND_LEVEL and sign * t_all > 0)
-        kinds.append(("label" if sign > 0 else "position") if decided else None)
-    return tuple(Named(*one) for one in zip(habit.places, kinds, (habit.pulls > 0).tolist(), strict=True))
+    *single, (t_all, p_all) = tests
+    named = []
+    corrected = holm([p for _, p in single])
+    for place, pull, (sign, _), own_p in zip(habit.places, habit.pulls, single, corrected, strict=True):
+        decided = own_p < KIND_LEVEL or (p_all < KIND_LEVEL and sign * t_all > 0)
+        kind: Kind = "label" if sign > 0 else "position"
+        named.append(Named(place, kind if decided else None, bool(pull > 0)))
+    return tuple(named)
+
+
+def by_size(
+    habit: Habit | None, groups: Groups, search: Callable[[Groups], Search], bounded: bool
+) -> dict[int, Habit | None]:
+    """Number of options -> habit there; empty where it is the same for all.
+
+    A place is absent with some number of options where even the upper end of its pull (two standard errors) is far
+    below its strongest pull, and turned round where its pull has the other sign as clearly. A habit that explains the
+    effects in part only is looked for with each number of options alone.
+
+    Args:
+        habit: of all questions together.
+        bounded: whether pulls are shares, so that avoiding one of n cannot move more than 1/(n - 1).
+    """
+    sizes = sorted({group.n for group in groups})
+    asked = [n for n in sizes if sum(len(group.rows) for group in groups if group.n == n) >= FEWEST]
+    if len(asked) < 2 or habit is None:
+        return {}
+    alone = {n: search([group for group in groups if group.n == n]) for n in asked}
+    if not habit.adequate:
+        each = {n: one.find() for n, one in alone.items()}
+        simple = all(own is None or (own.adequate and len(own.places) < 3) for own in each.values())
+        return each if simple else {}
+    pulls, errors = (np.asarray([habit.by_size[n][part] for n in asked]) for part in (0, 1))
+    factor = np.where(pulls < 0, np.asarray(asked)[:, None] - 1.0, 1.0) if bounded else np.ones_like(pulls)
+    pulls, errors = pulls * factor, 2 * errors * factor
+    least = _ABSENT * np.maximum(np.abs(habit.pulls), np.nan_to_num(np.abs(pulls) - errors).max(axis=0))
+    absent = np.abs(pulls) + errors < least
+    turned = (pulls * habit.pulls < 0) & (np.abs(pulls) - errors > least)
+    if not (absent | turned).any():
+        return {}
+    result: dict[int, Habit | None] = {}
+    for i, n in enumerate(asked):
+        kept = np.flatnonzero(np.isfinite(pulls[i]) & ~absent[i])
+        signed = np.where(turned[i], -habit.pulls, habit.pulls)[kept]
+        own = replace(habit, places=tuple(habit.places[k] for k in kept), pulls=signed) if len(kept) else None
+        result[n] = own if np.isfinite(pulls[i]).any() else alone[n].find()
+    return result
+
+
+def by_subject(
+    groups: Groups, subjects: Sequence[str], search: Callable[[Groups], Search], seed: int
+) -> tuple[float, list[tuple[tuple[str, ...], Groups, Habit | None]]]:
+    """Whether subjects differ in their habit, and subjects put together by it.
+
+    The test permutes questions among subjects, within their number of options; its statistic is the greatest part, over
+    places, of the variance of a place's pull that lies between subjects. Where it says that subjects differ, those with
+    the same strongest place are put together, a habit is looked for in each such set, and every subject goes to the
+    habit, or none, that leaves least of its questions' slots unexplained.
+
+    Args:
+        subjects: of all questions of the scores.
+        search: for a habit in some of the groups.
+
+    Returns:
+        p-value (nan with fewer than two subjects), and (subjects, their cells, habit) of each set; empty where subjects
+        do not differ.
+    """
+    rows = np.concatenate([np.zeros(0, np.intp), *(group.rows for group in groups)])
+    names, codes = np.unique(np.asarray(subjects, dtype=str)[rows], return_inverse=True)
+    if len(names) < 2 or len(rows) < 2 * FEWEST:
+        return float("nan"), []
+    whole = search(groups)
+    pulls = np.nan_to_num(whole.beyond(())[rows])
+    p = _p_value(pulls, codes, whole.n_options[rows], np.random.default_rng(seed))
+    if p >= LEVEL:
+        return p, []
+
+    def cells(members: Rows) -> Groups:
+        mask = np.zeros(len(subjects), bool)
+        mask[rows[np.isin(codes, members)]] = True
+        parts = [replace(g, rows=g.rows[mask[g.rows]], values=g.values[mask[g.rows]]) for g in groups]
+        return [part for part in parts if len(part.rows)]
+
+    def unexplained(habit: Habit | None) -> Floats:
+        """(S,) squares that a habit leaves of the slots of each subject's questions."""
+        squares = []
+        for group in groups:
+            predicted = np.zeros(len(group.free))
+            if habit and group.n in habit.by_size:
+                predicted = _columns(group, habit.places) @ np.nan_to_num(habit.by_size[group.n][0])
+            squares.append(((group.slots - predicted) ** 2).sum(axis=1))
+        return np.asarray(np.bincount(codes, np.concatenate(squares)), np.float64)
+
+    strongest = _strongest(pulls, codes, whole.margin)
+    sets = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
+    habits = [*(habit for members in sets if (habit := search(cells(members)).find())), None]
+    nearest = np.stack([unexplained(habit) for habit in habits]).argmin(axis=0)
+    parts = [(np.flatnonzero(nearest == h), habit) for h, habit in enumerate(habits)]
+    named = [(tuple(names[own].tolist()), cells(own), habit) for own, habit in parts if len(own)]
+    # the most subjects first; of as many, those that fall back on something; those without a habit last
+    return p, sorted(named, key=lambda s: (s[2] is None, -len(s[0]), s[2] and s[2].pulls.max() < 0))
+
+
+def _p_value(pulls: Floats, codes: Rows, sizes: Ints, rng: np.random.Generator) -> float:
+    if len(pulls) > _MOST_QUESTIONS:
+        kept = np.sort(rng.choice(len(pulls), _MOST_QUESTIONS, replace=False))
+        pulls, codes, sizes = pulls[kept], codes[kept], sizes[kept]
+    within = [np.flatnonzero(sizes == n) for n in np.unique(sizes)]
+    rest = pulls.copy()
+    for rows in within:
+        rest[rows] -= pulls[rows].mean(axis=0)
+    total = (rest**2).sum(axis=0)
+    if (total <= 1e-12).all():
+        return 1.0
+    rest, total = rest[:, total > 1e-12], total[total > 1e-12]
+    members = (codes[:, None] == np.unique(codes)).astype(np.float64)
+    counts = members.sum(axis=0)[:, None]
+
+    def between(order: Rows) -> float:
+        return float((((members.T @ rest[order]) ** 2 / counts).sum(axis=0) / total).max())
+
+    order = np.arange(len(rest))
+    observed, extreme = between(order) * (1 - 1e-9), 0
+    for done in range(1, PERMUTATIONS + 1):
+        for rows in within:
+            order[rows] = rng.permutation(rows)
+        extreme += between(order) >= observed
+        if extreme >= LEVEL * (1 + PERMUTATIONS):  # not significant, however the rest comes out
+            return (1 + extreme) / (1 + done)
+    return (1 + extreme) / (1 + PERMUTATIONS)
+
+
+def _strongest(pulls: Floats, codes: Rows, margin: float) -> Ints:
+    """(S,) the place whose pull in a subject is clearest: counted from 1, negative if avoided; 0 for none.
+
+    Where a place that is taken is nearly as clear as one that is avoided, it is the one.
+    """
+    counts = np.bincount(codes)[:, None]
+    means = np.stack([pulls[codes == s].mean(axis=0) for s in range(len(counts))])
+    within = ((pulls - means[codes]) ** 2).sum(axis=0) / max(1, len(pulls) - len(counts))
+    clear = means / np.sqrt(np.maximum(within, 1e-12) / counts)
+    near = np.abs(clear) >= 0.99 * np.abs(clear).max(axis=1, keepdims=True)
+    best = np.where(near, np.abs(clear) + 1e6 * (clear > 0), -1.0).argmax(axis=1)[:, None]
+    pull, errors = (np.take_along_axis(values, best, axis=1) for values in (means, clear))
+    stands_out = (counts > 1) & (np.abs(pull) > margin) & (np.abs(errors) > _CLEAR)
+    return np.asarray(stands_out * (best + 1) * np.sign(pull), np.int64)[:, 0]

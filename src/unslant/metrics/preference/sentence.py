@@ -10,22 +10,29 @@ import numpy as np
 
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.preference.cells import SlotGroup, Unit, has_probabilities, slot_groups, unsure_questions
-from unslant.metrics.preference.habit import FEWEST, Habit, Search, meaning_of
-from unslant.metrics.preference.parts import by_size, by_subject
-from unslant.metrics.preference.places import (
-    UNKNOWN,
+from unslant.metrics.measures import extended
+from unslant.metrics.preference.habit import (
+    FEWEST,
+    Groups,
+    Habit,
     Meaning,
-    by_part,
-    in_words,
-    listed,
-    names,
-    positions_instead,
-    when_unsure,
+    Search,
+    by_size,
+    by_subject,
+    meaning_of,
 )
-from unslant.metrics.preference.tables import LAST, SlotEffect, SlotValues, slot_tables
+from unslant.metrics.preference.slots import (
+    LAST,
+    SlotEffect,
+    SlotValues,
+    Unit,
+    has_probabilities,
+    slot_effects,
+    slot_groups,
+    unsure_questions,
+)
+from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.stopped import extended
 from unslant.responses.table import DECISION
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
@@ -41,7 +48,8 @@ MATTERS = 0.05
 lie within."""
 STICKY = 0.9
 """A question is stuck to a place when that place gets at least this share of its answers."""
-_ONE_ORDER = "needs two or more orders a question"
+UNKNOWN = "cannot be distinguished"
+_VERBS = ("falls back ", "avoids ")
 
 
 @dataclass(frozen=True)
@@ -90,11 +98,13 @@ class Preference:
         return (*(row for row in self.labels if row.label != "last label"), *self.positions[-1:])
 
 
+@metric("sticky", "keeps to one place", "unsure questions of which one place gets nearly all answers", unit="share")
+@metric("preference.subjects_p", "p", "permutation test: subjects do not differ in their habit", unit="p")
 def preference(scores: OrderScores, bootstrap: Bootstrap | None = None, *, seed: int = 0) -> Preference:
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
-    Two things are read off the same cells (:mod:`unslant.metrics.preference.cells`): how much each label and each
-    position adds (:mod:`~unslant.metrics.preference.tables`), and which few of them explain it all
+    Two things are read off the same cells: how much each label and each position adds
+    (:mod:`unslant.metrics.preference.slots`), and which few of them explain it all
     (:mod:`~unslant.metrics.preference.habit`), the sentence. The cells are log-probabilities, or choices where there
     are no probabilities.
 
@@ -137,6 +147,8 @@ class _Reading:
         finding, phrase, note = self._said(habit, meaning, sizes, subjects, sticky.value if scattered else 0.0)
         if self.scores.elicitation == DECISION and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
+        labels, positions = slot_effects(self.scores, self.values, self.unit, self.bootstrap)
+        unsure = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         return Preference(
             finding,
             phrase,
@@ -144,19 +156,17 @@ class _Reading:
             {n: self._words(one, [n], caveat=True) for n, one in sizes.items()},
             {name: self._words(one, caveat=True) for members, one in subjects for name in members},
             p,
-            *slot_tables(self.scores, self.values, self.unit, self.bootstrap),
-            self.bootstrap.mean(
-                extended(self.scores, self.unsure, np.zeros(len(self.scores))),
-                note="" if np.isfinite(self.unsure).any() else _ONE_ORDER,
-            ),
+            tuple(labels),
+            tuple(positions),
+            self.bootstrap.mean(unsure, note="" if np.isfinite(self.unsure).any() else NEEDS_ORDERS),
             sticky,
             note,
         )
 
-    def _search(self, groups: Sequence[SlotGroup], margin: float | None = None) -> Search:
+    def _search(self, groups: Groups, margin: float | None = None) -> Search:
         return Search(groups, self.bootstrap.sampling, self.excess, MARGIN[self.unit] if margin is None else margin)
 
-    def _meaning(self, habit: Habit | None, groups: Sequence[SlotGroup]) -> Meaning:
+    def _meaning(self, habit: Habit | None, groups: Groups) -> Meaning:
         labels, positions = self.values.nats if self.unit == "nats" else self.values.shares
         meaning = meaning_of(habit, groups, labels - positions, self.bootstrap.sampling)
         if self.scores.elicitation == DECISION:  # labels are the server's, and never move
@@ -165,12 +175,17 @@ class _Reading:
 
     def _words(self, meaning: Meaning, sizes: Sequence[int] = (), *, slight: bool = False, caveat: bool = False) -> str:
         words = in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
-        return words + self._or_positions(meaning, sizes) * caveat
+        return words + self._caveat(meaning, sizes) * caveat
 
-    def _or_positions(self, meaning: Meaning, sizes: Sequence[int] = (), others: Sequence[str] = ()) -> str:
-        """The caveat that something else fits as well: the positions of the labels, or other places."""
-        positions = positions_instead(meaning, self.scores.labels, sizes or self.sizes)
-        fit = [positions] * bool(positions) + list(others)
+    def _caveat(self, meaning: Meaning, sizes: Sequence[int] = (), rivals: Sequence[str] = ()) -> str:
+        """That something else fits as well: the positions of the labels named, or other places."""
+        sizes = sizes or self.sizes
+        unknown = sorted(
+            (int(one.place.among(max(sizes)).argmax()), one.place.name("position", self.scores.labels, sizes))
+            for one in meaning
+            if one.kind is None
+        )
+        fit = [*([listed([name for _, name in unknown], "or")] if unknown else []), *rivals]
         return f" (or {', or '.join(fit)}: {UNKNOWN})" if fit else ""
 
     def _said(
@@ -184,7 +199,7 @@ class _Reading:
         """Finding, phrase and note."""
         asked = int(np.isfinite(self.unsure).sum())
         if not asked:
-            return "open", "one order cannot show a preference", _ONE_ORDER
+            return "open", "one order cannot show a preference", NEEDS_ORDERS
         if len(self.rows) < FEWEST:
             note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
@@ -199,19 +214,16 @@ class _Reading:
             kind = meaning[0].kind or "label"
             rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
             words = self._always(meaning) or when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
-            caveat = self._or_positions(meaning, others=[listed(rival, "or") for rival in rivals])
-            return "habit", words + caveat, note
+            return "habit", words + self._caveat(meaning, rivals=[listed(rival, "or") for rival in rivals]), note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         least = self._search(self.groups, TRACE).find()
         trace = self._meaning(least, self.groups)
         if least and self._part(trace) >= SLIGHT:
-            note = (
-                f"a pull of {np.abs(least.pulls).max():.3f} {self.unit} decides between options that are nearly equal"
-            )
-            words = f"{when_unsure(self._words(trace))}, but only by a trace"
-            return "trace", words + self._or_positions(trace), note
+            pull = np.abs(least.pulls).max()
+            note = f"a pull of {pull:.3f} {self.unit} decides between options that are nearly equal"
+            return "trace", f"{when_unsure(self._words(trace))}, but only by a trace{self._caveat(trace)}", note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
@@ -220,18 +232,16 @@ class _Reading:
         """``always answers A``, where every answer to every question in every order is that one slot's."""
         if len(meaning) != 1 or not meaning[0].taken or len(self.rows) < np.isfinite(self.unsure).sum():
             return ""
-        all_there = all(
-            self.values.share[q, : (n := int(self.scores.n_options[q]))] @ meaning[0].place.among(n) == 1
-            for q in self.rows
-        )
-        return f"always answers {names(meaning, self.scores.labels, self.sizes)[0][0]}" if all_there else ""
+        sizes = self.scores.n_options.tolist()
+        every = (self.values.share[q, : sizes[q]] @ meaning[0].place.among(sizes[q]) == 1 for q in self.rows)
+        return f"always answers {names(meaning, self.scores.labels, self.sizes)[0][0]}" if all(every) else ""
 
     def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
         together: dict[str, list[str]] = {}
         for n, meaning in sizes.items():
             together.setdefault(self._words(meaning, [n]), []).append(str(n))
         where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
-        return _by_part(list(zip(together, where, strict=True)), sizes.values())
+        return _of_parts(list(zip(together, where, strict=True)), sizes.values())
 
     def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
         few = sum(len(members) for members, _ in subjects) <= 3
@@ -239,7 +249,7 @@ class _Reading:
         for i, (members, meaning) in enumerate(subjects):
             count = f"{len(members)}" + ("" if i else " subjects" if len(members) > 1 else " subject")
             parts.append((self._words(meaning), f"in {listed(members, 'and') if few else count}"))
-        return _by_part(parts, [meaning for _, meaning in subjects])
+        return _of_parts(parts, [meaning for _, meaning in subjects])
 
     def _is_slight(self, meaning: Meaning) -> bool:
         there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
@@ -263,10 +273,9 @@ class _Reading:
         share = np.nan_to_num(self.values.share)
         most = np.where(three, share.max(axis=1) >= STICKY, np.nan)
         places = np.bincount(share[most == 1].argmax(axis=1)) if (most == 1).any() else np.zeros(1)
+        scattered = places.sum() >= 2 * FEWEST and places.max() < 0.75 * places.sum()
         note = "" if three.any() else "no unsure question of three options or more"
-        return self.bootstrap.mean(most, note=note), bool(
-            places.sum() >= 2 * FEWEST and places.max() < 0.75 * places.sum()
-        )
+        return self.bootstrap.mean(most, note=note), bool(scattered)
 
     def _nothing_matters(self) -> bool:
         """Whether the intervals of what every place gets of all answers lie within what matters."""
@@ -278,7 +287,57 @@ class _Reading:
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
 
 
-def _by_part(parts: Sequence[tuple[str, str]], meanings: Iterable[Meaning]) -> str:
+def names(meaning: Meaning, labels: Sequence[str], sizes: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of what is taken, and of what is avoided, from the first to the last; a label where the kind is unknown."""
+    ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
+    taken, avoided = (
+        tuple(one.place.name(one.kind or "label", labels, sizes) for one in ranked if one.taken == way)
+        for way in (True, False)
+    )
+    return taken, avoided
+
+
+def listed(items: Sequence[str], word: str) -> str:
+    """``A``, ``A or C``, ``A, B or C``; of positions alone: ``the first or last position``."""
+    ending = " position"
+    if len(items) > 1 and all(item.startswith("the ") and item.endswith(ending) for item in items):
+        ranks = [item.removeprefix("the ").removesuffix(ending) for item in items]
+        return f"the {listed(ranks, word)}{ending}{'s' if word == 'and' else ''}"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}"
+
+
+def in_words(taken: Sequence[str], avoided: Sequence[str], slight: bool = False) -> str:
+    """What is taken and what is avoided, without the ``when unsure``; empty for neither."""
+    toward, away = (listed(items, "or") if items else "" for items in (taken, avoided))
+    if slight:
+        parts = [f"towards {toward}"] * bool(taken) + [f"away from {away}"] * bool(avoided)
+        return f"leans slightly {', '.join(parts)}"
+    if taken:
+        return f"falls back on {toward}" + (f", away from {away}" if avoided else "")
+    return f"avoids {listed(avoided, 'and')}" if avoided else ""
+
+
+def when_unsure(words: str) -> str:
+    """``falls back on A when unsure``; ``falls back on A, away from B, when unsure``."""
+    return f"{words}{',' * (', away from' in words)} when unsure"
+
+
+def by_part(parts: Sequence[tuple[str, str]]) -> str:
+    """What is said of one part and another: ``falls back on A with 4 options, on the last position with 5``.
+
+    Args:
+        parts: (what is said, empty for no preference; of which part).
+    """
+    sentence, before = [], ""
+    for words, where in parts:
+        verb = next((verb for verb in _VERBS if words.startswith(verb)), "")
+        said = words.removeprefix(verb) if verb == before else words
+        sentence.append(f"{said or 'shows no preference'} {where}")
+        before = verb
+    return ", ".join(sentence)
+
+
+def _of_parts(parts: Sequence[tuple[str, str]], meanings: Iterable[Meaning]) -> str:
     """What is said of each part, and the caveat of the plain sentence where a kind is unknown."""
     unknown = any(one.kind is None for meaning in meanings for one in meaning)
     caveat = f" (labels or the positions where they stand: {UNKNOWN})" if unknown else ""

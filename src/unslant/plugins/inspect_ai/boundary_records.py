@@ -20,7 +20,7 @@ from unslant.responses import Response
 from unslant.studies.instruction_boundary.instruction_settings import AnyForm, form_of, is_dense
 from unslant.studies.instruction_boundary.metrics import JUDGED
 from unslant.studies.instruction_boundary.prompts import chat, right_answer
-from unslant.studies.instruction_boundary.rows import facts_of, read, row
+from unslant.studies.instruction_boundary.result import facts_of, read, row
 
 SCORER = "boundary_answer"
 

@@ -7,7 +7,7 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unslant.studies.instruction_boundary.instruction_settings import setting
-from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST, is_instruction
+from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, is_instruction
 
 
 @solver

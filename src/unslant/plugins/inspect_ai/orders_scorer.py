@@ -15,7 +15,7 @@ from inspect_ai.solver import TaskState
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.metrics import preference, read_scores
-from unslant.metrics.measures import QuestionMeasures, measure
+from unslant.metrics.measures import QuestionValues, measure
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.importers.inspect_log import SHOWN, read_page
 from unslant.responses.table import GENERATE
@@ -129,17 +129,18 @@ def _numbers(pages: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     numbers = {
         "mean_over_orders": _mean([right]),
         "stderr": float(right.std(ddof=1)) / math.sqrt(len(right)) if len(right) > 1 else math.nan,
-        "consistency": _mean([values.consistency for values in found]),
-        "pbm": _mean([m.pbm for one, m in zip(scores, found, strict=True) if one.elicitation != GENERATE]),
+        "consistency": _mean([values["consistency"] for values in found]),
+        "pbm": _mean([m["pbm"] for one, m in zip(scores, found, strict=True) if one.elicitation != GENERATE]),
         "unanswered": sum(one.n_unanswered + one.n_failed for one in scores) / len(pages),
         unsure.phrase: unsure.unsure.value,
     }
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
-def _right(values: QuestionMeasures) -> Floats:
+def _right(values: QuestionValues) -> Floats:
     """Of each question, the share of orders in which it is right; of the given order, where there is only one."""
-    return values.expected_accuracy if np.isfinite(values.expected_accuracy).any() else values.accuracy
+    expected = values["expected_accuracy"]
+    return expected if np.isfinite(expected).any() else values["accuracy"]
 
 
 def _mean(epochs: Sequence[Floats]) -> float:

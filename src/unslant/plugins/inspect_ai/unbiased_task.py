@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def unbiased(
         solver=generate(),
         scorer=unbiased_answer(),
         config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
-        metadata={"unslant_unbiased": run.to_dict()},
+        metadata={"unslant_unbiased": json.loads(run.dump())},
     )
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.metrics import METRICS
-from unslant.reports import Chart, Style, charts, number
-from unslant.reports.charts import Mark
-from unslant.reports.figures import FORMATS, save_figure
+from unslant.metrics import METRICS, BaseRates
+from unslant.reports import Chart, Column, Figure, Plot, Style, charts, number
+from unslant.reports.charts import MOST_ROWS
+from unslant.reports.export import FORMATS, save_figure
 from unslant.reports.numbers import listed
 from unslant.reports.style import PAPER, specification
 from unslant.studies.base_rate.findings import Findings
-from unslant.studies.base_rate.subject_correlation import SubjectCorrelation
+from unslant.studies.base_rate.gold_labels import SubjectCorrelation
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -44,50 +45,92 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
     style = replace(PAPER, width=_WIDTH)
     columns = []
     for found in result.found.values():
-        drawn = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in elicitation_charts(found)]
+        pictures = [chart for figure in figure_1(found) for chart in figure.charts]
+        drawn = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in pictures]
         columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
     whole = alt.hconcat(*columns, spacing=50, title=result.run.model or "model")
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
-    save_figure(spec, Path(path), [result.provenance])
+    save_figure(spec, Path(path), [result.provenance.model_dump()])
 
 
-def elicitation_charts(found: Findings) -> list[Chart]:
-    """The charts of one elicitation that have data."""
-    name, drawn = found.elicitation, []
-    if found.rates is not None:
-        rates, how = found.rates, METRICS["base_rates.by_label"]
-        top = rates.top if rates.uneven else ""
-        marks = [Mark(x, rate, stands_out=x == top) for x, rate in zip(rates.labels, rates.by_label, strict=True)]
+def figure_1(found: Findings) -> tuple[Figure, ...]:
+    """Base rates, and accuracy by gold label, of one elicitation (P5, figure 1)."""
+    return (*([] if found.rates is None else [_rates(found, found.rates)]), _gold_labels(found))
+
+
+def _rates(found: Findings, main: BaseRates) -> Figure:
+    name, top = found.elicitation, main.top if main.uneven else ""
+    rows = []
+    for n, rates in found.base_rates.items():
+        cells = zip(rates.labels, rates.by_label, rates.shares.tolist(), rates.by_position, strict=True)
+        keys = ("letter", "by_label", "shares", "by_position")
+        numbered = enumerate((dict(zip(keys, each, strict=True)) for each in cells), 1)
+        rows += [{"label": f"{n} options, {row['letter']}", "n": n, "place": str(i), **row} for i, row in numbered]
+    about = "Mean probability of each label over all label orders (P5, figure 1, top)."
+    plot = Plot(
+        partial(charts.columns, axis="probability", fit=True),
+        about,
+        ["base_rates.by_label"],
+        id=f"base-rates-{name}",
+        name=["letter"],
+        out=lambda row: row["letter"] == top,
+        where=lambda row: row["n"] == found.n_options,
+        of="label orders",
+    )
+    return Figure(
+        f"base-rate-rates-{name}",
+        f"Base rates, {name}",
+        ["label"],
+        ["base_rates.by_label", "base_rates.shares", Column("place"), "base_rates.by_position"],
+        rows,
+        [plot],
+        "Mean probability of each label and of each position over all label orders.",
+    )
+
+
+def _gold_labels(found: Findings) -> Figure:
+    name, gold = found.elicitation, found.gold
+    columns = [Column(label, METRICS["accuracy_by_gold_label.by_label"]) for label in gold.labels]
+    everyone = ("all", gold.by_label, sum(estimate.n for estimate in gold.by_label))
+    subjects = zip(gold.subjects, gold.accuracy.tolist(), gold.counts.sum(axis=1).tolist(), strict=True)
+    rows = [
+        {"subject": subject or "(none)", "questions": questions, **dict(zip(gold.labels, accuracy, strict=True))}
+        for subject, accuracy, questions in (everyone, *(subjects if len(gold.subjects) > 1 else ()))
+    ]
+    drawn = [
+        Chart(
+            f"gold-labels-{name}",
+            f"Accuracy by gold label, {name}",
+            "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the "
+            "accuracy on all questions whose right option has that label (P5, figure 1, middle).",
+            partial(_gold, found),
+            "questions a label",
+        )
+    ]
+    if found.correlation is not None and found.correlation.r.defined:
         drawn.append(
             Chart(
-                f"base-rates-{name}",
-                f"Base rates, {name}",
-                "Mean probability of each label over all label orders, with intervals over orders (P5, figure 1, top).",
-                lambda style: charts.columns(marks, style, title="probability", under="label", domain=None, how=how),
-                "label orders",
+                f"base-rate-correlation-{name}",
+                f"r = {number(found.correlation.r, 2)}, {name}",
+                "Base rate of a label against accuracy on its questions, one dot for each subject and label.",
+                partial(_correlation, found),
+                "pairs of subject and label",
             )
         )
-    about = (
-        "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the "
-        "accuracy on all questions whose right option has that label (P5, figure 1, middle)."
-    )
-    title = f"Accuracy by gold label, {name}"
-    drawn.append(Chart(f"gold-labels-{name}", title, about, lambda style: _gold(found, style), "questions a label"))
-    correlation = found.correlation
-    if correlation is not None and correlation.r.defined:
-        title = f"r = {number(correlation.r, 2)}, {name}"
-        about = "Base rate of a label against accuracy on its questions, one dot for each subject and label."
-        of = "pairs of subject and label"
-        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, lambda style: _correlation(found, style), of))
-    within = found.by_subject
-    if within is not None and len(within.r) > 1:
-        title = f"Within subjects, median r = {number(within.median, 2)}, {name}"
-        about = (
-            "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers "
-            "reach 1.5 interquartile ranges (P5, figure 1, bottom)."
+    if found.by_subject is not None and len(found.by_subject.r) > 1:
+        drawn.append(
+            Chart(
+                f"base-rate-within-{name}",
+                f"Within subjects, median r = {number(found.by_subject.median, 2)}, {name}",
+                "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers "
+                "reach 1.5 interquartile ranges (P5, figure 1, bottom).",
+                partial(_within, found.by_subject),
+                "subjects",
+            )
         )
-        drawn.append(Chart(f"base-rate-within-{name}", title, about, lambda style: _within(within, style), "subjects"))
-    return drawn
+    title = f"Accuracy by the right option's label, {name}, questions of {found.n_options} options"
+    columns.append(Column("questions"))
+    return Figure(f"base-rate-gold-{name}", title, ["subject"], columns, rows, drawn, folded=len(rows) > MOST_ROWS)
 
 
 def _dots(found: Findings) -> list[dict[str, Any]]:

@@ -13,17 +13,21 @@ from unslant.arrays import Jsonable, json_fields, jsonable
 from unslant.errors import InputError
 from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels
 from unslant.metrics.nvr import MATERIAL, Nvr, nvr
+from unslant.metrics.registry import metric
 from unslant.presentations import NVR
 from unslant.reports.numbers import number, p_words, percent, with_interval
 from unslant.responses import Responses
 from unslant.studies.base_rate.gold_labels import (
+    MIN_SUBJECTS,
     MODERATE,
     GoldAccuracy,
     PooledCorrelation,
+    SubjectCorrelation,
     base_rate_correlation,
     gold_accuracy,
+    subject_correlation,
+    weaker,
 )
-from unslant.studies.base_rate.subject_correlation import MIN_SUBJECTS, SubjectCorrelation, subject_correlation, weaker
 from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 
 GIVEN = "given"
@@ -130,6 +134,13 @@ def _nvr(given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
     return nvr(right, given.correct(), given.n_options, given.labels, bootstrap)
 
 
+@metric(
+    "nvr_by_subject",
+    "Nvr-X score, mean of subjects",
+    "unweighted mean over subjects",
+    unit="share",
+    source="P5 table 3",
+)
 def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
     sizes = {n for scores in variants for n in np.unique(scores.n_options).tolist()}
     if len(sizes) != 1 or not all(len(scores) for scores in variants):
@@ -176,17 +187,17 @@ def _h1(cloze: Findings | None) -> Hypothesis:
     rates = cloze.rates if cloze else None
     if rates is None:
         return Hypothesis("H1", claim, "cannot be tested", "No control responses under the cloze.")
-    if rates.label_p != rates.label_p or rates.n_options < 3:
+    if not rates["label_p"].defined or rates.n_options < 3:
         reason = rates.note or f"{rates.n_orders} label orders are too few for a test."
         return Hypothesis("H1", claim, "cannot be tested", reason)
     share = rates.shares.max()
     words = (
         f"Without content, {rates.top} has {percent(share, 1)} of the labels' probability (uniform: "
-        f"{percent(1 / rates.n_options, 1)}); {percent(rates.distance.value, 1)} of the guesses are out of balance "
-        f"(permutation test over {rates.n_orders} label orders: {p_words(rates.label_p)}). The label explains "
-        f"{percent(rates.label_part.value)} of the variance, the position {percent(rates.position_part.value)}."
+        f"{percent(1 / rates.n_options, 1)}); {percent(rates['distance'].value, 1)} of the guesses are out of balance "
+        f"(permutation test over {rates.n_orders} label orders: {p_words(rates['label_p'].value)}). The label explains "
+        f"{percent(rates['label_part'].value)} of the variance, the position {percent(rates['position_part'].value)}."
     )
-    if not rates.uneven and rates.label_p < 0.05:
+    if not rates.uneven and rates["label_p"].value < 0.05:
         words += " Significant, but too small to matter."
     return Hypothesis("H1", claim, "holds" if rates.uneven else "does not hold", words)
 
@@ -255,13 +266,13 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
 
 def _h4(cloze: Findings | None) -> Hypothesis:
     claim = "Nvr-X separates label preference from knowledge."
-    if cloze is None or cloze.nvr is None or not cloze.nvr.score.defined:
+    if cloze is None or cloze.nvr is None or not cloze.nvr["score"].defined:
         return Hypothesis("H4", claim, "cannot be tested", "No Nvr-X responses under the cloze.")
     found = cloze.nvr
     words = (
-        f"Accuracy is {number(found.plain)} as given and {number(found.score)} on Nvr-X (lowest of the variants), "
-        f"a difference of {with_interval(found.drop)}; guessing scores {number(found.guess)}, always avoiding one "
-        f"label {number(found.never)}, always answering one 0."
+        f"Accuracy is {number(found['plain'])} as given and {number(found['score'])} on Nvr-X (lowest of the "
+        f"variants), a difference of {with_interval(found['drop'])}; guessing scores {number(found['guess'])}, always "
+        f"avoiding one label {number(found['never'])}, always answering one 0."
     )
     if found.readings:
         words += " " + " ".join(

@@ -1,4 +1,7 @@
-"""Accuracy split by the label of the right option, and its correlation with the labels' base rates (P5, 3.1.1)."""
+"""Accuracy by the label of the right option, and its correlation with the labels' base rates (P5, 3.1.1).
+
+Over all subjects together, and within each subject, which is P5's own.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints, json_fields
+from unslant.arrays import Floats, Ints, json_fields, json_number
 from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
+from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.registry import metric
 
 MODERATE = 0.3
 """Least correlation for H2: moderate after Cohen (1988), 9 % of the variance."""
 _MIN_PAIRS = 3
 _ALL_ASSIGNMENTS = 720
 _SAMPLED_ASSIGNMENTS = 5_000
+_MIN_LABELS = 3
+MIN_SUBJECTS = 6
+"""Fewer subjects allow no 95 % interval of a median."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,17 @@ def _share(accuracy: float, n: int) -> Estimate:
     return wilson(float(accuracy), n) if n else Estimate.undefined("no question of this label in this subject")
 
 
+@metric(
+    "accuracy_by_gold_label.by_label",
+    "accuracy by gold label",
+    "accuracy where the right option stands under that label",
+    unit="share",
+    source="P5 fig. 1",
+)
+@metric("by_subject.accuracy", "accuracy by gold label, one subject", "the same in one subject", unit="share")
+@metric(
+    "accuracy_by_gold_label.gap", "gap between gold labels", "highest less lowest accuracy by gold label", unit="share"
+)
 def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     """Split accuracy by gold label; all questions have n options; those without one right option are ignored."""
     n = int(scores.n_options.max())
@@ -88,7 +107,7 @@ def _gap(totals: Floats) -> Floats:
 class PooledCorrelation:
     """Pearson correlation between the base rate of a label and the accuracy on its questions, over all subjects.
 
-    P5's own correlation is :class:`~unslant.studies.base_rate.subject_correlation.SubjectCorrelation`.
+    P5's own correlation is :class:`~unslant.studies.base_rate.gold_labels.SubjectCorrelation`.
 
     Attributes:
         r: over pairs of subject and label with questions; N counts pairs, the interval resamples whole subjects.
@@ -119,6 +138,16 @@ class PooledCorrelation:
         return json_fields(self, also=("holds",))
 
 
+@metric(
+    "pooled_correlation_own_base_rates.r",
+    "base rate against accuracy, pooled r",
+    "over pairs of subject and label",
+    digits=2,
+)
+@metric("pooled_correlation_own_base_rates.p", "p", "of the pooled r, were all pairs independent", unit="p")
+@metric(
+    "assignment_p", "assignments with r as high", "share of all ways to assign the base rates to labels", unit="share"
+)
 def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *, seed: int = 0) -> PooledCorrelation:
     """Correlate the (n,) base rates of the labels with accuracy by subject and label."""
     rates = np.asarray(rates, np.float64)
@@ -162,3 +191,83 @@ def _assignments(n: int, seed: int) -> list[tuple[int, ...]]:
         return list(itertools.permutations(range(n)))
     rng = np.random.default_rng(seed)
     return [tuple(range(n)), *(tuple(rng.permutation(n).tolist()) for _ in range(_SAMPLED_ASSIGNMENTS))]
+
+
+@dataclass(frozen=True)
+class SubjectCorrelation:
+    """Pearson's r between the labels' base rates and the accuracy on their questions, subject by subject.
+
+    This is the correlation of P5 (figure 1, bottom row, and its notebook). The base rates are those of the cloze, even
+    where the accuracies are the counterfactual's: the question is whether they still show.
+
+    Attributes:
+        subjects: the S subjects where r is defined.
+        r: (S,) correlations, each over at least three labels with questions in the subject.
+        median: of ``r``; N counts subjects, with the interval of the sign test.
+        left_out: number of subjects with fewer than three labels, or without variation in base rates or accuracies.
+    """
+
+    subjects: tuple[str, ...]
+    r: Floats
+    median: Estimate
+    left_out: int
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "median": self.median.to_dict(),
+            "quartiles": [json_number(float(q)) for q in np.quantile(self.r, (0.25, 0.75))] if len(self.r) else None,
+            "left_out": self.left_out,
+            "by_subject": dict(zip(self.subjects, self.r.tolist(), strict=True)),
+        }
+
+
+@metric(
+    "median", "base rate against accuracy, median r", "over subjects, of r within each", digits=2, source="P5 fig. 1"
+)
+@metric(
+    "subject_correlation_cloze_base_rates.by_subject",
+    "r within a subject",
+    "over its labels",
+    digits=2,
+    source="P5 fig. 1",
+)
+def subject_correlation(rates: Floats, gold: GoldAccuracy) -> SubjectCorrelation:
+    """Correlate the (n,) base rates of the labels with accuracy within each subject."""
+    found: dict[str, float] = {}
+    for subject, accuracy in zip(gold.subjects, gold.accuracy, strict=True):
+        there = np.isfinite(accuracy)
+        x, y = rates[there], accuracy[there]
+        if there.sum() >= _MIN_LABELS and np.ptp(x) > 0 and np.ptp(y) > 0:
+            found[subject] = float(np.corrcoef(x, y)[0, 1])
+    r = np.array(list(found.values()))
+    return SubjectCorrelation(tuple(found), r, median(r), len(gold.subjects) - len(found))
+
+
+def median(values: Floats) -> Estimate:
+    """The median with the distribution-free 95 % interval of the sign test; five or fewer values have none."""
+    from scipy import stats
+
+    n = len(values)
+    if not n:
+        return Estimate.undefined("no subject has a correlation")
+    ranked = np.sort(values)
+    k = int(stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
+    middle = float(np.median(values))
+    if k < 1:
+        return Estimate(middle, np.nan, np.nan, n, "none", note="too few subjects for an interval")
+    low, high = float(ranked[k - 1]), float(ranked[n - k])
+    if low == high:
+        return Estimate(middle, np.nan, np.nan, n, "none", note="most subjects have exactly this value: no interval")
+    return Estimate(middle, low, high, n, "sign test")
+
+
+def weaker(before: SubjectCorrelation, after: SubjectCorrelation) -> tuple[Estimate, float]:
+    """Median drop in r within subjects, with its interval, and the two-sided p-value of Wilcoxon's signed-rank test."""
+    from scipy import stats
+
+    second = dict(zip(after.subjects, after.r.tolist(), strict=True))
+    pairs = [(r, second[s]) for s, r in zip(before.subjects, before.r.tolist(), strict=True) if s in second]
+    drop = np.array([first - then for first, then in pairs])
+    if len(drop) < 2 or not np.any(drop):
+        return median(drop), float("nan")
+    return median(drop), float(stats.wilcoxon(drop).pvalue)

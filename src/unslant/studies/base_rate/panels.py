@@ -9,10 +9,9 @@ from unslant.experiment.provenance import asked_about, cost_lines, settings_rows
 from unslant.experiment.shortcut_panel import shortcut_panel
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.label_scores import TIE_RULES
-from unslant.reports import Column, Page, Panel, Table, Tile
-from unslant.reports.charts import MOST_ROWS
+from unslant.reports import Column, Figure, Page, Panel, Tile
 from unslant.reports.numbers import Cell, count, listed, number, with_interval
-from unslant.studies.base_rate.charts import elicitation_charts
+from unslant.studies.base_rate.charts import figure_1
 from unslant.studies.base_rate.findings import Findings, Hypothesis, name
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ def page(result: BaseRateResult) -> Page:
         lead=result.hypotheses[0].words,
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
-            ("nvr.score", first.nvr.score if first.nvr else nothing),
-            ("base_rates.distance", first.rates.distance if first.rates else nothing),
+            ("nvr.score", first.nvr["score"] if first.nvr else nothing),
+            ("base_rates.distance", first.rates["distance"] if first.rates else nothing),
             ("accuracy_by_gold_label.gap", first.gold.gap),
             ("median", within),
         ),
@@ -70,24 +69,24 @@ def _scores(first: Findings) -> str:
     chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
     score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
     never = (
-        f", {number(first.nvr.score)} where its best label is never right"
-        if first.nvr and first.nvr.score.defined
+        f", {number(first.nvr['score'])} where its best label is never right"
+        if first.nvr and first.nvr["score"].defined
         else ""
     )
     return f"{score}{never} (chance {chance})"
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
-    columns = (Column("hypothesis"), Column("claim"), Column("verdict"))
-    verdicts = tuple((h.name, h.claim, h.verdict) for h in hypotheses)
-    words = tuple((h.name, h.words) for h in hypotheses)
+    rows = [{"hypothesis": one.name, "claim": one.claim, "verdict": one.verdict, "outcome": one.words}
+            for one in hypotheses]  # fmt: skip
+    verdicts = [Column("claim"), Column("verdict")]
     return Panel(
         "base-rate-hypotheses",
         "Labels the model prefers before reading anything",
         "The base rate of a label is its probability after a question without content.",
-        tables=(
-            Table("base-rate-hypotheses-table", "Hypotheses", columns, verdicts),
-            Table("base-rate-words", "In words", (Column("hypothesis"), Column("outcome")), words),
+        figures=(
+            Figure("base-rate-hypotheses-table", "Hypotheses", ["hypothesis"], verdicts, rows),
+            Figure("base-rate-words", "In words", ["hypothesis"], [Column("outcome")], rows),
         ),
         short="Hypotheses",
         first_screen=True,
@@ -96,38 +95,47 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
 
 def _elicitation_panel(found: Findings) -> Panel:
     doubted = [cell for cell in found.cells if cell.doubt]
-    tables = (_accuracy_table(found), _correlation_table(found), *_rate_tables(found), _gold_table(found))
+    *rates, gold = figure_1(found)
     return Panel(
         f"base-rate-{found.elicitation}",
         f"Base rates and accuracy by gold label, {found.elicitation}",
         "In Nvr-X the right option is never under label X; lower accuracy there means that X is chosen when unsure.",
-        charts=tuple(elicitation_charts(found)),
-        tables=tuple(table for table in tables if table.rows),
+        figures=(_accuracy(found), _effects(found), *rates, _variance(found), gold),
         notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
         short=found.elicitation.capitalize(),
         first_screen=True,
     )
 
 
-def _accuracy_table(found: Findings) -> Table:
-    accuracies = ("accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first")
-    keys = (*accuracies, "tie_rate", "all_tied")
-    columns = (Column("questions"), *map(Column.of, keys), Column("trusted"), Column("failed"))
-    rows: list[tuple[Cell, ...]] = [
-        (name(cell.presentation), *(cell.accuracy[rule] for rule in TIE_RULES), cell.by_subject["first"],
-         cell.tie_rate, cell.all_tied, "no" if cell.doubt else "yes", cell.n_failed)
+def _accuracy(found: Findings) -> Figure:
+    rows: list[dict[str, Cell]] = [
+        {
+            "questions": name(cell.presentation),
+            **{f"accuracy.{rule}": cell.accuracy[rule] for rule in TIE_RULES},
+            "by_subject.first": cell.by_subject["first"],
+            "tie_rate": cell.tie_rate,
+            "all_tied": cell.all_tied,
+            "trusted": "no" if cell.doubt else "yes",
+            "failed": cell.n_failed,
+        }
         for cell in found.cells
-    ]  # fmt: skip
+    ]
     if found.nvr is not None:
         trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
-        empty = (None, None)
-        rows.append(("Nvr-X score", found.nvr.score, *empty, found.nvr_by_subject, *empty, trusted, found.nvr.left_out))
-    title = f"Accuracy, {found.elicitation}"
-    explanation = "By tie-breaking rule; the Nvr-X score is the lowest of the variants."
-    return Table(f"base-rate-accuracy-{found.elicitation}", title, columns, tuple(rows), explanation)
+        scores = {"accuracy.first": found.nvr["score"], "by_subject.first": found.nvr_by_subject}
+        rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "failed": found.nvr.left_out})
+    return Figure(
+        f"base-rate-accuracy-{found.elicitation}",
+        f"Accuracy, {found.elicitation}",
+        ["questions"],
+        ["accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first", "tie_rate", "all_tied",
+         Column("trusted"), Column("failed")],
+        rows,
+        explanation="By tie-breaking rule; the Nvr-X score is the lowest of the variants.",
+    )  # fmt: skip
 
 
-def _correlation_table(found: Findings) -> Table:
+def _effects(found: Findings) -> Figure:
     pooled, own = found.correlation, "pooled_correlation_own_base_rates"
     values: dict[str, Cell] = {}
     if pooled is not None:
@@ -135,65 +143,43 @@ def _correlation_table(found: Findings) -> Table:
     if found.by_subject is not None:
         values["median"] = found.by_subject.median
     if found.nvr is not None:
-        values |= {"nvr.drop": found.nvr.drop, "nvr.guess": found.nvr.guess, "nvr.never": found.nvr.never}
+        values |= found.nvr.numbers.cells("drop", "guess", "never")
     values["accuracy_by_gold_label.gap"] = found.gold.gap
     title = f"Effect of labels on the score, {found.elicitation}"
-    return Table.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
+    return Figure.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
 
 
-def _rate_tables(found: Findings) -> tuple[Table, Table]:
-    rates, variance = [], []
-    for n, own in found.base_rates.items():
-        pairs = zip(own.labels, own.by_label, own.shares.tolist(), own.by_position, strict=True)
-        rates += [
-            (f"{n} options, {label}", rate, share, str(i), at) for i, (label, rate, share, at) in enumerate(pairs, 1)
-        ]
-        parts = (own.label_part, own.position_part, own.distance, own.position_distance, own.label_p, own.position_p)
-        variance.append((f"{n} options", *parts, own.n_orders))
-    first = ("base_rates.by_label", "base_rates.shares")
-    keys = ("label_part", "position_part", "distance", "position_distance")
-    p_values = (Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"))
-    columns = (Column("options"), *(Column.of(f"base_rates.{key}") for key in keys), *p_values, Column("label orders"))
-    return (
-        Table(
-            f"base-rate-rates-{found.elicitation}",
-            f"Base rates, {found.elicitation}",
-            (Column("label"), *map(Column.of, first), Column("place"), Column.of("base_rates.by_position")),
-            tuple(rates),
-            "Mean probability of each label and of each position over all label orders.",
-        ),
-        Table(
-            f"base-rate-variance-{found.elicitation}",
-            f"Label and position effects, {found.elicitation}",
-            columns,
-            tuple(variance),
-            "Share of the variance that each explains, and share of guesses that each puts out of balance.",
-        ),
-    )
-
-
-def _gold_table(found: Findings) -> Table:
-    gold = found.gold
-    how = METRICS["accuracy_by_gold_label.by_label"]
-    columns = (Column("subject"), *(Column(label, how) for label in gold.labels), Column("questions"))
-    rows: list[tuple[Cell, ...]] = [("all", *gold.by_label, sum(estimate.n for estimate in gold.by_label))]
-    if len(gold.subjects) > 1:
-        rows += [
-            (subject or "(none)", *accuracy.tolist(), int(counts.sum()))
-            for subject, accuracy, counts in zip(gold.subjects, gold.accuracy, gold.counts, strict=True)
-        ]
-    title = f"Accuracy by the right option's label, {found.elicitation}, questions of {found.n_options} options"
-    return Table(f"base-rate-gold-{found.elicitation}", title, columns, tuple(rows), folded=len(rows) > MOST_ROWS)
+def _variance(found: Findings) -> Figure:
+    return Figure(
+        f"base-rate-variance-{found.elicitation}",
+        f"Label and position effects, {found.elicitation}",
+        ["options"],
+        ["base_rates.label_part", "base_rates.position_part", "base_rates.distance", "base_rates.position_distance",
+         Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"),
+         Column("label orders", key="n_orders")],
+        [{**rates.numbers.cells(), "n_orders": rates.n_orders, "options": f"{n} options"}
+         for n, rates in found.base_rates.items()],
+        explanation="Share of the variance that each explains, and share of guesses that each puts out of balance.",
+    )  # fmt: skip
 
 
 def _published_panel(result: BaseRateResult) -> Panel:
-    keys = ("published", "published.ours", "published.difference")
-    columns = (Column("elicitation"), Column("questions"), *map(Column.of, keys), Column(f"within {TOLERANCE}"))
-    rows = tuple(
-        (c.elicitation, name(c.presentation), c.published, c.ours, c.difference,
-         "yes" if abs(c.difference) <= TOLERANCE else "differs")
-        for c in result.published
-    )  # fmt: skip
-    table = Table("base-rate-published-table", "Comparison with the paper's table 3", columns, rows)
-    explanation = "Unweighted mean over subjects; ties go to the first label."
-    return Panel("base-rate-published", table.title, explanation, tables=(table,) if rows else (), short="Table 3")
+    rows = [
+        {
+            **vars(cell),
+            "questions": name(cell.presentation),
+            "difference": cell.difference,
+            "verdict": "yes" if abs(cell.difference) <= TOLERANCE else "differs",
+        }
+        for cell in result.published
+    ]
+    within = Column(f"within {TOLERANCE}", key="verdict")
+    columns = [*map(Column.of, ("published", "published.ours", "published.difference")), within]
+    title = "Comparison with the paper's table 3"
+    return Panel(
+        "base-rate-published",
+        title,
+        "Unweighted mean over subjects; ties go to the first label.",
+        figures=(Figure("base-rate-published-table", title, ["elicitation", "questions"], columns, rows),),
+        short="Table 3",
+    )

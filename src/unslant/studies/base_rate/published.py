@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from unslant.arrays import json_fields
 from unslant.metrics import Estimate
+from unslant.metrics.registry import metric
 from unslant.studies.base_rate.findings import GIVEN, Findings
 
 PRESENTATIONS = ("nvr-A", "nvr-B", "nvr-C", "nvr-D", GIVEN)
@@ -39,6 +40,9 @@ class PublishedCell:
         return json_fields(self, also=("difference",))
 
 
+@metric("published", "paper", "as published", unit="share", source="P5 table 3")
+@metric("published.ours", "here", "from the scores at hand", unit="share")
+@metric("published.difference", "difference", "here less the paper", digits=4, unit="difference")
 def published(model: str, source: str, found: Mapping[str, Findings]) -> tuple[PublishedCell, ...]:
     """Published accuracies of ``model`` and ours; empty for other models or question sets."""
     plain = model.lower().replace("-", "").replace("_", "").replace(" ", "")

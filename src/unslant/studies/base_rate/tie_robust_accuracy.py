@@ -9,6 +9,7 @@ import numpy as np
 from unslant.arrays import Floats, json_fields
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.label_scores import TIE_RULES, LabelScores
+from unslant.metrics.registry import metric
 from unslant.metrics.ties import tied as tied_labels
 from unslant.reports.numbers import number, percent
 
@@ -55,6 +56,21 @@ class Cell:
         return json_fields(self, also=("doubt",)) | {"trusted": not self.doubt}
 
 
+@metric("accuracy.first", "ties to the first", "accuracy, the first tied label wins", unit="share", source="P5 table 3")
+@metric("accuracy.split", "ties shared", "accuracy, tied labels share the credit", unit="share")
+@metric("accuracy.last", "ties to the last", "accuracy, the last tied label wins", unit="share")
+@metric(
+    "by_subject.first",
+    "mean of subjects",
+    "unweighted mean over subjects, ties to the first",
+    unit="share",
+    source="P5 table 3",
+)
+@metric("by_subject.split", "mean of subjects, ties shared", "unweighted mean over subjects, ties shared", unit="share")
+@metric(
+    "by_subject.last", "mean of subjects, ties to the last", "unweighted mean over subjects, ties to last", unit="share"
+)
+@metric("all_tied", "all tied", "questions where all labels are equally probable", unit="share")
 def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
     """Accuracy and ties of one presentation and elicitation, over questions with a right option."""
     asked = scores.take(np.flatnonzero(scores.right.any(axis=1)))

@@ -75,10 +75,10 @@ def train(
     asker = ModelAsker(loaded, elicitation, alphabet)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
     block = provenance([loaded.unwrapped], [found], chosen)
-    block["versions"]["peft"] = needed("peft", "training an adapter").__version__
+    block.versions["peft"] = needed("peft", "training an adapter").__version__
     log = TrainingLog.read(out)
     write_all(
-        lambda: write_atomically(out / PROVENANCE, dump_json(block)),
+        lambda: write_atomically(out / PROVENANCE, dump_json(block.model_dump())),
         lambda: log.to_html(out / "log.html"),
     )
     return log

@@ -10,13 +10,12 @@ import numpy as np
 
 from unslant.arrays import Floats, Jsonable
 from unslant.debiasing.base import Debiaser, Outcome, left_out
-from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionMeasures, measure
-from unslant.metrics.accuracy import correct_under_orders
-from unslant.metrics.bootstrap import RESAMPLES, SHARE
+from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
+from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
-from unslant.metrics.measures import BOUNDS
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
 from unslant.metrics.order_spread import order_accuracy
+from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
@@ -160,14 +159,14 @@ class Measured:
     """
 
     scores: OrderScores
-    questions: QuestionMeasures
+    questions: QuestionValues
     estimates: Mapping[str, Estimate]
     constructed: tuple[str, ...] = ()
 
     @property
     def chance(self) -> float:
         """Share of options that are right, mean over questions with an answer; nan without any."""
-        known = self.questions.chance[self.scores.has_answer]
+        known = self.questions["chance"][self.scores.has_answer]
         return float(known.mean()) if len(known) else math.nan
 
 
@@ -181,13 +180,13 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool
     bootstrap = Bootstrap.of(scores, resamples=resamples)
     bias = label_bias(given_slots(scores))
     estimates = {
-        "pbm": bootstrap.mean(values.pbm, share=False, bounds=BOUNDS["pbm"]),
-        "rstd": bias.rstd,
-        "ckld_smoothed": bias.ckld_smoothed,
-        "ckld": bias.ckld,
-        "fr": bootstrap.mean(values.fr),
-        "accuracy": bootstrap.mean(values.accuracy),
-        "acc_std": order_accuracy(scores).acc_std,
+        "pbm": bootstrap.mean(values["pbm"], bounds=bounds_of("pbm")),
+        "rstd": bias["rstd"],
+        "ckld_smoothed": bias["ckld_smoothed"],
+        "ckld": bias["ckld"],
+        "fr": bootstrap.mean(values["fr"]),
+        "accuracy": bootstrap.mean(values["accuracy"]),
+        "acc_std": order_accuracy(scores)["acc_std"],
     }
     kept = invariant and all(not estimates[name].value > _SAME for name in INVARIANT)
     if kept:
@@ -213,6 +212,9 @@ class Change(Jsonable):
     p: float
 
 
+@metric("change.relative", "change", "of the undebiased model's", digits=0, unit="%", signed=True, source="P1 table 3")
+@metric("change.difference", "difference", "to the undebiased model, same questions", unit="difference")
+@metric("change.p", "p", "both answers to a question change places at random: the method changes nothing", unit="p")
 def changes(now: Measured, before: Measured) -> dict[str, Change]:
     """The change of every measure of :data:`MEASURES`."""
     bootstrap, p = Bootstrap.of(now.scores), swap_tests(now.scores, before.scores)
@@ -226,8 +228,8 @@ def changes(now: Measured, before: Measured) -> dict[str, Change]:
         if name in p:
             difference = Estimate.bare(new.value - old.value, new.n, "a spread: no interval, but a test by swaps")
         else:
-            low, high = BOUNDS.get(name, SHARE)
-            pairs = getattr(now.questions, name) - getattr(before.questions, name)
+            low, high = bounds_of(name)
+            pairs = now.questions[name] - before.questions[name]
             difference = bootstrap.mean(pairs, bounds=(low - high, high - low))
         if old.value == 0:
             relative = Estimate.undefined("the undebiased value is 0", new.n)
@@ -270,7 +272,7 @@ def _spread_changes(now: OrderScores, before: OrderScores, swaps: Floats) -> Flo
     variances = np.zeros((2, len(swaps)))
     total = 0
     for block, old in zip(now.blocks, before.blocks, strict=True):
-        first, second = correct_under_orders(block), correct_under_orders(old)
+        first, second = block.right, old.right
         kept = np.isfinite(first[:, 0]) & np.isfinite(second[:, 0])
         moved = swaps[:, block.index[kept]] @ (second - first)[kept]
         total += int(kept.sum())

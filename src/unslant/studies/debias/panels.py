@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unslant.debiasing.base import left_out_notes
 from unslant.experiment.provenance import settings_rows
 from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.figure import Row
+from unslant.reports.numbers import count, listed, number, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
 
 if TYPE_CHECKING:
     from unslant.studies.debias.result import DebiasResult, Entry
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
-_METHOD = Column("method")
-_ANSWERED = (Column("answered", explanation="questions with an answer in every listing, of those asked"),)
 MOST_TILES = 6
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
-_CHANGES = tuple(Column(name, _CHANGE) for name in _NAMES.values())
+_CHANGES = tuple(Column(name, _CHANGE, key=key) for key, name in _NAMES.items())
 _PAIRED, _TESTED = ("accuracy", "pbm", "fr"), ("rstd", "ckld_smoothed", "acc_std")
 
 
@@ -121,52 +119,70 @@ def _told(found: Sequence[Estimate]) -> str:
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
-    measures = tuple((*_row(e.method, e.measures), *_answered(e, entries)) for e in entries)
+    asked = " on ".join(names)
     some = any(entry.left_out for entry in entries)
     compared = [entry for entry in entries if entry.change]
-    differences: tuple[tuple[Cell, ...], ...] = tuple(
-        (e.method, *(e.change[key].difference for key in _PAIRED), *(e.change[key].p for key in _TESTED))
-        for e in compared
-    )
-    relative = tuple(_row(e.method, {key: e.change[key].relative for key in MEASURES}) for e in compared)
-    columns_of_differences = (
-        *(Column(_NAMES[key], _DIFFERENCE, "debiased less undebiased, same questions") for key in _PAIRED),
-        *(Column(f"{_NAMES[key]}: p", _P, _P.meaning) for key in _TESTED),
-    )
-    once = ("debiasing_tokens", "debiasing_forwards", "debiasing_seconds")
-    each = ("tokens", "forwards", "seconds")
-    columns = (*map(Column.of, (f"spent.{key}" for key in each)), *map(Column.of, once), Column("fitted on"))
-    costs: tuple[tuple[Cell, ...], ...] = tuple(
-        (e.method, *(float(getattr(e.spent, key)) for key in (*each, *once)), e.fitted_on or None) for e in entries
-    )
-    raw = tuple((e.method, e.measures["ckld"]) for e in entries)
-    unsmoothed = (_METHOD, Column.of("ckld"))
-    asked = " on ".join(names)
+    answered = Column("answered", explanation="questions with an answer in every listing, of those asked")
+    plots = [
+        Plot(
+            partial(charts.intervals, axis=_NAMES[key]),
+            "After each method, with 95 % intervals.",
+            [key],
+            title=f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}",
+            id=f"debias-{k}-{key}",
+            name=["shown"],
+        )
+        for key in ("accuracy", "pbm")
+    ]
+    rows = [
+        {
+            **entry.measures,
+            **vars(entry.spent),
+            "method": entry.method,
+            "shown": _shown(entry),
+            "fitted on": entry.fitted_on or None,
+            "answered": f"{entry.asked - sum(entry.left_out.values()):,} of {entry.asked:,}",
+        }
+        for entry in entries
+    ]
+    differences = [
+        {"method": entry.method, **{key: entry.change[key].difference for key in _PAIRED},
+         **{key: entry.change[key].p for key in _TESTED}}
+        for entry in compared
+    ]  # fmt: skip
+    of_differences = [
+        *(Column(_NAMES[key], _DIFFERENCE, "debiased less undebiased, same questions", key) for key in _PAIRED),
+        *(Column(f"{_NAMES[key]}: p", _P, _P.meaning, key) for key in _TESTED),
+    ]
+    spent = [Column.of(f"spent.{key}") for key in ("tokens", "forwards", "seconds")]
+    spent += [Column.of(f"debiasing_{key}") for key in ("tokens", "forwards", "seconds")]
+    relative = [{"method": entry.method, **_relative(entry)} for entry in compared]
     return Panel(
         f"debias-{k}",
         f"Debiasing {asked}",
         "Every method answers the questions listed in many orders; remaining differences are bias.",
-        charts=_measured(k, asked, entries),
-        tables=(
-            Table(f"debias-{k}-measures", f"Measures, {asked}", (_METHOD, *_MEASURES, *_ANSWERED[:some]), measures),
-            Table(
-                f"debias-{k}-change",
+        figures=(
+            _by_method(f"{k}-measures", f"Measures, {asked}", [*_MEASURES, *[answered] * some], rows, plots),
+            _by_method(
+                f"{k}-change",
                 f"Difference to the undebiased model, {asked}",
-                (_METHOD, *columns_of_differences),
+                of_differences,
                 differences,
-                "RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they changed at all."
-                + " Each method is compared over the questions that both it and the undebiased model answered." * some,
+                explanation="RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they "
+                "changed at all."
+                + " Each method is compared over the questions that both it and the undebiased model answered."
+                * some,
             ),
-            Table(
-                f"debias-{k}-relative",
+            _by_method(
+                f"{k}-relative",
                 f"Relative change from the undebiased model, {asked}",
-                (_METHOD, *_CHANGES),
+                _CHANGES,
                 relative,
-                "As in P1 table 3.",
+                explanation="As in P1 table 3.",
                 folded=True,
             ),
-            Table(f"debias-{k}-cost", f"Cost, {asked}", (_METHOD, *columns), costs),
-            Table(f"debias-{k}-ckld", f"CKLD without smoothing, {asked}", unsmoothed, raw, folded=True),
+            _by_method(f"{k}-cost", f"Cost, {asked}", [*spent, Column("fitted on")], rows),
+            _by_method(f"{k}-ckld", f"CKLD without smoothing, {asked}", [Column.of("ckld")], rows, folded=True),
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
         short=asked,
@@ -174,31 +190,25 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
     )
 
 
-def _measured(k: int, asked: str, entries: Sequence[Entry]) -> tuple[Chart, ...]:
-    """Accuracy and PBM of every method."""
-    drawn = []
-    for key, domain in (("accuracy", charts.SHARE), ("pbm", None)):
-        found = [(_shown(entry), value) for entry in entries if (value := entry.measures[key]).defined]
-        marks = [Mark(method, value) for method, value in found]
-        told = f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}"
-        draw = partial(charts.intervals, marks, rows="method", axis=_NAMES[key], domain=domain, how=METRICS[key])
-        about = "After each method, with 95 % intervals."
-        drawn += [Chart(f"debias-{k}-{key}", told, about, draw)] * bool(marks)
-    return tuple(drawn)
+def _by_method(
+    id: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    plots: Sequence[Plot] = (),
+    *,
+    explanation: str = "",
+    folded: bool = False,
+) -> Figure:
+    return Figure(f"debias-{id}", title, ["method"], columns, rows, plots, explanation, folded)
+
+
+def _relative(entry: Entry) -> dict[str, Estimate]:
+    return {key: entry.change[key].relative for key in MEASURES}
 
 
 def _shown(entry: Entry) -> str:
     return "undebiased" if entry.method == "none" else entry.method
-
-
-def _answered(entry: Entry, entries: Sequence[Entry]) -> tuple[Cell, ...]:
-    """``58 of 60``, where any of the methods left questions out."""
-    answered = entry.asked - sum(entry.left_out.values())
-    return (f"{answered:,} of {entry.asked:,}",) * any(one.left_out for one in entries)
-
-
-def _row(method: str, values: Mapping[str, Estimate]) -> tuple[Cell, ...]:
-    return method, *(values[key] for key in MEASURES)
 
 
 def _constructed(entries: Sequence[Entry]) -> list[str]:
@@ -221,51 +231,50 @@ def _notes(entry: Entry) -> list[str]:
 
 
 def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
-    scatter = Chart(
-        "debias-scatter",
-        "AccStd against PBM",
+    several = len({(entry.model, entry.questions) for entry in own}) > 1
+    points = [
+        {**e.measures, "of": f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), "series": _shown(e)}
+        for e in own
+    ]
+    scatter = Plot(
+        partial(charts.scatter, across="PBM", axis="AccStd", how_across=METRICS["pbm"], zero=True, names=not several),
         "One point per method, model and set (P1 fig. 1a); consistent methods lie near the origin.",
-        lambda style: _scatter(own, style),
+        ["acc_std"],
+        name=["of"],
+        series="series",
+        at="pbm",
     )
-    tables = [_average_table("average", "Mean change over models and sets", result.average)] if result.average else []
-    if result.transfer:
-        tables += [_transfer_table(result), _transfers_table(result)]
-    explanation = "Mean change by each method, and its transfer to other questions."
-    return Panel("debias-all", "All methods", explanation, (scatter,), tuple(tables))
-
-
-def _average_table(name: str, title: str, rows: Mapping[str, Mapping[str, Estimate]]) -> Table:
-    cells = tuple(_row(method, row) for method, row in rows.items())
-    explanation = "N counts models and sets; the range is from the smallest to the largest value."
-    return Table(f"debias-{name}", title, (_METHOD, *_CHANGES), cells, explanation)
-
-
-def _transfer_table(result: DebiasResult) -> Table:
-    columns = tuple(Column(name) for name in ("model", "method", "fitted on"))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (row.model, row.method, row.fitted_on, *(row.change[name] for name in MEASURES)) for row in result.transfer
-    )
-    title, explanation = "Transfer: mean change on the other sets", "As in P1 table 4; N counts the other sets."
-    return Table("debias-transfer", title, (*columns, *_CHANGES), rows, explanation)
-
-
-def _transfers_table(result: DebiasResult) -> Table:
-    columns = tuple(Column(name) for name in ("model", "method", "fitted on", "measured on"))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (e.model, e.method, e.fitted_on, e.questions, *(e.change[name].relative for name in MEASURES))
-        for e in result.entries
-        if e.transferred
-    )
-    title = "Transfer, set by set: change from the undebiased model"
-    return Table("debias-transfers", title, (*columns, *_CHANGES), rows, folded=True)
-
-
-def _scatter(entries: Sequence[Entry], style: Style) -> Any:
-    found = [(entry, entry.measures["pbm"], entry.measures["acc_std"]) for entry in entries]
-    several = len({(entry.model, entry.questions) for entry in entries}) > 1
-    points = [(f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), pbm, std) for e, pbm, std in found]
-    methods = [_shown(entry) for entry, *_ in found]
-    how, names = METRICS["pbm"], not several
-    return charts.scatter(
-        points, style, under="PBM", beside="AccStd", how=how, series=methods, domain=None, zero=True, names=names
+    average = [{"method": method, **changes} for method, changes in result.average.items()]
+    names = ["model", "method", "fitted on"]
+    transfer = [{**vars(row), "fitted on": row.fitted_on, **row.change} for row in result.transfer]
+    transfers = [
+        {**vars(entry), "fitted on": entry.fitted_on, "measured on": entry.questions, **_relative(entry)}
+        for entry in result.entries
+        if entry.transferred and result.transfer
+    ]
+    range_told = "N counts models and sets; the range is from the smallest to the largest value."
+    return Panel(
+        "debias-all",
+        "All methods",
+        "Mean change by each method, and its transfer to other questions.",
+        figures=(
+            Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
+            _by_method("average", "Mean change over models and sets", _CHANGES, average, explanation=range_told),
+            Figure(
+                "debias-transfer",
+                "Transfer: mean change on the other sets",
+                names,
+                _CHANGES,
+                transfer,
+                explanation="As in P1 table 4; N counts the other sets.",
+            ),
+            Figure(
+                "debias-transfers",
+                "Transfer, set by set: change from the undebiased model",
+                [*names, "measured on"],
+                _CHANGES,
+                transfers,
+                folded=True,
+            ),
+        ),
     )

@@ -11,10 +11,17 @@ import numpy as np
 from unslant.arrays import Jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
+from unslant.metrics.registry import metric
 from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import MEASURES, Change
 
 
+@metric("spent.tokens", "tokens", "computed for each question answered", digits=0, unit="tokens")
+@metric("spent.forwards", "forwards", "presentations scored for each question answered", digits=2, unit="presentations")
+@metric("spent.seconds", "seconds", "for each question answered", digits=4, unit="seconds")
+@metric("debiasing_tokens", "tokens to fit", "once", digits=0, unit="tokens")
+@metric("debiasing_forwards", "forwards to fit", "once", digits=0, unit="presentations")
+@metric("debiasing_seconds", "seconds to fit", "once", digits=1, unit="seconds")
 @dataclass(frozen=True)
 class Spent:
     """Cost of a method.

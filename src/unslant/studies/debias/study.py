@@ -28,7 +28,6 @@ from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
-from unslant.responses.provenance import Provenance
 from unslant.studies.debias.measure_debiased import (
     MEASURES,
     Listings,
@@ -112,7 +111,7 @@ class DebiasStudy(Study[DebiasSettings]):
             models=tuple(sorted({entry.model for entry in entries})),
             questions=", ".join(names),
             settings=json.loads(json.dumps(settings.recorded("train", "no_transfer"))),
-            provenance=Provenance.model_validate(provenance(blocks, sets, settings)),
+            provenance=provenance(blocks, sets, settings),
         )
         return DebiasResult(
             tuple(entries),

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 from unslant.debiasing.lora1.progress import Epoch
 from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import StudyResult
 from unslant.files import exists, parse_json, read_text
-from unslant.metrics import METRICS, Estimate, Metric
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, with_interval
+from unslant.metrics import METRICS, Estimate, Metric, metric
+from unslant.reports import Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.figure import Row
+from unslant.reports.numbers import count, has_interval, number, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import checked_provenance
 
@@ -25,6 +26,9 @@ LOG = "log.jsonl"
 PROVENANCE = "provenance.json"
 
 
+@metric("entropy", "entropy", "of one order's probabilities: 0 certain, 1 uniform", unit="share", plain=True)
+@metric("loss", "loss", "on held-out questions", source="P1 eq. 8")
+@metric("train_loss", "loss in training", "mean over the epoch's training questions", source="P1 eq. 8")
 @dataclass(frozen=True)
 class TrainingLog(StudyResult):
     """The log ``unslant train`` writes into the adapter's folder; epoch 0 is the untrained model."""
@@ -60,34 +64,36 @@ class TrainingLog(StudyResult):
 
     def described(self) -> Page:
         """One section: accuracy, PBM and loss by epoch."""
-        shown: list[tuple[str, Callable[[Epoch], Estimate]]] = [
-            ("expected_accuracy", _accuracy),
-            ("pbm", lambda epoch: _plain(epoch.pbm, epoch.n)),
-            ("loss", lambda epoch: _plain(epoch.loss, epoch.n)),
+        rows: list[dict[str, Any]] = [
+            {
+                "epoch": str(epoch.epoch),
+                "at": epoch.epoch,
+                "expected_accuracy": _accuracy(epoch),
+                "pbm": _plain(epoch.pbm, epoch.n),
+                "loss": _plain(epoch.loss, epoch.n),
+                "entropy": epoch.entropy,
+                "train_loss": epoch.train_loss,
+            }
+            for epoch in self.epochs
         ]
-        drawn = tuple(
-            _chart(f"training-{key.removeprefix('expected_')}", METRICS[key], [(e.epoch, of(e)) for e in self.epochs])
-            for key, of in shown
-            if any(of(e).defined for e in self.epochs)
-        )
-        columns = (Column("epoch"), *map(Column.of, (*(key for key, _ in shown), "entropy", "train_loss")))
-        rows: tuple[tuple[Cell, ...], ...] = tuple(
-            (str(e.epoch), *[of(e) for _, of in shown], e.entropy, e.train_loss) for e in self.epochs
-        )
-        table = Table("training", "Epoch by epoch", columns, rows)
-        explanation = "Held-out questions, in all orders, after each epoch; epoch 0 is the untrained model."
+        plots = [_plot(METRICS[key], rows) for key in ("expected_accuracy", "pbm", "loss")]
+        columns = ["expected_accuracy", "pbm", "loss", "entropy", "train_loss"]
         panel = Panel(
-            "training", f"Training {self.name}", explanation, drawn, (table,) * bool(rows),
-            short="Training", first_screen=True,
-        )  # fmt: skip
+            "training",
+            f"Training {self.name}",
+            "Held-out questions, in all orders, after each epoch; epoch 0 is the untrained model.",
+            figures=(Figure("training", "Epoch by epoch", ["epoch"], columns, rows, plots),),
+            short="Training",
+            first_screen=True,
+        )
         return Page(
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",
             headline=self._headline(),
             tiles=Tile.row(
                 *(
-                    (key, of(e), f"{METRICS[key].label}, epoch {e.epoch}")
-                    for key, of in shown[:2]
-                    for e in dict.fromkeys(self.epochs[:1] + self.epochs[-1:])
+                    (key, rows[at][key], f"{METRICS[key].label}, epoch {rows[at]['epoch']}")
+                    for key in ("expected_accuracy", "pbm")
+                    for at in sorted({0, len(rows) - 1} if rows else ())
                 ),
             ),
             panels=(panel,),
@@ -119,15 +125,14 @@ def _plain(value: float, n: int) -> Estimate:
     return Estimate(value, math.nan, math.nan, n, "none", note="the log has no spread")
 
 
-def _chart(name: str, metric: Metric, values: Sequence[tuple[int, Estimate]]) -> Chart:
-    marks = [Mark(str(epoch), value) for epoch, value in values]
-    whether = "with 95 % intervals" if any(value.low == value.low for _, value in values) else "without intervals"
-    return Chart(
-        name,
-        metric.name[:1].upper() + metric.name[1:],
+def _plot(metric: Metric, rows: Sequence[Row]) -> Plot:
+    whether = "with 95 % intervals" if any(has_interval(row[metric.key]) for row in rows) else "without intervals"
+    return Plot(
+        partial(charts.lines, axis=metric.name, zero=metric.key in ("pbm", "loss"), whole=True),
         f"After each epoch, {whether} (P1, figure 1b).",
-        lambda style: charts.lines(
-            marks, style, under="epoch", beside=metric.name, how=metric, zero=metric.key in ("pbm", "loss"), whole=True
-        ),
+        [metric.key],
+        title=metric.name[:1].upper() + metric.name[1:],
+        id=f"training-{metric.key.removeprefix('expected_')}",
+        at="at",
         of="held-out questions",
     )

@@ -2,122 +2,306 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from functools import cached_property, partial
 
+import numpy as np
+
+from unslant.arrays import Jsonable
 from unslant.errors import InputError
-from unslant.experiment.provenance import settings_rows, worst_first
-from unslant.experiment.ranking import unmatched
-from unslant.experiment.result import StudyResult, write_each
-from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.experiment.comparison import ComparedModels, Comparison, check_comparable, check_one_of_each
+from unslant.experiment.provenance import worst_first
+from unslant.metrics import METRICS, Estimate, correlation
+from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.sampling import holm
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, listed, number, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE
-from unslant.studies.instruction_boundary.metrics import (
-    FORMS,
-    AcrossModels,
-    Agreement,
-    across_models,
-    leaderboard_agreement,
-)
-from unslant.studies.instruction_boundary.panels import KINDS, most_missing
+from unslant.studies.instruction_boundary.metrics import FORMS
+from unslant.studies.instruction_boundary.panels import KINDS, form_plots, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 
 LEAST_MODELS = 3
 """Models that a rank correlation needs."""
+_ASKED = ("settings", "labels", "seed", "temperatures")
+"""Settings that decide what is asked; models with other ones cannot be compared."""
 
 
 @dataclass(frozen=True)
-class BoundaryComparison(StudyResult):
+class AcrossModels(Jsonable):
+    """Effect of a setting with models as observations (P3, appendix G).
+
+    Attributes:
+        accuracy: mean accuracy over the models asked under this setting and under vanilla.
+        difference: mean accuracy difference from vanilla, with Student's t interval; N counts models.
+        t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models.
+        p_corrected: the same for the number of settings tested (Holm 1979); the paper does not correct.
+    """
+
+    setting: str
+    accuracy: float
+    difference: Estimate
+    t: float
+    p_value: float
+    p_corrected: float
+
+
+def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
+    """Test every setting against vanilla over models.
+
+    Args:
+        accuracies: model -> setting -> accuracy in [0, 1], nan where no reply came; models without vanilla or the
+            setting are ignored.
+    """
+    from scipy.stats import ttest_1samp
+
+    names = list(dict.fromkeys(name for by_setting in accuracies.values() for name in by_setting if name != BASELINE))
+    results = []
+    for name in names:
+        both = [(a[name], a[BASELINE]) for a in accuracies.values() if name in a and BASELINE in a]
+        both = [pair for pair in both if not any(map(math.isnan, pair))]
+        differences = [here - there for here, there in both]
+        if not differences:
+            continue
+        accuracy = float(np.mean([here for here, _ in both]))
+        mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
+        if n < 2:
+            estimate = Estimate(mean, math.nan, math.nan, n, "none", note="one model: no test")
+            t, p = math.nan, math.nan
+        elif len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
+            estimate = Estimate(mean, mean, mean, n, method, note="the same in every model")
+            t, p = math.copysign(math.inf, mean) if mean else math.nan, float(not mean)
+        else:
+            test = ttest_1samp(differences, 0.0)
+            low, high = test.confidence_interval(CONFIDENCE)
+            estimate = Estimate(mean, float(low), float(high), n, method)
+            t, p = float(test.statistic), float(test.pvalue)
+        results.append(AcrossModels(name, accuracy, estimate, t, p, math.nan))
+    corrected = holm([one.p_value for one in results])
+    return [replace(one, p_corrected=p) for one, p in zip(results, corrected, strict=True)]
+
+
+@dataclass(frozen=True)
+class Agreement(Jsonable):
+    """Rank correlations of two rankings of models; N counts shared models, p is exact for Kendall without ties."""
+
+    kendall: Estimate
+    spearman: Estimate
+    kendall_p: float
+    spearman_p: float
+
+
+def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
+    """Compare robustness scores with external ones (higher is better).
+
+    Raises:
+        InputError: if fewer than three models are in both.
+    """
+    shared = [model for model in scores if model in external]
+    if len(shared) < LEAST_MODELS:
+        raise InputError(
+            f"the two rankings share {len(shared)} models, a correlation needs {LEAST_MODELS}: names must be equal ("
+            f"here: {', '.join(scores)}; there: {', '.join(external)})"
+        )
+    ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
+    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
+    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
+    return Agreement(kendall, spearman, kendall_p, spearman_p)
+
+
+@dataclass(frozen=True)
+class BoundaryComparison(ComparedModels[BoundaryStudy]):
     """Several models on the same questions under the same settings, the most robust first.
 
     Attributes:
         across: kind of question -> effect of every setting over models (P3, table 10).
-        ranking: the other ranking, model -> score; empty without one.
-        agreement: of the robustness score under vanilla with it (P3, figure 6); None with fewer than three models.
+        agreement: of the robustness score under vanilla with the other ranking (P3, figure 6); None with fewer than
+            three models.
     """
 
     study = "instruction-boundary-comparison"
-    unwritten = ("results",)
 
-    results: tuple[BoundaryStudy, ...]
     across: Mapping[str, tuple[AcrossModels, ...]]
-    ranking: Mapping[str, float]
     agreement: Agreement | None
 
-    @property
-    def parts(self) -> Sequence[BoundaryStudy]:
-        return self.results
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every number, JSON-able."""
-        return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write one table of responses for each model, as ``NAME-MODEL``."""
-        write_each(self.results, path)
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The robustness of every model."""
+        return _robustness(self.results, self.ranking)
 
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
-        names = [result.model for result in self.results]
-        first = self.results[0].run
         words, more = worst_first([part for one in self.results for part in most_missing(one.metrics, one.model)])
-        scores = [(name, robustness(one)) for name, one in zip(names, self.results, strict=True)]
-        ends = [score for score in scores if score[1].defined]
+        ends = [(name, score) for name, score in self.comparison.scores("robustness").items() if score.defined]
         settings = len({row.setting for one in self.results for row in one.metrics.settings})
-        return Page(
-            about=f"{listed(names)} under {count(settings, 'setting')}",
+        page = Page(
+            about=f"{listed(list(self.models))} under {count(settings, 'setting')}",
             headline=self._headline() + words,
             lead=more,
             tiles=Tile.row(
                 *(("robustness", score, f"RS, {name}") for name, score in dict(ends[:1] + ends[-1:]).items())
             ),
             panels=(
-                _robustness(self),
-                *(_across(kind, rows, len(names)) for kind, rows in self.across.items()),
-                _accuracy(self.results),
-                *(_forms(kind, self.results) for kind in FORMS),
-                _ranking(self),
+                self._robust(),
+                *(_across(kind, rows, len(self.results)) for kind, rows in self.across.items()),
+                self._accuracy(),
+                *(self._forms(kind) for kind in FORMS),
+                self._ranking(),
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in result.notes),
-            settings=settings_rows(replace(first, model=", ".join(names))),
-            name=", ".join(names),
-            compared=tuple(names),
         )
+        return self.beside_each_other(page)
 
     def _headline(self) -> str:
-        parts = []
-        scores = {result.model: robustness(result) for result in self.results}
-        if any(score.defined for score in scores.values()):
-            best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
+        parts, scores = [], self.comparison.scores("robustness")
+        best = self.comparison.best_first("robustness")[0]
+        if scores[best].defined:
             score = with_interval(scores[best], METRICS["robustness"])
             parts.append(f"{best} is most robust with a complete instruction: {score}")
-        sure = [
-            (
-                row.difference.value,
-                f"{row.setting} ({KINDS[kind]}, {number(row.difference, METRICS['changes.difference'])})",
-            )
+        how = METRICS["changes.difference"]
+        sure = sorted(
+            (row.difference.value, f"{row.setting} ({KINDS[kind]}, {number(row.difference, how)})")
             for kind, rows in self.across.items()
             for row in rows
             if row.p_corrected < 0.05
-        ]
+        )
         if sure:
-            parts.append(f"over models these settings change accuracy: {listed([words for _, words in sorted(sure)])}")
+            parts.append(f"over models these settings change accuracy: {listed([words for _, words in sure])}")
         elif any(row.p_value == row.p_value for rows in self.across.values() for row in rows):
             parts.append("no setting changes accuracy consistently over models")
-        return "; ".join(parts) or f"{count(len(self.results), 'model')} side by side"
+        return "; ".join(parts) or f"{self.size} side by side"
+
+    def _robust(self) -> Panel:
+        id, settings = "boundary-robustness", dict.fromkeys(s for one in self.results for s in one.metrics.robustness)
+        drawn = Plot(
+            partial(charts.intervals, axis="robustness score"),
+            "RS under vanilla, the most robust model first (P3, figure 6).",
+            list(self.models),
+            title="Robustness with a complete instruction",
+            name=["setting"],
+            where=lambda row: bool(row["setting"] == BASELINE),
+            across=True,
+            rows="model",
+        )
+        rows: dict[tuple[str, ...], dict[str, Estimate | None]]
+        rows = {(s,): {one.model: one.metrics.robustness.get(s) for one in self.results} for s in settings}
+        title, how = "Robustness by setting and model", METRICS["robustness"]
+        return Panel(
+            id,
+            "Which models are robust?",
+            "RS, averaged over kinds of question; under vanilla the instruction names every form of answer.",
+            figures=(self.comparison.by_run(id, title, ["setting"], rows, how, [drawn]),),
+            short="Robustness",
+            first_screen=True,
+        )
+
+    def _accuracy(self) -> Panel:
+        id, title = "boundary-accuracy", "Accuracy by setting and model"
+        rows: dict[tuple[str, ...], dict[str, Estimate]] = {}
+        for result in self.results:
+            for row in result.metrics.settings:
+                rows.setdefault((row.setting, KINDS[row.kind]), {})[result.model] = row.accuracy
+        drawn = [Plot(charts.intervals, "One point for each model.", list(self.models))]
+        names, how = ["setting", "kind"], METRICS["settings.accuracy"]
+        return Panel(
+            id,
+            "Accuracy of every model",
+            "Share of questions answered right under each setting.",
+            figures=(self.comparison.by_run(id, title, names, rows, how, drawn, folded=True),),
+            short="Accuracy",
+        )
+
+    def _forms(self, kind: str) -> Panel:
+        """How often each model gives each form of answer under vanilla, beside how often it is right (P3, figure 4)."""
+        id = f"boundary-forms-{kind}"
+        rows = [
+            {"model": result.model, **vars(row), **row.outputs}
+            for result in self.results
+            for row in result.metrics.settings
+            if (row.setting, row.kind) == (BASELINE, kind)
+        ]
+        columns: list[str | Column] = ["stability", "generalization", "outputs_sparse", "unreadable"]
+        columns += [Column(form, METRICS["outputs"]) for form in FORMS[kind]]
+        plots = form_plots(id, kind, "model", "by model", "P3, figure 4")
+        return Panel(
+            id,
+            f"Forms of answers with a complete instruction, {KINDS[kind]}",
+            "An unbiased model gives each form as often as it is right, and is as often right in each.",
+            figures=(Figure(id, f"Forms of answers, {KINDS[kind]}", ["model"], columns, rows, plots, folded=True),),
+            short=f"Forms, {kind}",
+        )
+
+    def _ranking(self) -> Panel:
+        id, notes = "boundary-ranking", [*self.comparison.unranked]
+        rows = [
+            {"model": name, "robustness": score, "ranking": self.ranking[name],
+             "place": Estimate.bare(self.ranking[name], 1, "from the ranking")}
+            for name, score in self.comparison.scores("robustness").items()
+            if name in self.ranking
+        ]  # fmt: skip
+        plot = Plot(
+            partial(charts.scatter, across="robustness score", axis="the other ranking", fit=True),
+            "One point for each model (P3, figure 6).",
+            ["place"],
+            title="Robustness and the other ranking",
+            at="robustness",
+            of="model",
+        )
+        columns = [Column.of("robustness"), Column("the other ranking", key="ranking")]
+        figures = [Figure(id, "Scores", ["model"], columns, rows, [plot] * (len(rows) > 1))]
+        if self.agreement:
+            p = METRICS["kendall_p"]
+            heads = [Column("Kendall", 2, key="kendall"), Column("p", p, key="kendall_p"),
+                     Column("Spearman", 2, key="spearman"), Column("Spearman p", p, key="spearman_p")]  # fmt: skip
+            row = {"score": "RS under vanilla", **vars(self.agreement)}
+            figures.append(Figure("boundary-agreement", "Agreement", ["score"], heads, [row]))
+        else:
+            notes.append(f"No correlation: the two rankings share fewer than {LEAST_MODELS} models.")
+        return Panel(
+            id,
+            "Does the other ranking agree?",
+            "Rank correlation of the robustness score with the scores of the other ranking (P3, figure 6).",
+            figures=figures if self.ranking else (),
+            notes=tuple(notes) if self.ranking else (),
+            short="Other ranking",
+            first_screen=True,
+        )
 
 
-def robustness(result: BoundaryStudy) -> Estimate:
-    """RS of a model under vanilla."""
-    return result.metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
+def _robustness(results: Sequence[BoundaryStudy], ranking: Mapping[str, float] | None) -> Comparison:
+    """RS of every model under vanilla."""
+    nothing = Estimate.undefined("vanilla was not asked")
+    runs = {one.model: {"robustness": one.metrics.robustness.get(BASELINE, nothing)} for one in results}
+    return Comparison(runs, ["robustness"], ranking=ranking or {})
 
 
-_ASKED = ("settings", "labels", "seed", "temperatures")
-"""Settings that decide what is asked; models with other ones cannot be compared."""
+def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
+    columns = [
+        Column("accuracy, mean over models", METRICS["settings.accuracy"], key="accuracy"),
+        Column.of("changes.difference"),
+        Column("t", 2, "one-sample t test of the differences"),
+        Column("p", METRICS["changes.p_value"], "two-sided t test over models", "p_value"),
+        Column("p, corrected", METRICS["changes.p_value"], "for the number of settings (Holm 1979)", "p_corrected"),
+    ]
+    plot = Plot(
+        partial(charts.intervals, axis="accuracy less that under vanilla"),
+        "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect (P3, table "
+        "10).",
+        ["changes.difference"],
+        title=f"Accuracy against vanilla, {KINDS[kind]}",
+        of="models",
+    )
+    id, title = f"boundary-across-{kind}", f"Settings against vanilla over models, {KINDS[kind]}"
+    return Panel(
+        id,
+        f"What do the settings do over models, {KINDS[kind]}?",
+        f"Each of {count(models, 'model')} is one observation (P3, table 10); with few, only large effects show.",
+        figures=(Figure(id, title, ["setting"], columns, [vars(row) for row in rows], [plot]),),
+        short=f"Effects, {kind}",
+        first_screen=True,
+    )
 
 
 def compare_boundaries(
@@ -129,194 +313,21 @@ def compare_boundaries(
         ranking: model -> score elsewhere (a leaderboard).
 
     Raises:
-        InputError: if two results are of one model, or they are of different questions or settings.
+        InputError: if there is no result, two are of one model, or they are of different questions or settings.
     """
-    names = [result.model for result in results]
-    if len(set(names)) < len(names):
-        raise InputError(f"two of the results are of one model: {', '.join(names)}")
-    first = results[0].run
-    for other in results[1:]:
-        differ = [key for key in _ASKED if other.run.settings.get(key) != first.settings.get(key)]
-        differ += ["questions"] * (other.run.questions_digest != first.questions_digest)
-        if differ:
-            raise InputError(f"{results[0].model} and {other.model} cannot be compared: their {differ[0]} differ")
-    across = {
-        kind: across_models(
-            {
-                result.model: {row.setting: row.accuracy.value for row in result.metrics.settings if row.kind == kind}
-                for result in results
-            }
-        )
-        for kind in FORMS
-    }
-    scores = {result.model: robustness(result).value for result in results}
-    ranked = sorted(results, key=lambda result: -score if (score := scores[result.model]) == score else 1.0)
-    known = {name: score for name, score in scores.items() if score == score and name in (ranking or {})}
-    agreed = leaderboard_agreement(known, ranking or {}) if len(known) >= LEAST_MODELS else None
-    kept = {kind: tuple(rows) for kind, rows in across.items() if rows}
-    return BoundaryComparison(tuple(ranked), kept, dict(ranking or {}), agreed)
-
-
-def _robustness(found: BoundaryComparison) -> Panel:
-    results = found.results
-    settings = list(dict.fromkeys(name for result in results for name in result.metrics.robustness))
-    marks = [Mark(result.model, robustness(result)) for result in results if robustness(result).defined]
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(result.metrics.robustness.get(name) for result in results)) for name in settings
-    ]
-    columns = (Column("setting"), *(Column(result.model, METRICS["robustness"]) for result in results))
-    return Panel(
-        "boundary-robustness",
-        "Which models are robust?",
-        "RS, averaged over kinds of question; under vanilla the instruction names every form of answer.",
-        charts=(
-            Chart(
-                "boundary-robustness",
-                "Robustness with a complete instruction",
-                "RS under vanilla, the most robust model first (P3, figure 6).",
-                lambda style: charts.intervals(marks, style, rows="model", axis="robustness score"),
-            ),
-        ) if marks else (),
-        tables=(Table("boundary-robustness", "Robustness by setting and model", columns, tuple(rows)),),
-        short="Robustness",
-        first_screen=True,
-    )  # fmt: skip
-
-
-def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
-    columns = (
-        Column("setting"),
-        Column("accuracy, mean over models", METRICS["settings.accuracy"]),
-        Column.of("changes.difference"),
-        Column("t", 2, "one-sample t test of the differences"),
-        Column("p", METRICS["changes.p_value"], "two-sided t test over models"),
-        Column("p, corrected", METRICS["changes.p_value"], "for the number of settings (Holm 1979)"),
-    )
-    body = tuple((row.setting, row.accuracy, row.difference, row.t, row.p_value, row.p_corrected) for row in rows)
-    marks = [Mark(row.setting, row.difference) for row in rows if row.difference.defined]
-    id = f"boundary-across-{kind}"
-    return Panel(
-        id,
-        f"What do the settings do over models, {KINDS[kind]}?",
-        f"Each of {count(models, 'model')} is one observation (P3, table 10); with few, only large effects show.",
-        charts=(
-            Chart(
-                id,
-                f"Accuracy against vanilla, {KINDS[kind]}",
-                "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect (P3, "
-                "table 10).",
-                lambda style: charts.intervals(
-                    marks, style, rows="setting", axis="accuracy less that under vanilla", domain=None, zero=True
-                ),
-                of="models",
-            ),
-        ) if marks else (),
-        tables=(Table(id, f"Settings against vanilla over models, {KINDS[kind]}", columns, body),),
-        short=f"Effects, {kind}",
-        first_screen=True,
-    )  # fmt: skip
-
-
-def _accuracy(results: Sequence[BoundaryStudy]) -> Panel:
-    found: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for result in results:
-        for row in result.metrics.settings:
-            found.setdefault((row.setting, row.kind), {})[result.model] = row.accuracy
-    marks = [
-        Mark(f"{setting}, {KINDS[kind]}", value, series=name)
-        for (setting, kind), values in found.items()
-        for name, value in values.items()
-    ]
-    columns = (Column("setting"), Column("kind"), *(Column(one.model, METRICS["settings.accuracy"]) for one in results))
-    rows = tuple(
-        (setting, KINDS[kind], *(values.get(one.model) for one in results)) for (setting, kind), values in found.items()
-    )
-    return Panel(
-        "boundary-accuracy",
-        "Accuracy of every model",
-        "Share of questions answered right under each setting.",
-        charts=(
-            Chart(
-                "boundary-accuracy",
-                "Accuracy by setting and model",
-                "One point for each model.",
-                lambda style: charts.intervals(marks, style, rows="setting"),
-            ),
-        ),
-        tables=(Table("boundary-accuracy", "Accuracy by setting and model", columns, rows, folded=True, names=2),),
-        short="Accuracy",
-    )
-
-
-def _forms(kind: str, results: Sequence[BoundaryStudy]) -> Panel:
-    """How often each model gives each form of answer under vanilla, beside how often it is right (P3, figure 4)."""
-    rows = [
-        (result.model, row)
-        for result in results
-        for row in result.metrics.settings
-        if (row.setting, row.kind) == (BASELINE, kind)
-    ]
-    id = f"boundary-forms-{kind}"
-    if not rows:
-        return Panel(id, "", "")
-    marks = [
-        Mark(name, share, form, expected=row.truth[form]) for name, row in rows for form, share in row.outputs.items()
-    ]
-    halves = [
-        (name, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
-        for name, row in rows
-    ]
-    keys = ("stability", "generalization", "outputs_sparse", "unreadable")
-    columns = (Column("model"), *map(Column.of, keys), *(Column(form, METRICS["outputs"]) for form in FORMS[kind]))
-    body = tuple((name, *(getattr(row, key) for key in keys), *row.outputs.values()) for name, row in rows)
-    return Panel(
-        id,
-        f"Forms of answers with a complete instruction, {KINDS[kind]}",
-        "An unbiased model gives each form as often as it is right, and is as often right in each.",
-        charts=(
-            Chart(f"{id}-rates", f"Output rate by model, {KINDS[kind]}",
-                  "Share of each form among all replies that came; ticks: of an unbiased model (P3, figure 4).",
-                  lambda style: charts.intervals(marks, style, rows="model", axis="share of replies",
-                                                 expected="share of questions it is right for")),
-            Chart(f"{id}-halves", f"SR and GR by model, {KINDS[kind]}", "Accuracy on both halves of the questions.",
-                  lambda style: charts.dumbbells(halves, style, rows="model")),
-        ),
-        tables=(Table(id, f"Forms of answers, {KINDS[kind]}", columns, body, folded=True),),
-        short=f"Forms, {kind}",
-    )  # fmt: skip
-
-
-def _ranking(found: BoundaryComparison) -> Panel:
-    if not found.ranking:
-        return Panel("boundary-ranking", "", "")
-    points = [
-        (one.model, robustness(one), Estimate.bare(found.ranking[one.model], 1, "from the ranking"))
-        for one in found.results
-        if one.model in found.ranking
-    ]
-    notes = unmatched([one.model for one in found.results], found.ranking)
-    tables: list[Table] = []
-    if points:
-        columns = (Column("model"), Column.of("robustness"), Column("the other ranking"))
-        tables.append(Table("boundary-ranking", "Scores", columns, tuple((n, a, b.value) for n, a, b in points)))
-    if agreed := found.agreement:
-        p = METRICS["kendall_p"]
-        heads = (Column("score"), Column("Kendall", 2), Column("p", p), Column("Spearman", 2), Column("Spearman p", p))
-        row = ("RS under vanilla", agreed.kendall, agreed.kendall_p, agreed.spearman, agreed.spearman_p)
-        tables.append(Table("boundary-agreement", "Agreement", heads, (row,)))
-    else:
-        notes.append(f"No correlation: the two rankings share fewer than {LEAST_MODELS} models.")
-    return Panel(
-        "boundary-ranking",
-        "Does the other ranking agree?",
-        "Rank correlation of the robustness score with the scores of the other ranking (P3, figure 6).",
-        charts=(
-            Chart("boundary-ranking", "Robustness and the other ranking", "One point for each model (P3, figure 6).",
-                  lambda style: charts.scatter(points, style, under="robustness score", beside="the other ranking",
-                                               domain=None), "model"),
-        ) if len(points) > 1 else (),
-        tables=tuple(tables),
-        notes=tuple(notes),
-        short="Other ranking",
-        first_screen=True,
-    )  # fmt: skip
+    check_one_of_each(results)
+    check_comparable(results, _ASKED)
+    across = {}
+    for kind in FORMS:
+        accuracies = {
+            one.model: {row.setting: row.accuracy.value for row in one.metrics.settings if row.kind == kind}
+            for one in results
+        }
+        if effects := across_models(accuracies):
+            across[kind] = tuple(effects)
+    found, by_name = _robustness(results, ranking), {one.model: one for one in results}
+    scores = {name: one.value for name, one in found.scores("robustness").items() if one.defined}
+    shared = {name: score for name, score in scores.items() if name in found.ranking}
+    agreed = leaderboard_agreement(shared, found.ranking) if len(shared) >= LEAST_MODELS else None
+    ranked = tuple(by_name[name] for name in found.best_first("robustness"))
+    return BoundaryComparison(ranked, dict(found.ranking), across, agreed)

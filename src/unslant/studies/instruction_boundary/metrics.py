@@ -7,24 +7,27 @@ wrong; requests without a reply (``error``) are counted, and excluded from accur
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats, Jsonable
+from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
-from unslant.metrics import correlation, mcnemar
+from unslant.metrics import mcnemar
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
-from unslant.metrics.sampling import holm
+from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
-from unslant.responses import Response, Responses
+from unslant.responses import Responses
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
 
+Texts: TypeAlias = NDArray[Any]
 JUDGED = f"{GENERATE}/judge"
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
@@ -124,37 +127,125 @@ class BoundaryMetrics(Jsonable):
         }
 
 
-def boundary_metrics(
-    responses: Responses | Iterable[Response], *, resamples: int = RESAMPLES, seed: int = 0
-) -> BoundaryMetrics:
+@dataclass(frozen=True)
+class Replies:
+    """R replies to instruction settings, as columns.
+
+    Attributes:
+        settings, kinds, ids: (R,) setting, kind of question and id of the question.
+        status: (R,) see :class:`~unslant.responses.Response`.
+        forms, truth: (R,) form of the answer, empty where there is none, and of the truth; see :func:`answer_form`.
+        right: (R,) whether the answer is exactly the set of right options.
+        judged: (R,) whether a judge had to read the reply.
+    """
+
+    settings: Texts
+    kinds: Texts
+    ids: Texts
+    status: Texts
+    forms: Texts
+    truth: Texts
+    right: Bools
+    judged: Bools
+
+    @classmethod
+    def read(cls, responses: Responses) -> Replies:
+        """The generated replies in a table.
+
+        Raises:
+            InputError: if there are none.
+        """
+        table = responses.where(kind=SETTING, elicitation=(GENERATE, JUDGED)).table
+        if not len(table):
+            raise InputError("the table has no generated replies: run the instruction-boundary study first")
+        names = ("item", "question_id", "status", "elicitation", "labels", "chosen", "answers")
+        items, ids, status, elicitation, labels, chosen, answers = (table[name].to_pylist() for name in names)
+        kinds = ["judging" if tuple(each) == JudgingQuestion.VERDICTS else "choice" for each in labels]
+        given = [frozenset(each or ()) if ok == "ok" else None for each, ok in zip(chosen, status, strict=True)]
+        right = [frozenset(each) for each in answers]
+        forms = ["" if each is None else answer_form(kind, each) for kind, each in zip(kinds, given, strict=True)]
+        truth = [answer_form(kind, each) for kind, each in zip(kinds, right, strict=True)]
+        hits = [each == wanted for each, wanted in zip(given, right, strict=True)]
+        return cls(
+            settings=np.array(items),
+            kinds=np.array(kinds),
+            ids=np.array(ids),
+            status=np.array(status),
+            forms=np.array(forms),
+            truth=np.array(truth),
+            right=np.array(hits),
+            judged=np.array([each == JUDGED for each in elicitation]),
+        )
+
+    def where(self, rows: Bools) -> Replies:
+        """Some of the rows."""
+        return Replies(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    @property
+    def came(self) -> Bools:
+        """(R,) whether there is a reply."""
+        return np.asarray(self.status != "error")
+
+    @property
+    def readable(self) -> Bools:
+        """(R,) whether the reply is an answer."""
+        return np.asarray(self.status == "ok")
+
+    @cached_property
+    def _questions(self) -> tuple[Ints, Ints]:
+        """(Q,) first row of each question, in their order there, and (R,) the question of each row."""
+        _, first, sorted_codes = np.unique(self.ids, return_index=True, return_inverse=True)
+        place = np.empty(len(first), np.int64)
+        place[np.argsort(first)] = np.arange(len(first))
+        return np.sort(first), place[sorted_codes]
+
+    @property
+    def question_ids(self) -> Texts:
+        """(Q,)"""
+        return np.asarray(self.ids[self._questions[0]])
+
+    @property
+    def question_truth(self) -> Texts:
+        """(Q,)"""
+        return np.asarray(self.truth[self._questions[0]])
+
+    def share(self, rows: Bools, among: Bools | None = None) -> Floats:
+        """(Q,) share of each question's replies; ``among`` those that came, by default; ``nan`` without any."""
+        first, question = self._questions
+        counted = self.came if among is None else among
+        n = np.bincount(question, counted, len(first))
+        hits = np.bincount(question, rows & counted, len(first))
+        return np.asarray(np.divide(hits, n, out=np.full(len(first), np.nan), where=n > 0), np.float64)
+
+    @cached_property
+    def accuracy(self) -> Floats:
+        """(Q,) share of right replies among those that came."""
+        return self.share(self.right)
+
+
+def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
     """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
         InputError: if there are none.
     """
-    rows = responses.rows() if isinstance(responses, Responses) else responses
-    rows = [row for row in rows if row.kind == SETTING and row.elicitation in (GENERATE, JUDGED)]
-    if not rows:
-        raise InputError("the table has no generated replies: run the instruction-boundary study first")
-    names = list(dict.fromkeys(row.item for row in rows))
+    replies = Replies.read(responses)
     settings, changes, robustness = [], [], {}
-    for name in names:
-        of_name = [row for row in rows if row.item == name]
+    for name in dict.fromkeys(replies.settings.tolist()):
+        groups = []
         for kind in FORMS:
-            group = [row for row in of_name if kind_of(row) == kind]
-            if group:
-                settings.append(_measure(name, kind, group, resamples, seed))
-                base = [row for row in rows if row.item == BASELINE and kind_of(row) == kind]
-                if name != BASELINE and base:
-                    change = _change(name, kind, group, base, resamples, seed)
-                    changes += [change] if change else []
-        robustness[name] = _robustness(of_name, resamples, seed)
+            group, base = (
+                replies.where((replies.settings == setting) & (replies.kinds == kind)) for setting in (name, BASELINE)
+            )
+            if not len(group.ids):
+                continue
+            groups.append(group)
+            settings.append(_measure(name, kind, group, resamples, seed))
+            if name != BASELINE and len(base.ids):
+                change = _change(name, kind, group, base, resamples, seed)
+                changes += [change] if change else []
+        robustness[name] = _robustness(groups, resamples, seed)
     return BoundaryMetrics(tuple(settings), tuple(changes), robustness)
-
-
-def kind_of(row: Response) -> str:
-    """``judging`` if the labels are the verdicts, else ``choice``."""
-    return "judging" if row.labels == JudgingQuestion.VERDICTS else "choice"
 
 
 def answer_form(kind: str, contents: frozenset[int]) -> str:
@@ -166,72 +257,60 @@ def answer_form(kind: str, contents: frozenset[int]) -> str:
     return "single" if len(contents) == 1 else "several"
 
 
-def _measure(setting: str, kind: str, rows: Sequence[Response], resamples: int, seed: int) -> SettingMetrics:
-    ids, by_question = _by_question(rows)
-    bootstrap = Bootstrap(len(ids), resamples=resamples, seed=seed)
-    right = _right(by_question)
-    truth = [answer_form(kind, group[0].answers) for group in by_question]
+@metric("settings.accuracy", "accuracy", "questions answered right", unit="share", source="P3 eq. 1")
+@metric("stability", "SR", "accuracy where one option is right, or True or False", unit="share", source="P3 eq. 2")
+@metric("generalization", "GR", "accuracy where none or several are right, or Unknown", unit="share", source="P3 eq. 3")
+@metric("generalization_none", "GR none", "accuracy where none is right", unit="share", source="P3 eq. 3")
+@metric("generalization_several", "GR several", "accuracy where several are right", unit="share", source="P3 eq. 3")
+@metric("outputs", "output rate", "share of a form among all replies that came", unit="share", source="P3 eq. 4-5")
+@metric(
+    "outputs_sparse",
+    "output rate, unusual forms",
+    "share of none, several or Unknown among all replies",
+    unit="share",
+    source="P3 eq. 5",
+    short="OR sparse",
+)
+@metric(
+    "outputs_readable", "output rate among readable replies", "without the replies that are no answer", unit="share"
+)
+@metric("truth", "truth", "share of a form among the right answers", unit="share")
+@metric("judged", "read by a judge", "replies that a judge had to read", unit="share")
+def _measure(setting: str, kind: str, replies: Replies, resamples: int, seed: int) -> SettingMetrics:
+    truth, forms = replies.question_truth, replies.forms
+    bootstrap = Bootstrap(len(truth), resamples=resamples, seed=seed)
+    came, readable = replies.came, replies.readable
+    sparse = [form for form in FORMS[kind] if form not in DENSE]
 
-    def only(*forms: str) -> Estimate:
-        wanted = np.isin(np.array(truth), forms)
-        return bootstrap.mean(np.where(wanted, right, np.nan), note="" if wanted.any() else "no such question asked")
-
-    def came(row: Response) -> bool:
-        return row.status != "error"
-
-    def readable(row: Response) -> bool:
-        return row.status == "ok"
-
-    def of_form(row: Response, *forms: str) -> bool:
-        return readable(row) and answer_form(kind, row.chosen or frozenset()) in forms
-
-    def share(wanted: Any, among: Any = came) -> Estimate:
+    def only(*wanted: str) -> Estimate:
+        among = np.isin(truth, wanted)
         return bootstrap.mean(
-            np.array([_mean([float(wanted(row)) for row in group if among(row)]) for group in by_question])
+            np.where(among, replies.accuracy, np.nan), note="" if among.any() else "no such question asked"
         )
 
-    sparse = [form for form in FORMS[kind] if form not in DENSE]
+    def share(rows: Bools, among: Bools | None = None) -> Estimate:
+        return bootstrap.mean(replies.share(rows, among))
+
     return SettingMetrics(
         setting=setting,
         kind=kind,
-        accuracy=bootstrap.mean(right),
-        stability=only(*[form for form in FORMS[kind] if form in DENSE]),
+        accuracy=bootstrap.mean(replies.accuracy),
+        stability=only(*DENSE),
         generalization=only(*sparse),
         generalization_none=only("none") if kind == "choice" else Estimate.undefined("judging questions have no none"),
         generalization_several=only("several") if kind == "choice" else Estimate.undefined("no several in judging"),
-        robustness=_robustness(rows, resamples, seed),
-        outputs={form: share(lambda row, form=form: of_form(row, form)) for form in FORMS[kind]},
-        outputs_sparse=share(lambda row: of_form(row, *sparse)),
-        outputs_readable={form: share(lambda row, form=form: of_form(row, form), readable) for form in FORMS[kind]},
-        truth={form: truth.count(form) / len(truth) for form in FORMS[kind]},
-        judged=share(lambda row: row.elicitation == JUDGED),
-        unreadable=share(lambda row: not readable(row)),
-        readable=share(lambda row: row.chosen == row.answers, readable),
-        unparsed=share(lambda row: row.status == "unparsed"),
-        refused=share(lambda row: row.status == "refused"),
-        errors=share(lambda row: not came(row), lambda row: True),
+        robustness=_robustness([replies], resamples, seed),
+        outputs={form: share(forms == form) for form in FORMS[kind]},
+        outputs_sparse=share(np.isin(forms, sparse)),
+        outputs_readable={form: share(forms == form, readable) for form in FORMS[kind]},
+        truth={form: float((truth == form).mean()) for form in FORMS[kind]},
+        judged=share(replies.judged),
+        unreadable=share(~readable),
+        readable=share(replies.right, readable),
+        unparsed=share(replies.status == "unparsed"),
+        refused=share(replies.status == "refused"),
+        errors=share(~came, np.ones(len(came), bool)),
     )
-
-
-def _by_question(rows: Sequence[Response]) -> tuple[list[str], list[list[Response]]]:
-    groups: dict[str, list[Response]] = {}
-    for row in rows:
-        groups.setdefault(row.question_id, []).append(row)
-    return list(groups), list(groups.values())
-
-
-def _right(by_question: Sequence[Sequence[Response]]) -> Floats:
-    """(Q,) share of right replies; ``nan`` without replies."""
-    return np.array(
-        [
-            _mean([float(row.status == "ok" and row.chosen == row.answers) for row in group if row.status != "error"])
-            for group in by_question
-        ]
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
 
 
 def _features(right: Floats, dense: Bools) -> Floats:
@@ -247,19 +326,14 @@ def _harmonic_of(totals: Floats) -> Floats:
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
-def _robustness(rows: Sequence[Response], resamples: int, seed: int) -> Estimate:
+@metric("robustness", "RS", "harmonic mean of SR and GR", unit="share", source="P3 eq. 6-7")
+def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimate:
     """RS averaged over the kinds asked, its interval from resampling all questions.
 
     Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
     comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
     """
-    kinds: list[tuple[Floats, Bools]] = []
-    for kind in FORMS:
-        group = [row for row in rows if kind_of(row) == kind]
-        if group:
-            _, by_question = _by_question(group)
-            dense = np.array([answer_form(kind, g[0].answers) in DENSE for g in by_question])
-            kinds.append((_right(by_question), dense))
+    kinds = [(group.accuracy, np.isin(group.question_truth, tuple(DENSE))) for group in groups]
     n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
     if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
@@ -289,97 +363,17 @@ def _robustness(rows: Sequence[Response], resamples: int, seed: int) -> Estimate
     )
 
 
-def _change(
-    name: str, kind: str, rows: Sequence[Response], base: Sequence[Response], resamples: int, seed: int
-) -> Change | None:
-    ids, groups = _by_question(rows)
-    base_ids, base_groups = _by_question(base)
-    here, there = dict(zip(ids, _right(groups), strict=True)), dict(zip(base_ids, _right(base_groups), strict=True))
-    shared = [i for i in ids if i in there and not math.isnan(here[i]) and not math.isnan(there[i])]
-    if not shared:
+@metric("changes.difference", "against vanilla", "accuracy less that under vanilla, same questions", unit="difference")
+@metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
+def _change(name: str, kind: str, group: Replies, base: Replies, resamples: int, seed: int) -> Change | None:
+    here, there = (dict(zip(one.question_ids.tolist(), one.accuracy.tolist(), strict=True)) for one in (group, base))
+    pairs = [(here[i], there[i]) for i in here if i in there and not math.isnan(here[i] + there[i])]
+    if not pairs:
         return None
-    new, old = np.array([here[i] for i in shared]), np.array([there[i] for i in shared])
+    new, old = np.array(pairs).T
     gained, lost, p_value = 0, 0, math.nan
-    if np.isin(np.concatenate([new, old]), (0.0, 1.0)).all():
+    if np.isin(pairs, (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())
         p_value = mcnemar(gained, lost)
-    difference = Bootstrap(len(shared), resamples=resamples, seed=seed).mean(new - old, share=False)
+    difference = Bootstrap(len(pairs), resamples=resamples, seed=seed).mean(new - old, share=False)
     return Change(name, kind, difference, gained, lost, p_value)
-
-
-@dataclass(frozen=True)
-class AcrossModels(Jsonable):
-    """Effect of a setting with models as observations (P3, appendix G).
-
-    Attributes:
-        accuracy: mean accuracy over the models asked under this setting and under vanilla.
-        difference: mean accuracy difference from vanilla, with Student's t interval; N counts models.
-        t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models.
-        p_corrected: the same for the number of settings tested (Holm 1979); the paper does not correct.
-    """
-
-    setting: str
-    accuracy: float
-    difference: Estimate
-    t: float
-    p_value: float
-    p_corrected: float
-
-
-def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossModels]:
-    """Test every setting against vanilla over models.
-
-    Args:
-        accuracies: model -> setting -> accuracy in [0, 1], nan where no reply came; models without vanilla or the
-            setting are ignored.
-    """
-    from scipy.stats import ttest_1samp
-
-    names = list(dict.fromkeys(name for by_setting in accuracies.values() for name in by_setting if name != BASELINE))
-    results = []
-    for name in names:
-        both = [(a[name], a[BASELINE]) for a in accuracies.values() if name in a and BASELINE in a]
-        both = [pair for pair in both if not any(map(math.isnan, pair))]
-        differences = [here - there for here, there in both]
-        if not differences:
-            continue
-        accuracy = float(np.mean([here for here, _ in both]))
-        mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
-        if n < 2:
-            estimate = Estimate(mean, math.nan, math.nan, n, "none", note="one model: no test")
-            t, p = math.nan, math.nan
-        elif len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
-            estimate = Estimate(mean, mean, mean, n, method, note="the same in every model")
-            t, p = math.copysign(math.inf, mean) if mean else math.nan, float(not mean)
-        else:
-            test = ttest_1samp(differences, 0.0)
-            low, high = test.confidence_interval(CONFIDENCE)
-            estimate = Estimate(mean, float(low), float(high), n, method)
-            t, p = float(test.statistic), float(test.pvalue)
-        results.append(AcrossModels(name, accuracy, estimate, t, p, math.nan))
-    corrected = holm([one.p_value for one in results])
-    return [replace(one, p_corrected=p) for one, p in zip(results, corrected, strict=True)]
-
-
-@dataclass(frozen=True)
-class Agreement(Jsonable):
-    """Rank correlations of two rankings of models; N counts shared models, p is exact for Kendall without ties."""
-
-    kendall: Estimate
-    spearman: Estimate
-    kendall_p: float
-    spearman_p: float
-
-
-def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
-    """Compare robustness scores with external ones (higher is better); InputError with fewer than 3 shared models."""
-    shared = [model for model in scores if model in external]
-    if len(shared) < 3:
-        raise InputError(
-            f"the two rankings share {len(shared)} models, a correlation needs 3: names must be equal ("
-            f"here: {', '.join(scores)}; there: {', '.join(external)})"
-        )
-    ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
-    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
-    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
-    return Agreement(kendall, spearman, kendall_p, spearman_p)

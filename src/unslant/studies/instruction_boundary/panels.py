@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from unslant.experiment.provenance import FEW, settings_rows, worst_first
 from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.figure import Row
+from unslant.reports.numbers import count, number, percent, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
-from unslant.studies.instruction_boundary.metrics import DENSE, BoundaryMetrics, SettingMetrics
+from unslant.studies.instruction_boundary.metrics import DENSE, FORMS, BoundaryMetrics, SettingMetrics
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
 
 KINDS = {"choice": "multiple choice", "judging": "judging"}
-_BRIEF = {"choice": "choice", "judging": "judging"}
+TRUTH = "truth"
+"""The row of how often each form is right."""
 
 
 def page(study: BoundaryStudy) -> Page:
@@ -27,7 +31,7 @@ def page(study: BoundaryStudy) -> Page:
     for kind in KINDS:
         rows = [row for row in named if row.kind == kind]
         if rows:
-            found += [_outputs(kind, rows), _balance(kind, rows)]
+            found.append(_outputs(kind, rows))
     if metrics.disturbing():
         found.append(_disturbing(metrics))
     if study.by_temperature:
@@ -98,175 +102,166 @@ def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float,
     return found
 
 
-def _overview(study: BoundaryStudy, rows: list[SettingMetrics]) -> Panel:
-    metrics = study.metrics
-    changes = {(change.setting, change.kind): change for change in metrics.changes}
-    keys = ("accuracy", "stability", "generalization", "robustness", "generalization_none", "generalization_several")
-    columns = (
-        Column("setting"),
-        Column("kind"),
-        Column.of("settings.accuracy"),
-        *map(Column.of, keys[1:]),
-        Column.of("unreadable"),
-        *map(Column.of, ("changes.difference", "changes.p_value")),
+def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
+    changes = {(change.setting, change.kind): change for change in study.metrics.changes}
+    columns: list[str | Column] = [
+        "settings.accuracy", "stability", "generalization", "robustness", "generalization_none",
+        "generalization_several", "unreadable", "changes.difference", "changes.p_value",
         Column("gained", explanation="questions right only under the setting"),
         Column("lost", explanation="questions right only under vanilla"),
-    )
-    body: list[tuple[Cell, ...]] = []
+    ]  # fmt: skip
+    body = []
     for row in rows:
         change = changes.get((row.setting, row.kind))
-        p_value = change.p_value if change and change.p_value == change.p_value else None
-        tested = (change.gained, change.lost) if p_value is not None and change else (None, None)
-        values = (getattr(row, key) for key in (*keys, "unreadable"))
-        body.append((row.setting, KINDS[row.kind], *values, change.difference if change else None, p_value, *tested))
-    shown = [(name, value) for name, value in metrics.robustness.items() if value.defined]
-    marks = [Mark(name, value, stands_out=name == BASELINE) for name, value in shown]
-    by_setting = (Column("setting"), Column.of("robustness"))
-    drawn = Chart(
-        "boundary-robustness",
-        "Robustness by setting",
-        "RS averaged over kinds of question.",
-        lambda style: charts.intervals(marks, style, rows="setting", axis="robustness score"),
+        tested: dict[str, Any] = {**vars(change)} if change else {}
+        if change and math.isnan(change.p_value):
+            tested |= dict.fromkeys(("p_value", "gained", "lost"))
+        body.append({**tested, **_row(row)})
+    accuracy = Plot(
+        charts.intervals,
+        "Share of questions answered right, with 95 % intervals (P3, figure 5).",
+        ["settings.accuracy"],
+        title="Accuracy by setting",
+        id="boundary-accuracy",
+        name=["setting"],
+        series="kind",
+        out=_of_vanilla,
     )
+    robustness = Plot(
+        partial(charts.intervals, axis="robustness score"),
+        "RS averaged over kinds of question.",
+        ["robustness"],
+        out=_of_vanilla,
+    )
+    robust = study.metrics.robustness.items()
+    scores = [{"setting": name, "robustness": score} for name, score in robust if score.defined]
+    title, by_setting = "Robustness by setting", Column.of("robustness")
     return Panel(
         "boundary",
         "Effect of instructions on answers",
         "The same questions under complete, excessive and incomplete instructions.",
-        charts=(*[drawn] * bool(shown), *_accuracies(rows)),
-        tables=(
-            Table("boundary-settings", "Every setting", columns, tuple(body), names=2),
-            Table("boundary-robustness", "Robustness by setting", by_setting, tuple(shown)),
+        figures=(
+            Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),
+            Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),
         ),
         short="Settings",
         first_screen=True,
     )
 
 
-def _accuracies(rows: list[SettingMetrics]) -> tuple[Chart, ...]:
-    marks = [
-        Mark(row.setting, row.accuracy, KINDS[row.kind], stands_out=row.setting == BASELINE)
-        for row in rows
-        if row.accuracy.defined
-    ]
-    chart = Chart(
-        "boundary-accuracy",
-        "Accuracy by setting",
-        "Share of questions answered right, with 95 % intervals (P3, figure 5).",
-        lambda style: charts.intervals(marks, style, rows="setting"),
-    )
-    return (chart,) if marks else ()
+def _of_vanilla(row: Row) -> bool:
+    return bool(row["setting"] == BASELINE)
 
 
-def _outputs(kind: str, rows: list[SettingMetrics]) -> Panel:
-    marks = [
-        Mark(row.setting, share, form, expected=row.truth[form]) for row in rows for form, share in row.outputs.items()
+def _row(row: SettingMetrics) -> dict[str, Any]:
+    return {**vars(row), "kind": KINDS[row.kind]}
+
+
+def form_plots(id: str, kind: str, name: str, by: str, source: str) -> tuple[Plot, Plot]:
+    """How often each form is given, and SR and GR, of rows with the fields of :class:`SettingMetrics` and its outputs.
+
+    Args:
+        name, by: the column that names the rows, and what the charts are by, for their titles.
+        source: where the paper shows the first.
+    """
+    rates = Plot(
+        partial(charts.intervals, axis="share of replies", expected="share of questions it is right for"),
+        f"Share of each form among all replies that came; ticks: of an unbiased model ({source}).",
+        FORMS[kind],
+        title=f"{f'Output rate {by}'.strip()}, {KINDS[kind]}",
+        id=f"{id}-rates",
+        name=[name],
+        expected=lambda row, form: row["truth"][form],
+        where=lambda row: row[name] != TRUTH,
+    )
+    halves = Plot(
+        charts.dumbbells,
+        "Accuracy on both halves of the questions.",
+        {"stability": "SR, usual form", "generalization": "GR, unusual form"},
+        title=f"{f'Usual and unusual answers {by}'.strip()}, {KINDS[kind]}",
+        id=f"{id}-halves",
+        name=[name],
+        where=lambda row: row[name] != TRUTH,
+    )
+    return rates, halves
+
+
+def _outputs(kind: str, rows: Sequence[SettingMetrics]) -> Panel:
+    id, forms, truth = f"boundary-outputs-{kind}", FORMS[kind], rows[0].truth
+    right = ", ".join(f"{form} {percent(share)}" for form, share in truth.items())
+    sparse = 1 - sum(share for form, share in truth.items() if form in DENSE)
+    readable = [Column(f"{form}, of readable", METRICS["outputs_readable"]) for form in forms]
+    body: list[dict[str, Any]] = [
+        {"setting": TRUTH, "outputs_sparse": sparse, **truth, **{f"{form}, of readable": truth[form] for form in forms}}
     ]
-    truth = ", ".join(f"{form} {percent(share)}" for form, share in rows[0].truth.items())
-    columns = (Column("setting"), *(Column(form, METRICS["outputs"]) for form in rows[0].outputs))
-    columns += tuple(map(Column.of, ("unreadable", "outputs_sparse")))
-    columns += tuple(Column(f"{form}, of readable", METRICS["outputs_readable"]) for form in rows[0].outputs)
-    truth_sparse = 1 - sum(share for form, share in rows[0].truth.items() if form in DENSE)
-    body: tuple[tuple[Cell, ...], ...] = (
-        ("truth", *rows[0].truth.values(), None, truth_sparse, *rows[0].truth.values()),
-    )
-    body += tuple(
-        (row.setting, *row.outputs.values(), row.unreadable, row.outputs_sparse, *row.outputs_readable.values())
+    body += [
+        {**vars(row), **row.outputs, **{f"{form}, of readable": row.outputs_readable[form] for form in forms}}
         for row in rows
-    )
-    table = Table(
-        f"boundary-outputs-{kind}-table",
-        "Share of each form among all replies that came",
-        columns,
-        body,
-        folded=True,
-    )
+    ]
+    columns = [*(Column(form, METRICS["outputs"]) for form in forms), Column.of("unreadable"),
+               Column.of("outputs_sparse"), *readable]  # fmt: skip
+    rates, halves = form_plots(id, kind, "setting", "", "P3, figure 5")
+    title = "Share of each form among all replies that came"
     return Panel(
-        f"boundary-outputs-{kind}",
+        id,
         f"Distribution of answers, {KINDS[kind]}",
-        f"An unbiased model gives each form as often as it is right: {truth}.",
-        charts=(
-            Chart(
-                f"boundary-outputs-{kind}",
-                f"Output rate, {KINDS[kind]}",
-                "Share of each form among all replies that came; ticks: of an unbiased model (P3, figure 5).",
-                lambda style: charts.intervals(
-                    marks, style, rows="setting", axis="share of replies", expected="share of questions it is right for"
-                ),
-            ),
-        ),
-        tables=(table,),
-        short=f"Forms, {_BRIEF[kind]}",
+        f"An unbiased model gives each form as often as it is right: {right}. A large gap between SR and GR means that "
+        "the score reflects a preference for one form of answer, not knowledge.",
+        figures=(Figure(f"{id}-table", title, ["setting"], columns, body, [rates, halves], folded=True),),
+        short=f"Forms, {kind}",
     )
-
-
-def _balance(kind: str, rows: list[SettingMetrics]) -> Panel:
-    pairs = [
-        (row.setting, [Mark("", row.stability, "SR, usual form"), Mark("", row.generalization, "GR, unusual form")])
-        for row in rows
-    ]
-    id, both = f"boundary-balance-{kind}", "Accuracy on both halves of the questions."
-    chart = Chart(id, f"SR and GR, {KINDS[kind]}", both, lambda style: charts.dumbbells(pairs, style, rows="setting"))
-    explanation = "A large gap means that the score reflects a preference for one answer form, not knowledge."
-    title = f"Usual and unusual answers, {KINDS[kind]}"
-    return Panel(id, title, explanation, (chart,), short=f"SR and GR, {_BRIEF[kind]}")
 
 
 def _disturbing(metrics: BoundaryMetrics) -> Panel:
-    rows = tuple((str(k), estimate) for k, estimate in metrics.disturbing().items())
-    marks = [Mark(*row) for row in rows]
-    chart = Chart(
-        "boundary-disturbing",
-        "Accuracy by number of wrong options",
+    rows = [{"wrong options": str(k), "accuracy": score} for k, score in metrics.disturbing().items()]
+    plot = Plot(
+        charts.columns,
         "The same questions, with 95 % intervals (P3, figure 5).",
-        lambda style: charts.columns(marks, style, title="accuracy", under="wrong options"),
+        ["settings.accuracy"],
+        title="Accuracy by number of wrong options",
+        id="boundary-disturbing",
     )
-    columns = (Column("wrong options"), Column.of("settings.accuracy"))
-    table = Table("boundary-disturbing-table", "Accuracy", columns, rows, folded=True)
+    columns = ["settings.accuracy"]
+    accuracy = Figure("boundary-disturbing-table", "Accuracy", ["wrong options"], columns, rows, [plot], folded=True)
     explanation = "The right option among a growing number of wrong ones."
-    return Panel("boundary-disturbing", "Disturbing options", explanation, (chart,), (table,), short="Wrong options")
+    return Panel("boundary-disturbing", "Disturbing options", explanation, figures=(accuracy,), short="Wrong options")
 
 
 def _temperatures(study: BoundaryStudy) -> Panel:
-    keys = ("settings.accuracy", "stability", "generalization", "robustness", "outputs_sparse", "unreadable")
-    rows: list[tuple[Cell, ...]] = []
-    marks = []
-    for name, kind in ((row.setting, row.kind) for row in study.metrics.settings):
-        for temperature, found in study.by_temperature.items():
-            row = next((row for row in found.settings if (row.setting, row.kind) == (name, kind)), None)
-            if row is None:  # asking stopped before it came to this setting
-                continue
-            rows.append((name, KINDS[kind], f"{temperature:g}", *(getattr(row, key.split(".")[-1]) for key in keys)))
-            marks.append(Mark(f"{name}, {KINDS[kind]}", row.outputs_sparse, f"temperature {temperature:g}"))
+    found = {
+        (row.setting, row.kind, temperature): row
+        for temperature, metrics in study.by_temperature.items()
+        for row in metrics.settings
+    }
+    rows = [
+        {**_row(found[key]), "temperature": f"{temperature:g}", "series": f"temperature {temperature:g}"}
+        for asked in study.metrics.settings
+        for temperature in study.by_temperature
+        if (key := (asked.setting, asked.kind, temperature)) in found  # asking may have stopped before it
+    ]
+    plot = Plot(
+        partial(charts.intervals, axis="share of replies"),
+        "Share of none, several and Unknown among all replies that came.",
+        ["outputs_sparse"],
+        title="Output rate of unusual forms, by temperature",
+        id="boundary-temperatures",
+        name=["setting", "kind"],
+        series="series",
+    )
+    columns = ["settings.accuracy", "stability", "generalization", "robustness", "outputs_sparse", "unreadable"]
+    title, names = "Every setting at each temperature", ["setting", "kind", "temperature"]
     return Panel(
         "boundary-temperatures",
         "Sampling temperature",
         f"The same requests at each temperature; all other panels are at {next(iter(study.by_temperature)):g}.",
-        charts=(
-            Chart(
-                "boundary-temperatures",
-                "Output rate of unusual forms, by temperature",
-                "Share of none, several and Unknown among all replies that came.",
-                lambda style: charts.intervals(marks, style, rows="setting", axis="share of replies"),
-            ),
-        ),
-        tables=(
-            Table(
-                "boundary-temperatures-table",
-                "Every setting at each temperature",
-                (Column("setting"), Column("kind"), Column("temperature"), *map(Column.of, keys)),
-                tuple(rows),
-                names=3,
-            ),
-        ),
+        figures=(Figure("boundary-temperatures-table", title, names, columns, rows, [plot]),),
         short="Temperature",
     )
 
 
 def _statuses(study: BoundaryStudy) -> Panel:
-    keys = ("unreadable", "unparsed", "refused", "readable", "judged", "errors")
-    columns = (Column("setting"), Column("kind"), *map(Column.of, keys))
-    found = study.metrics.settings
-    rows = tuple((row.setting, KINDS[row.kind], *(getattr(row, key) for key in keys)) for row in found)
-    table = Table("boundary-statuses-table", "Share of replies", columns, rows, names=2)
+    columns = ["unreadable", "unparsed", "refused", "readable", "judged", "errors"]
+    rows = [_row(row) for row in study.metrics.settings]
     explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
-    return Panel("boundary-statuses", "Replies without an answer", explanation, tables=(table,), short="No answer")
+    shares = Figure("boundary-statuses-table", "Share of replies", ["setting", "kind"], columns, rows)
+    return Panel("boundary-statuses", "Replies without an answer", explanation, figures=(shares,), short="No answer")

@@ -1,4 +1,4 @@
-"""The result of the instruction-boundary study."""
+"""The result of the instruction-boundary study, and the rows of its table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 from unslant.asking import GENERATE
 from unslant.experiment.result import RecordedResult
+from unslant.models import Reply
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, Question
-from unslant.replies import chosen_contents, extract
-from unslant.responses import Response, Responses
-from unslant.studies.instruction_boundary.metrics import BoundaryMetrics, boundary_metrics
+from unslant.replies import Extracted, chosen_contents, extract
+from unslant.responses import Response, Responses, text_ranks
+from unslant.studies.instruction_boundary.instruction_settings import AnyForm
+from unslant.studies.instruction_boundary.metrics import JUDGED, BoundaryMetrics, boundary_metrics
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,15 @@ def result_of(responses: Responses) -> BoundaryStudy:
         InputError: if the table holds no answers in words.
     """
     settings = responses.run.settings
-    rows = list(responses.rows())
-    runs = sorted({row.run for row in rows}) or [0]
-    measured = [
-        boundary_metrics([row for row in rows if row.run == run], seed=int(settings.get("seed", 0))) for run in runs
-    ]
+    runs = sorted(set(responses.table["run"].to_pylist())) or [0]
+    seed = int(settings.get("seed", 0))
+    measured = [boundary_metrics(responses.where(run=run), seed=seed) for run in runs]
     temperatures = settings.get("temperatures", ())
     return BoundaryStudy(
         responses.run.model or "model",
         measured[0],
         responses,
-        Counter(row.status for row in rows),
+        Counter(responses.table["status"].to_pylist()),
         responses.run.notes,
         by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
         if len(runs) > 1
@@ -101,3 +101,51 @@ def _read_again(row: Response, question: Question | None) -> Response:
         return row
     chosen = chosen_contents(read, presentation)
     return replace(row, status=read.status, chosen=chosen, elicitation=GENERATE)
+
+
+def read(reply: Reply, presentation: Presentation) -> Extracted:
+    """What today's patterns read in a reply; of status ``error`` where none came."""
+    if reply.text is None:
+        return Extracted("error", rule=reply.error)
+    return Extracted("refused", rule="refusal") if reply.declined else extract(reply.text, presentation)
+
+
+def facts_of(question: AnyForm) -> dict[str, Any]:
+    """The columns that depend on the question alone."""
+    options = question.options if isinstance(question, Question) else ()
+    return {
+        "n_options": len(options) or len(JudgingQuestion.VERDICTS),
+        "subject": question.subject,
+        "source": question.source,
+        "text_ranks": text_ranks(options),
+    }
+
+
+def row(
+    presentation: Presentation,
+    facts: Mapping[str, Any],
+    reply: Reply,
+    found: Extracted,
+    *,
+    judged: bool = False,
+    run: int = 0,
+    repeat: int = 0,
+) -> Response:
+    """The row of one reply, in which the patterns, or a judge, found ``found``."""
+    return Response(
+        question_id=presentation.question_id,
+        kind=presentation.kind,
+        item=presentation.item,
+        suggested=presentation.suggested,
+        elicitation=JUDGED if judged else GENERATE,
+        labels=presentation.labels,
+        contents=presentation.contents,
+        answers=presentation.answers,
+        chosen=chosen_contents(found, presentation),
+        status=found.status,
+        raw=reply.error or None if reply.text is None else reply.text,
+        interventions=presentation.interventions,
+        repeat=repeat,
+        run=run,
+        **facts,
+    )

@@ -22,14 +22,11 @@ from unslant.prompts import Message, Prompt
 from unslant.questions import Question
 from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
-from unslant.responses.provenance import Provenance
 from unslant.studies.instruction_boundary.instruction_settings import setting
 from unslant.studies.instruction_boundary.plan import Asked, plan, setting_names
-from unslant.studies.instruction_boundary.polishing import POLISH_REQUEST, is_instruction
-from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat, is_instruction
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
-from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
-from unslant.studies.instruction_boundary.rows import facts_of, read, row
+from unslant.studies.instruction_boundary.result import BoundaryStudy, facts_of, read, result_of, row
 from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
 
 
@@ -123,9 +120,7 @@ class InstructionBoundary(Study[Any]):
             requests=requests_of(spent),
             offline="offline" in model.info.facts,
             **answerers(model),
-            provenance=Provenance.model_validate(
-                provenance([model for model, _ in spent.values()], [(name, questions)], settings)
-            ),
+            provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
         )
         texts = {question.id: question for question, _ in asked if isinstance(question, Question)}

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
+from unslant.experiment.comparison import slope_chart
 from unslant.experiment.provenance import settings_rows, with_caveats
-from unslant.experiment.ranking import slope_chart
 from unslant.metrics import METRICS
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts, model_charts
+from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts, model_charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.reports.numbers import count, listed, number, with_interval
 from unslant.responses import Run
-from unslant.responses.provenance import Provenance
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Standing
@@ -51,7 +50,7 @@ def page(result: Leaderboard) -> Page:
                 models=tuple(models),
                 questions=", ".join(result.sets),
                 settings=result.audits[0].run.settings,
-                provenance=Provenance.model_validate(result.provenance),
+                provenance=result.provenance,
             )
         ),
         questions=browser(runs, result.sets_of_runs),
@@ -66,7 +65,7 @@ def _headline(result: Leaderboard) -> str:
         return "No model can be ranked: none has a score over several orders on every set"
     best = [one for one in ranked if one.rank == 1]
     said = f"{listed([one.model for one in best], 3)} {'leads' if len(best) == 1 else 'lead'} whatever the order of "
-    said += f"options: {with_interval(best[0].expected_accuracy, METRICS['expected_accuracy'])}, "
+    said += f"options: {with_interval(best[0]['expected_accuracy'], METRICS['expected_accuracy'])}, "
     said += f"chance {number(result.chance, METRICS['chance'])}"
     unlike = [pair for pair in result.neighbours if pair.told_apart]
     told = f"{len(unlike)} of {count(len(result.neighbours), 'pair')} of neighbours can be told apart"
@@ -82,7 +81,9 @@ def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
     nearest = [
         ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
     ]
-    scores = [("expected_accuracy", one.expected_accuracy, f"mean over orders, {name}") for name, one in ends.items()]
+    scores = [
+        ("expected_accuracy", one["expected_accuracy"], f"mean over orders, {name}") for name, one in ends.items()
+    ]
     return Tile.row(*scores, *nearest, ("chance", result.chance, "chance"))
 
 
@@ -98,191 +99,155 @@ def _moved(change: int | None) -> str | None:
 
 
 def _ranking(models: Sequence[Standing]) -> Panel:
-    names = {"expected_accuracy": "mean over orders", "accuracy": "as published"}
-    marks = [Mark(one.model, getattr(one, key), name) for one in models for key, name in names.items()]
+    scores = [one[key] for one in models for key in ("expected_accuracy", "accuracy")]
     moves = [(one.model, one.published_rank, one.rank) for one in models]
-    n = min((mark.estimate.n for mark in marks if mark.estimate.defined), default=0)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.model,
-            one.rank,
-            f"{one.ranks[0]} to {one.ranks[1]}" if one.ranks else None,
-            one.expected_accuracy,
-            one.published_rank,
-            one.accuracy,
-            _moved(one.change),
-            one.vote_accuracy,
-            one.pbm,
-        )
+    rows: list[dict[str, Any]] = [
+        {
+            "model": one.model,
+            "rank": one.rank,
+            "ranks": f"{one.ranks[0]} to {one.ranks[1]}" if one.ranks else None,
+            "published rank": one.published_rank,
+            "places gained": _moved(one.change),
+            **one.numbers.cells(),
+        }
         for one in models
     ]
-    columns = (
-        Column("model"),
+    columns: list[str | Column] = [
         Column("rank", explanation="by the mean over orders"),
-        Column("rank, 95 %", explanation="over bootstrap resamples of the questions"),
-        Column.of("expected_accuracy"),
+        Column("rank, 95 %", explanation="over bootstrap resamples of the questions", key="ranks"),
+        "expected_accuracy",
         Column("published rank", explanation="by the score in the order of the file"),
         Column.of("accuracy", "as published"),
         Column("places gained", explanation="from the published rank"),
-        Column.of("vote_accuracy"),
-        Column.of("pbm"),
-    )
-    scores = Chart(
-        "leaderboard-scores",
-        "Scores as published and whatever the order",
+        "vote_accuracy",
+        "pbm",
+    ]
+    plot = Plot(
+        charts.intervals,
         "Points with 95 % intervals, means over the sets.",
-        lambda style: charts.intervals(marks, style, rows="model"),
+        ["expected_accuracy", "accuracy"],
+        "Scores as published and whatever the order",
+        "leaderboard-scores",
     )
+    n = min((score.n for score in scores if score.defined), default=0)
+    plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n)]
     return Panel(
         "leaderboard",
         "Ranking",
         "Models by the mean over orders, each set counting the same, beside the rank by the score in the file's order.",
-        (scores, *slope_chart("leaderboard-ranks", moves, n)),
-        (Table("leaderboard", "Models, best first", columns, tuple(rows)),),
         first_screen=True,
+        figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 
 
 def _neighbours(result: Leaderboard) -> Panel:
-    columns = (
-        Column("higher"),
-        Column("lower"),
-        Column.of("difference"),
-        Column.of("neighbours.p", "p, corrected"),
-        Column("told apart"),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (pair.higher, pair.lower, pair.difference, pair.p, "yes" if pair.told_apart else "no")
+    rows = [
+        {**vars(pair), "neighbours.p": pair.p, "told apart": "yes" if pair.told_apart else "no"}
+        | {"pair": f"{pair.higher} − {pair.lower}"}
         for pair in result.neighbours
     ]
-    marks = [Mark(f"{p.higher} − {p.lower}", p.difference, stands_out=p.told_apart) for p in result.neighbours]
-    chart = Chart(
-        "leaderboard-neighbours",
-        "Each model less the next in rank",
+    plot = Plot(
+        partial(charts.intervals, axis="difference", step=38),
         "Mean over orders, paired by question, with 95 % intervals. Pairs that can be told apart are highlighted.",
-        lambda style: charts.intervals(
-            marks, style, rows="pair", axis="difference", domain=None, step=38, zero=True, how=METRICS["difference"]
-        ),
+        ["difference"],
+        "Each model less the next in rank",
+        name=["pair"],
+        out=lambda row: bool(row["told_apart"]),
+        rows="pair",
     )
+    columns: list[str | Column] = ["difference", Column.of("neighbours.p", "p, corrected"), Column("told apart")]
     return Panel(
         "leaderboard-neighbours",
         "Which ranks can be told apart?",
         "Differences between each model and the next, question by question; p is corrected for the number of pairs.",
-        (chart,) if any(mark.estimate.defined for mark in marks) else (),
-        tables=(Table("leaderboard-neighbours", "Neighbouring ranks", columns, tuple(rows), names=2),) if rows else (),
         short="Neighbours",
         first_screen=True,
+        figures=[
+            Figure("leaderboard-neighbours", "Neighbouring ranks", ["higher", "lower"], columns, rows, [plot]),
+        ],
     )
 
 
 def _sets(result: Leaderboard) -> Panel:
-    keys = ("expected_accuracy", "accuracy", "vote_accuracy", "pbm")
-    words = ("", "as published", "", "")
-    columns = (Column("model"), Column("questions"), *map(Column.of, keys, words))
     rank = {one.model: i for i, one in enumerate(result.models)}
     entries = sorted(result.entries, key=lambda entry: rank[entry.model])
-    rows: list[tuple[Cell, ...]] = [
-        (entry.model, entry.questions, *(getattr(entry, key) for key in keys)) for entry in entries
-    ]
-    table = Table("leaderboard-sets", "Each model on each set", columns, tuple(rows), names=2, folded=len(rows) > LONG)
-    marks = [Mark(e.model, e.expected_accuracy, e.questions) for e in entries if e.expected_accuracy.defined]
-    chart = Chart(
-        "leaderboard-sets",
-        "Mean over orders of each model on each set",
+    rows = [{"model": entry.model, "questions": entry.questions, **entry.numbers.cells()} for entry in entries]
+    plot = Plot(
+        partial(model_charts.matrix, columns="question set"),
         "Models from the best to the last; the darker, the higher. Intervals are in the table.",
-        lambda style: model_charts.matrix(marks, style, rows="model", columns="question set"),
+        ["expected_accuracy"],
+        "Mean over orders of each model on each set",
+        name=["model"],
+        series="questions",
+        rows="model",
         of="questions a set",
     )
+    columns: list[str | Column] = ["expected_accuracy", Column.of("accuracy", "as published"), "vote_accuracy", "pbm"]
+    title, names, folded = "Each model on each set", ["model", "questions"], len(rows) > LONG
     return Panel(
         "leaderboard-sets",
         "Sets",
         "Each audit by itself, on all of its own questions.",
-        (chart,) if marks else (),
-        (table,),
+        figures=[Figure("leaderboard-sets", title, names, columns, rows, [plot], folded=folded)],
     )
 
 
 def _pbm_accuracy(result: Leaderboard) -> Panel:
-    r = METRICS["pbm_accuracy.pearson"]
-    drawn = []
-    for found in (one for one in result.pbm_accuracy if one.over == "sets and models"):
-        own = [entry for entry in result.entries if entry.elicitation == found.elicitation]
-        points = [(entry.model, entry.pbm, entry.expected_accuracy) for entry in own]
-        sets = [entry.questions for entry in own]
-        series = sets if len(set(sets)) > 1 else ()
-        pearson, way = found.pbm_accuracy.pearson, _WAYS[found.elicitation]
-        beside, how = "accuracy, mean over orders", METRICS["pbm"]
-        draw = partial(charts.scatter, points, under="PBM", beside=beside, how=how, series=series)
+    r, drawn = METRICS["pbm_accuracy.pearson"], []
+    for one in (one for one in result.pbm_accuracy if one.over == "sets and models"):
+        own = [entry for entry in result.entries if entry.elicitation == one.elicitation]
+        several = len({entry.questions for entry in own}) > 1
+        points = [Mark(e.model, e["expected_accuracy"], e.questions * several, at=e["pbm"]) for e in own]
+        pearson, way = one.pbm_accuracy["pearson"], _WAYS[one.elicitation]
+        axis = "accuracy, mean over orders"
+        draw = partial(charts.scatter, points, across="PBM", axis=axis, how_across=METRICS["pbm"])
         title = f"PBM against accuracy, {way}" + (f": r = {number(pearson, r)}" if pearson.defined else "")
         explanation = "Each point is a model on a set. PBM needs no right answers."
-        drawn.append(Chart(f"leaderboard-pbm-{found.elicitation}", title, explanation, draw, "questions a set"))
-    names = ("pearson", "pearson_p", "spearman", "spearman_p")
-    columns = (
-        Column("over"),
-        Column("asked"),
-        Column("points", 0),
-        *(Column.of(f"pbm_accuracy.{name}") for name in names),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.over,
-            _WAYS[one.elicitation],
-            one.pbm_accuracy.pearson.n,
-            *(getattr(one.pbm_accuracy, name) for name in names),
-        )
+        drawn.append(Chart(f"leaderboard-pbm-{one.elicitation}", title, explanation, draw, "questions a set"))
+    rows: list[dict[str, Any]] = [
+        {"over": one.over, "asked": _WAYS[one.elicitation], "points": one.pbm_accuracy["pearson"].n}
+        | one.pbm_accuracy.cells()
         for one in result.pbm_accuracy
     ]
     undefined = dict.fromkeys(
-        f"A dash stands for no correlation: {one.pbm_accuracy.pearson.note}."
+        f"A dash stands for no correlation: {one.pbm_accuracy['pearson'].note}."
         for one in result.pbm_accuracy
-        if not one.pbm_accuracy.pearson.defined
+        if not one.pbm_accuracy["pearson"].defined
     )
+    keys = ("pearson", "pearson_p", "spearman", "spearman_p")
+    columns: list[str | Column] = [Column("points", 0), *(f"pbm_accuracy.{key}" for key in keys)]
+    title, names, folded = "PBM against accuracy", ["over", "asked"], len(rows) > LONG
     return Panel(
         "leaderboard-pbm",
         "Does PBM go with accuracy?",
         "PBM as a sign of difficulty that needs no right answers (P1). Points of one model or one set are related: "
         "p takes them as independent. PBM of replies is on another scale than that of probabilities.",
-        tuple(drawn),
-        (Table("leaderboard-pbm", "PBM against accuracy", columns, tuple(rows), names=2, folded=len(rows) > LONG),),
-        tuple(undefined),
+        notes=tuple(undefined),
         short="PBM",
+        figures=[Figure("leaderboard-pbm", title, names, columns, rows, drawn, folded=folded)],
     )
 
 
 def _ways(result: Leaderboard) -> Panel:
-    keys = ("ways.tokens", "ways.saved", "ways.seconds")
-    columns = (
-        Column("model"),
-        Column("way"),
-        Column("accuracy", METRICS["accuracy"]),
-        Column.of("pbm"),
-        *map(Column.of, keys),
-        Column("seconds are"),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            way.model, way.way, way.accuracy, way.pbm, way.tokens, way.saved, way.seconds,
-            None if way.seconds is None else "measured" if way.measured else "computed",
-        )
+    rows = [
+        {**vars(way), "seconds are": None if way.seconds is None else "measured" if way.measured else "computed"}
         for way in result.ways
-    ]  # fmt: skip
+    ]
+    columns: list[str | Column] = [
+        Column("accuracy", METRICS["accuracy"]),
+        "pbm",
+        *("ways.tokens", "ways.saved", "ways.seconds"),
+        Column("seconds are"),
+    ]
+    title, names, folded = "Accuracy, PBM, tokens and time", ["model", "way"], len(rows) > LONG
     return Panel(
         "leaderboard-ways",
         "What each way of computing it costs",
         "One order gives the published score; the others vote over all orders, and a vote has no PBM. Measured is what "
         "ran, on all presentations of the audit; other seconds are computed from the tokens at the measured rate, and "
         "the tokens of one order from the mean length of a prompt (P1, table 2).",
-        tables=(
-            Table(
-                "leaderboard-ways",
-                "Accuracy, PBM, tokens and time",
-                columns,
-                tuple(rows),
-                names=2,
-                folded=len(rows) > LONG,
-            ),
-        ),
         short="Cost",
+        figures=[Figure("leaderboard-ways", title, names, columns, rows, folded=folded)],
     )
 
 
@@ -293,7 +258,7 @@ def _notes(result: Leaderboard) -> list[str]:
         "where any ranked model has none, the question counts for nobody."
         for model, n in result.unpaired.items()
     ]
-    lines += [f"{one.model} has no rank: {one.expected_accuracy.note}." for one in result.models if one.rank is None]
+    lines += [f"{one.model} has no rank: {one['expected_accuracy'].note}." for one in result.models if one.rank is None]
     if result.left_out:
         lines.append(f"Not asked of all models, and left out of the ranking: {', '.join(result.left_out)}.")
     for audit in result.audits:

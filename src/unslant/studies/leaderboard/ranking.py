@@ -11,18 +11,19 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.auditing.result import AuditResult
-from unslant.experiment.ranking import EQUAL, ranks_of
-from unslant.metrics import Bootstrap, Estimate
+from unslant.experiment.comparison import EQUAL, ranks_of
+from unslant.metrics import Bootstrap, Estimate, Measured, Numbers
 from unslant.metrics.estimate import CONFIDENCE
-from unslant.metrics.measures import BOUNDS
+from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.sampling import holm
 
 SCORE = "expected_accuracy"
+KEYS = (SCORE, "accuracy", "vote_accuracy", "pbm")
 
 
 @dataclass(frozen=True)
-class Standing(Jsonable):
-    """One model: each number is the mean over sets of the mean over their common questions.
+class Standing(Measured):
+    """One model: each of its numbers is the mean over sets of the mean over their common questions.
 
     Attributes:
         rank: by ``expected_accuracy``, 1 is best, equal scores share one; None without a score.
@@ -34,12 +35,9 @@ class Standing(Jsonable):
     model: str
     rank: int | None
     ranks: tuple[int, int] | None
-    expected_accuracy: Estimate
     published_rank: int | None
-    accuracy: Estimate
     change: int | None
-    vote_accuracy: Estimate
-    pbm: Estimate
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Pool:
             for m, own in enumerate(self._audits.values()):
                 rows = []
                 for audit, names in zip(own, self._ids, strict=True):
-                    values = getattr(audit.metrics.questions, measure)
+                    values = audit.metrics.questions[measure]
                     known = dict(zip(audit.scores.ids, values.tolist(), strict=True))
                     rows += [known.get(name, math.nan) for name in names]
                 found[:, m] = rows
@@ -166,10 +164,7 @@ class Pool:
 
 def standings(pool: Pool) -> tuple[Standing, ...]:
     """Every model, best first; those without a score last."""
-    found = {
-        key: [pool.mean(column, BOUNDS.get(key, (0.0, 1.0))) for column in pool.values(key).T]
-        for key in (SCORE, "accuracy", "vote_accuracy", "pbm")
-    }
+    found = {key: [pool.mean(column, bounds_of(key)) for column in pool.values(key).T] for key in KEYS}
     ranks, published = ranks_of(found[SCORE]), ranks_of(found["accuracy"])
     ranges = pool.rank_ranges()
     rows = []
@@ -179,11 +174,18 @@ def standings(pool: Pool) -> tuple[Standing, ...]:
         if rank is not None and drawn is not None:
             drawn = min(rank, drawn[0]), max(rank, drawn[1])
         change = before - rank if rank is not None and before is not None else None
-        score, reported, voted, pbm = (values[m] for values in found.values())
-        rows.append(Standing(model, rank, drawn, score, before, reported, change, voted, pbm))
+        numbers = Numbers({key: values[m] for key, values in found.items()})
+        rows.append(Standing(model, rank, drawn, before, change, numbers))
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0)))
 
 
+@metric(
+    "neighbours.p",
+    "p",
+    "paired: both models are equally good; corrected for the number of pairs",
+    unit="p",
+    source="Holm 1979",
+)
 def neighbours(pool: Pool, ranked: Sequence[Standing]) -> tuple[Neighbours, ...]:
     """Each model that has a rank, and the next one."""
     column = dict(zip(pool.models, pool.values(SCORE).T, strict=True))

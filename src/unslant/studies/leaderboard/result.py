@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unslant.arrays import Jsonable
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.result import StudyResult, write_tables
-from unslant.metrics import Correlation, Estimate
-from unslant.metrics.summary import correlate
+from unslant.metrics import Estimate, Measured, Numbers
+from unslant.metrics.association import pbm_accuracy
+from unslant.metrics.registry import metric
 from unslant.models import ChatCost, Cost
 from unslant.reports.escape import file_name
-from unslant.studies.leaderboard.ranking import Neighbours, Pool, Standing, neighbours, standings
+from unslant.responses.provenance import Provenance
+from unslant.studies.leaderboard.ranking import KEYS, Neighbours, Pool, Standing, neighbours, standings
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
@@ -24,7 +25,7 @@ ONE, PLAIN, CACHED, TREE, ASKED = (
 
 
 @dataclass(frozen=True)
-class Entry(Jsonable):
+class Entry(Measured):
     """One model on one set, over all of its own questions.
 
     Attributes:
@@ -34,10 +35,7 @@ class Entry(Jsonable):
     model: str
     questions: str
     elicitation: str
-    accuracy: Estimate
-    expected_accuracy: Estimate
-    vote_accuracy: Estimate
-    pbm: Estimate
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class PbmAccuracy(Jsonable):
 
     over: str
     elicitation: str
-    pbm_accuracy: Correlation
+    pbm_accuracy: Numbers
 
 
 @dataclass(frozen=True)
@@ -159,10 +157,10 @@ class Leaderboard(StudyResult):
         return {name: set_of(audit) for name, audit in self.runs.items()}
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         block = super().provenance
-        models = block["models"]
-        return block | {"models": [one for i, one in enumerate(models) if one not in models[:i]]}
+        unlike = [one for i, one in enumerate(block.models) if one not in block.models[:i]]
+        return block.model_copy(update={"models": unlike})
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
@@ -184,9 +182,7 @@ def _names(audits: Sequence[AuditResult]) -> list[str]:
 
 
 def _entry(model: str, name: str, audit: AuditResult) -> Entry:
-    means = audit.metrics.means
-    how = "generate" if audit.replies else "labels"
-    return Entry(model, name, how, means.accuracy, means.expected_accuracy, means.vote_accuracy, means.pbm)
+    return Entry(model, name, "generate" if audit.replies else "labels", audit.metrics.means.only(*KEYS))
 
 
 def _correlations(entries: Sequence[Entry]) -> tuple[PbmAccuracy, ...]:
@@ -200,23 +196,25 @@ def _correlations(entries: Sequence[Entry]) -> tuple[PbmAccuracy, ...]:
                 for name in (f"sets, {entry.model}", f"models, {entry.questions}"):
                     parts.setdefault(name, [e for e in own if name in (f"sets, {e.model}", f"models, {e.questions}")])
         for over, some in parts.items():
-            pbm, accuracy = [e.pbm.value for e in some], [e.expected_accuracy.value for e in some]
-            found.append(PbmAccuracy(over, how, correlate(pbm, accuracy, of="points")))
+            found.append(PbmAccuracy(over, how, pbm_accuracy([entry.numbers for entry in some], of="points")))
     return tuple(found)
 
 
+@metric("ways.tokens", "tokens", "that go through the model", digits=0, unit="tokens", source="P1 table 2")
+@metric("ways.saved", "tokens saved", "of those of all orders, each prompt alone", unit="share", source="P1 table 2")
+@metric("ways.seconds", "seconds", "for all questions", digits=1, unit="seconds", source="P1 table 2")
 def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
     known = list(audits)
     cost = sum((audit.cost for audit in known), Cost())
     questions = sum(len(audit.scores) for audit in known)
-    none = Estimate.bare(0.0, standing.expected_accuracy.n, "by construction: a vote does not depend on the order")
-    name, reported, voted = standing.model, standing.accuracy, standing.vote_accuracy
+    none = Estimate.bare(0.0, standing["expected_accuracy"].n, "by construction: a vote does not depend on the order")
+    name, reported, voted = standing.model, standing["accuracy"], standing["vote_accuracy"]
     seconds = cost.seconds or None
     if not cost.tokens_baqckv:  # not scored by our own engine
         replies = sum((audit.run.replies for audit in known), ChatCost())
         tokens = float(replies.input_tokens + replies.output_tokens) or float(cost.tokens) or None
         return [
-            Way(name, ONE, reported, standing.pbm, None, None, None, False),
+            Way(name, ONE, reported, standing["pbm"], None, None, None, False),
             Way(name, ASKED, voted, none, tokens, None, seconds, seconds is not None),
         ]
     plain = float(cost.tokens_plain)
@@ -231,7 +229,7 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
             name,
             way,
             reported if way == ONE else voted,
-            standing.pbm if way == ONE else none,
+            standing["pbm"] if way == ONE else none,
             tokens or None,
             1 - tokens / plain if tokens and plain and way != ONE else None,
             seconds * tokens / cost.tokens if seconds and tokens else None,

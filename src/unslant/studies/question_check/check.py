@@ -14,7 +14,7 @@ import numpy as np
 from unslant.arrays import Jsonable, jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
-from unslant.metrics.chance import above_chance
+from unslant.metrics.accuracy import above_chance
 from unslant.metrics.shortcuts import longest
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unslant.metrics.chance import LEVEL
-from unslant.reports import Chart, Column, Page, Panel, Table, charts
-from unslant.reports.numbers import Cell, count, listed, p_words, percent, with_interval
+from unslant.metrics.accuracy import LEVEL
+from unslant.reports import Column, Figure, Page, Panel, Plot, charts
+from unslant.reports.numbers import count, listed, p_words, percent, with_interval
 
 if TYPE_CHECKING:
     from unslant.studies.question_check.check import QuestionCheck
@@ -38,30 +38,36 @@ def _headline(found: QuestionCheck) -> str:
 
 
 def _columns(found: QuestionCheck) -> Panel:
-    rows: list[tuple[Cell, ...]] = [
-        (use.column, use.field or "not used", "; ".join(use.examples)) for use in found.columns
+    rows = [
+        {"column": use.column, "became": use.field or "not used", "first values": "; ".join(use.examples)}
+        for use in found.columns
     ]
-    columns = (Column("column"), Column("became"), Column("first values"))
-    table = Table("columns", "Columns", columns, tuple(rows))
-    about = "Name another column for a field with --field FIELD=COLUMN."
-    return Panel("columns", "What was understood", about, tables=(table,), first_screen=True)
+    columns = Figure("columns", "Columns", ["column"], [Column("became"), Column("first values")], rows)
+    about = "Map a field to another column with --field FIELD=COLUMN."
+    return Panel("columns", "What was understood", about, figures=(columns,), first_screen=True)
 
 
 def _oddities(found: QuestionCheck) -> Panel:
-    rows: list[tuple[Cell, ...]] = [(o.name, o.count, o.first, o.meaning) for o in found.oddities]
-    columns = (Column("with"), Column("count"), Column("first"), Column("meaning"))
-    tables = (Table("oddities", "Questions and records that are odd", columns, tuple(rows)),) if rows else ()
-    about = "What real files hold; none of it stops a study, but each changes what a score means."
-    return Panel("oddities", "Oddities", about, tables=tables, first_screen=True)
+    columns = [Column("count"), Column("first"), Column("meaning")]
+    rows = [vars(oddity) for oddity in found.oddities]
+    oddities = Figure("oddities", "Questions and records that are odd", [Column("with", key="name")], columns, rows)
+    about = "Common irregularities; none is fatal, but each changes what a score means."
+    return Panel("oddities", "Oddities", about, figures=(oddities,), first_screen=True)
 
 
 def _positions(found: QuestionCheck) -> Panel:
     at = found.positions
-    rows: list[tuple[Cell, ...]] = [
-        (chr(ord("A") + i), n, expected) for i, (n, expected) in enumerate(zip(at.counts, at.expected, strict=True))
+    rows = [
+        {"position": chr(ord("A") + i), "right": n, "expected": expected}
+        for i, (n, expected) in enumerate(zip(at.counts, at.expected, strict=True))
     ]
-    columns = (Column("position"), Column("right"), Column("if equally often", 1))
-    tables = (Table("positions", "Right options by position", columns, tuple(rows)),) if rows else ()
+    plot = Plot(
+        charts.counts,
+        "Number of questions whose right option stands in each position of the file.",
+        ["right"],
+    )
+    columns = [Column("right"), Column("if equally often", 1, key="expected")]
+    figure = Figure("positions", "Right options by position", ["position"], columns, rows, [plot])
     notes = []
     if at.tested:
         notes.append(
@@ -75,17 +81,16 @@ def _positions(found: QuestionCheck) -> Panel:
             f"The longest option is right in {with_interval(found.longest)} of {count(found.longest.n, 'question')}, a "
             f"random one in {found.longest_chance:.3f}: a difference of {with_interval(found.longest_excess)}."
         )
-    names = [chr(ord("A") + i) for i in range(len(at.counts))]
-    chart = Chart(
-        "positions",
-        "Right options by position",
-        "Number of questions whose right option stands in each position of the file.",
-        lambda style: charts.counts(names, list(at.counts), [False] * len(names), style, under="position"),
-    )
     about = "A model that prefers a position, or the longest option, scores by it where right options have that trait."
-    drawn = (chart,) if rows else ()
-    title = "Where right options stand"
-    return Panel("positions", title, about, drawn, tables, tuple(notes), short="Positions", first_screen=True)
+    return Panel(
+        "positions",
+        "Where right options stand",
+        about,
+        figures=(figure,),
+        notes=tuple(notes),
+        short="Positions",
+        first_screen=True,
+    )
 
 
 def _first(found: QuestionCheck) -> tuple[str, ...]:

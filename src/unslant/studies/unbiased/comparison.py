@@ -3,114 +3,154 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
-from unslant.errors import InputError
-from unslant.experiment.provenance import settings_rows
-from unslant.experiment.ranking import unmatched
-from unslant.experiment.result import StudyResult, write_each
-from unslant.metrics import METRICS, Association, agreement
-from unslant.presentations.interventions import NAMES
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, with_interval
-from unslant.studies.unbiased.panels import PARTS, associations, confusion_charts, notes, unread, unreadable
-from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
+from unslant.experiment.comparison import ComparedModels, Comparison, agreements, check_comparable, check_one_of_each
+from unslant.metrics import METRICS, Numbers
+from unslant.reports import Column, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import number, with_interval
+from unslant.studies.unbiased.panels import confusion, names_of, notes, replies_of, unread
+from unslant.studies.unbiased.result import UnbiasedResult
 
 
 @dataclass(frozen=True)
-class UnbiasedComparison(StudyResult):
+class UnbiasedComparison(ComparedModels[UnbiasedResult]):
     """Results of several models on the same questions, the best under interventions first.
 
     Attributes:
-        vanilla_agreement, ours_agreement: of the two scores with another ranking, over the models in both (P4,
+        vanilla_agreement, ours_agreement: of the two scores with the other ranking, over the models in both (P4,
             table 4); None without one.
-        ranking: the other ranking, model -> score; empty without one.
     """
 
     study = "unbiased-compare"
-    unwritten = ("results",)
 
-    results: tuple[UnbiasedResult, ...]
-    vanilla_agreement: Association | None
-    ours_agreement: Association | None
-    ranking: Mapping[str, float] = field(default_factory=dict)
+    vanilla_agreement: Numbers | None
+    ours_agreement: Numbers | None
 
-    def to_parquet(self, path: str | Path) -> None:
-        """Write one table of responses for each model, as ``NAME-MODEL``."""
-        write_each(self.results, path)
-
-    @property
-    def parts(self) -> Sequence[UnbiasedResult]:
-        return self.results
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every number, JSON-able."""
-        return super().to_dict() | {"models": {result.model: result.to_dict() for result in self.results}}
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The scores of every model."""
+        return _scores(self.results, self.ranking)
 
     def described(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
         first, *others = self.results
-        names = ", ".join(result.model for result in self.results)
-        chance = f", chance {number(first.metrics.ours_chance)}" * first.metrics.ours_chance.defined
-        said = (
-            f"{first.model} is best under interventions: {with_interval(first.metrics.ours, METRICS['ours'])}{chance}"
-        )
-        worst = max(self.results, key=lambda result: result.metrics.drop.value)
+        best, worst = first.metrics, max(self.results, key=lambda result: result.metrics.drop.value)
+        chance = f", chance {number(best.ours_chance)}" * best.ours_chance.defined
+        said = f"{first.model} is best under interventions: {with_interval(best.ours, METRICS['ours'])}{chance}"
         if others:
             said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, METRICS['drop'].digits)})"
-        keys = ("vanilla", "ours", "run_std", "drop")
-        more, cells = unreadable(self.results)
-        columns = (Column("model"), Column("weights"), *map(Column.of, keys), *more)
-        rows: list[tuple[Cell, ...]] = [
-            (result.model, result.run.parameters, *(getattr(result.metrics, key) for key in keys), *cell)
-            for result, cell in zip(self.results, cells, strict=True)
-        ]
-        agreed = associations(
-            "unbiased-agreement",
-            "Agreement",
-            {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement},
-            "score",
-        )
         words, more_unread = unread(*self.results)
-        return Page(
-            about=f"{count(len(self.results), 'model')} on {first.run.question_set}",
+        page = Page(
+            about=f"{self.size} on {first.run.question_set}",
             headline=said + words,
             lead=more_unread,
             tiles=Tile.row(
-                ("ours", first.metrics.ours, f"under interventions, {first.model}"),
-                ("ours_chance", first.metrics.ours_chance, "chance"),
+                ("ours", best.ours, f"under interventions, {first.model}"),
+                ("ours_chance", best.ours_chance, "chance"),
                 *((("drop", worst.metrics.drop, f"largest drop, {worst.model}"),) if others else ()),
             ),
-            panels=(
-                Panel(
-                    "unbiased-models",
-                    "Which models keep their score?",
-                    "Accuracy as published and under interventions, the best under interventions first.",
-                    charts=_scores(self.results),
-                    tables=(Table("unbiased-models", "Models", columns, tuple(rows)),),
-                    short="Score",
-                    first_screen=True,
-                ),
-                Panel(
-                    "unbiased-agreement",
-                    "Which score agrees with the other ranking?",
-                    "Correlation of the models' scores with an external one (P4, table 4).",
-                    tables=(agreed,) if agreed.rows else (),
-                    notes=tuple(unmatched([one.model for one in self.results], self.ranking) if self.ranking else ()),
-                    short="Other ranking",
-                    first_screen=True,
-                ),
-                _alone(self.results),
-                _confusion(self.results),
-            ),
+            panels=(self._models(), self._agreement(), self._alone(), self._confusion()),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
-            settings=settings_rows(replace(first.run, model=names)),
-            name=names,
-            compared=tuple(result.model for result in self.results),
         )
+        return self.beside_each_other(page)
+
+    def _models(self) -> Panel:
+        both = "As published and under interventions, with 95 % intervals"
+        keys = ["vanilla", "ours"]
+        plots = [
+            Plot(
+                partial(charts.intervals, expected="chance"),
+                f"{both}; ticks: chance.",
+                keys,
+                title="Score of every model",
+                expected=lambda row, key: row[f"{key}_chance"],
+            )
+        ]
+        if len({size for result in self.results if (size := result.run.parameters)}) > 1:
+            plots.append(
+                Plot(
+                    partial(charts.lines, axis="accuracy", ratio=True),
+                    f"{both} (P4, figure 5).",
+                    keys,
+                    title="Score by number of weights",
+                    id="unbiased-sizes",
+                    at="weights",
+                    where=lambda row: bool(row["weights"]),
+                    rows="weights (logarithmic axis)",
+                )
+            )
+        columns: list[str | Column] = [Column("weights"), "vanilla", "ours", "run_std", "drop"]
+        figure = self.comparison.figure("unbiased-models", "Models", [*columns, *replies_of(self.results)], plots)
+        return Panel(
+            "unbiased-models",
+            "Which models keep their score?",
+            "Accuracy as published and under interventions, the best under interventions first.",
+            figures=(figure,),
+            short="Score",
+            first_screen=True,
+        )
+
+    def _agreement(self) -> Panel:
+        found: dict[tuple[str, ...], Numbers | None]
+        found = {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement}
+        return Panel(
+            "unbiased-agreement",
+            "Which score agrees with the other ranking?",
+            "Correlation of the models' scores with an external one (P4, table 4).",
+            figures=(agreements("unbiased-agreement", "Agreement", found, "score"),),
+            notes=tuple(self.comparison.unranked),
+            short="Other ranking",
+            first_screen=True,
+        )
+
+    def _alone(self) -> Panel:
+        """Every model under each single intervention (P4, fig. 6)."""
+        rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        for result in self.results:
+            for codes, alone in result.metrics.alone.items():
+                row = rows.setdefault((names_of(codes),), {})
+                row |= {result.model: alone.change, f"accuracy of {result.model}": alone.accuracy}
+        plot = Plot(
+            charts.intervals,
+            "One point for each model (P4, figure 6).",
+            {f"accuracy of {name}": name for name in self.models},
+            title="Accuracy under one intervention alone",
+        )
+        title, metric = "Change against the same questions as published", METRICS["alone.change"]
+        return Panel(
+            "unbiased-alone",
+            "Which change costs which model most?",
+            "Each intervention alone, on the questions that can take it (P4, figure 6).",
+            figures=(self.comparison.by_run("unbiased-alone", title, ["intervention"], rows, metric, [plot]),),
+            short="One change",
+            first_screen=True,
+        )
+
+    def _confusion(self) -> Panel:
+        """Whose answers do not survive (P4, fig. 4)."""
+        return Panel(
+            "unbiased-confusion",
+            "Whose answers do not survive?",
+            "Shares of all pairs of question and run: lost is right as published only, gained right under "
+            "interventions only (P4, figure 4).",
+            figures=confusion(self.models),
+            short="Answers",
+        )
+
+
+def _scores(results: Sequence[UnbiasedResult], ranking: Mapping[str, float] | None) -> Comparison:
+    runs = {
+        one.model: {
+            **vars(one.metrics),
+            "unreadable": one.metrics.replies["ours"].unreadable,
+            "weights": one.run.parameters,
+        }
+        for one in results
+    }
+    return Comparison(runs, ["vanilla", "ours"], ranking=ranking or {})
 
 
 def compare_models(
@@ -124,88 +164,9 @@ def compare_models(
     Raises:
         InputError: if there is no result, two are of one model, or they are of different questions or settings.
     """
-    if not results:
-        raise InputError("nothing to compare: give the responses of one model or more")
-    names = [result.model for result in results]
-    if len(set(names)) < len(names):
-        raise InputError(f"two of the results are of one model: {', '.join(names)}")
-    check_comparable(*results)
-    ranked = tuple(sorted(results, key=lambda result: -result.metrics.ours.value))
-    if external is None:
-        return UnbiasedComparison(ranked, None, None)
-    vanilla = agreement({result.model: result.metrics.vanilla.value for result in results}, external)
-    ours = agreement({result.model: result.metrics.ours.value for result in results}, external)
-    return UnbiasedComparison(ranked, vanilla, ours, dict(external))
-
-
-def _scores(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
-    """Both scores of every model, and by number of weights where it is known (P4, figure 5)."""
-    keys = ("vanilla", "ours")
-    marks = [
-        Mark(one.model, getattr(one.metrics, key), METRICS[key].label, getattr(one.metrics, f"{key}_chance").value)
-        for one in results
-        for key in keys
-    ]
-    sized = [(float(size), one) for one in results if (size := one.run.parameters)]
-    weights = [
-        Mark(repr(size), getattr(one.metrics, key), METRICS[key].label)
-        for key in keys
-        for size, one in sorted(sized, key=lambda each: each[0])
-    ]
-    both = "As published and under interventions, with 95 % intervals"
-    found = Chart(
-        "unbiased-models", "Score of every model", f"{both}; ticks: chance.",
-        lambda style: charts.intervals(marks, style, rows="model", expected="chance"),
-    )  # fmt: skip
-    by_size = Chart(
-        "unbiased-sizes", "Score by number of weights", f"{both} (P4, figure 5).",
-        lambda style: charts.lines(weights, style, under="weights (logarithmic axis)", beside="accuracy", ratio=True),
-    )  # fmt: skip
-    return (found, *[by_size] * (len({size for size, _ in sized}) > 1))
-
-
-def _alone(results: Sequence[UnbiasedResult]) -> Panel:
-    """Every model under each single intervention (P4, fig. 6)."""
-    codes = list(dict.fromkeys(code for result in results for code in result.metrics.alone))
-    if not codes:
-        return Panel("unbiased-alone", "", "")
-    words = {code: " + ".join(NAMES[one] for one in code.split("+")) for code in codes}
-    marks = [
-        Mark(words[code], result.metrics.alone[code].accuracy, series=result.model)
-        for code in codes
-        for result in results
-        if code in result.metrics.alone
-    ]
-    rows: list[tuple[Cell, ...]] = [
-        (words[code], *(getattr(result.metrics.alone.get(code), "change", None) for result in results))
-        for code in codes
-    ]
-    columns = (Column("intervention"), *(Column(result.model, METRICS["alone.change"]) for result in results))
-    return Panel(
-        "unbiased-alone",
-        "Which change costs which model most?",
-        "Each intervention alone, on the questions that can take it (P4, figure 6).",
-        charts=(
-            Chart("unbiased-alone", "Accuracy under one intervention alone", "One point for each model (P4, figure 6).",
-                  lambda style: charts.intervals(marks, style, rows="intervention")),
-        ),
-        tables=(Table("unbiased-alone", "Change against the same questions as published", columns, tuple(rows)),),
-        short="One change",
-        first_screen=True,
-    )  # fmt: skip
-
-
-def _confusion(results: Sequence[UnbiasedResult]) -> Panel:
-    """Whose answers do not survive (P4, fig. 4)."""
-    drawn = confusion_charts(results)
-    rows = tuple((one.model, *(getattr(one.metrics.confusion, part) for part in PARTS)) for one in results)
-    columns = (Column("model"), *(Column.of(f"confusion.{part}", name) for part, name in PARTS.items()))
-    return Panel(
-        "unbiased-confusion",
-        "Whose answers do not survive?",
-        "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
-        "only (P4, figure 4).",
-        charts=drawn,
-        tables=(Table("unbiased-confusion", "Question by question", columns, rows),) if drawn else (),
-        short="Answers",
-    )
+    check_one_of_each(results)
+    check_comparable(results)
+    found = _scores(results, external)
+    by_name = {result.model: result for result in results}
+    ranked = tuple(by_name[name] for name in found.best_first("ours"))
+    return UnbiasedComparison(ranked, dict(external or {}), found.agreement("vanilla"), found.agreement("ours"))

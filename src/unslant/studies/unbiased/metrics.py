@@ -9,17 +9,16 @@ left out and counted.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
-from unslant.metrics import Bootstrap, Estimate, choose
+from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
 from unslant.responses import Response, Responses
@@ -101,35 +100,26 @@ class BoatMetrics(Jsonable):
     failed: int
 
 
-def answered(row: Response) -> frozenset[int] | None:
-    """The contents that one row answers, None if it is no answer; of equally probable labels the first counts."""
-    if row.status != "ok" or row.logprobs is None:
-        return row.chosen if row.status == "ok" else None
-    best = row.logprobs.max()
-    if not np.isfinite(best):
-        return None
-    chosen = choose(np.exp(row.logprobs - best), np.arange(len(row.logprobs)))
-    return frozenset({row.contents[int(chosen)]})
-
-
 def correct(row: Response) -> float:
     """1 if one row is right, 0 if not or if its reply is no answer, nan if no reply came.
 
     A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
     text counting as one.
     """
-    if row.status in NO_ANSWER:
+    return _correct(row.status, row.chosen, row.answers, row.text_ranks, row.logprobs is not None)
+
+
+def _correct(
+    status: str, chosen: Collection[int] | None, answers: Collection[int], ranks: Sequence[int], scored: bool
+) -> float:
+    if status in NO_ANSWER:
         return 0.0
-    found = answered(row)
-    if found is None:
+    if status != "ok" or chosen is None:
         return math.nan
-    if row.logprobs is not None:
-        return float(found <= row.answers)
-    return float(_texts(row, found) == _texts(row, row.answers))
-
-
-def _texts(row: Response, contents: frozenset[int]) -> frozenset[int]:
-    return frozenset(row.text_ranks[c] if 0 <= c < len(row.text_ranks) else c for c in contents)
+    if scored:
+        return float(set(chosen) <= set(answers))
+    given, right = ({ranks[c] if 0 <= c < len(ranks) else c for c in contents} for contents in (chosen, answers))
+    return float(given == right)
 
 
 class Condition(NamedTuple):
@@ -143,7 +133,6 @@ class Condition(NamedTuple):
 AS_PUBLISHED = Condition(VANILLA)
 NO_ANSWER = ("unparsed", "refused")
 """Statuses of replies that are no answer."""
-_ByQuestion: TypeAlias = defaultdict[str, list[float]]
 
 
 class Outcomes:
@@ -160,73 +149,79 @@ class Outcomes:
     """
 
     def __init__(self, responses: Responses) -> None:
-        subjects: dict[str, str] = {}
-        right: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
-        self._status: defaultdict[Condition, defaultdict[str, list[str]]] = defaultdict(partial(defaultdict, list))
-        chance: defaultdict[Condition, _ByQuestion] = defaultdict(partial(defaultdict, list))
-        noted: defaultdict[str, _ByQuestion] = defaultdict(partial(defaultdict, list))
-        self.failed = self.no_answer = 0
-        self.replied = False
-        for row in responses.rows():
-            if row.kind not in (VANILLA, BOAT, ONLY):
-                continue
-            name = row.question_id
-            if unknown := sorted(set(row.interventions) - NAMES.keys()):
-                raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
-            if row.kind == ONLY and not row.interventions:
-                raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
-            subjects.setdefault(name, row.subject)
-            condition = Condition(row.kind, row.run, "+".join(row.interventions) if row.kind == ONLY else "")
-            hit = correct(row)
-            right[condition][name].append(hit)
-            chance[condition][name].append(sum(c in row.answers for c in row.contents) / max(1, len(row.contents)))
-            self._status[condition][name].append("error" if math.isnan(hit) else row.status)
-            self.failed += math.isnan(hit)
-            self.no_answer += row.status in NO_ANSWER
-            self.replied |= row.logprobs is None
-            if row.kind == BOAT and {"BT", "QJ"} & set(row.interventions):
-                noted["items"][name].append(hit)
-            if row.kind == BOAT and NONE in row.contents and not math.isnan(hit):
-                kind = "none_found" if NONE in row.answers else "none_invented"
-                noted[kind][name].append(float(answered(row) == frozenset({NONE})))
-        if not right:
+        table = responses.where(kind=(VANILLA, BOAT, ONLY)).table
+        if not len(table):
             raise InputError("these responses hold no presentation of the unbiased evaluator (vanilla, boat or only)")
-        self.ids, self.subjects = list(subjects), list(subjects.values())
-        self._credit = {condition: self._column(math.prod, found) for condition, found in right.items()}
-        self._chance = {condition: self._column(math.prod, found) for condition, found in chance.items()}
-        self.items = self._column(mean_defined, noted["items"])
-        self.none_found = self._column(mean_defined, noted["none_found"])
-        self.none_invented = self._column(mean_defined, noted["none_invented"])
+        ids, subjects, kinds, runs, changes, contents, answers, chosen, status, ranks = (
+            table[name].to_pylist()
+            for name in ("question_id", "subject", "kind", "run", "interventions", "contents", "answers", "chosen",
+                         "status", "text_ranks")
+        )  # fmt: skip
+        _check_interventions(ids, kinds, changes)
+        scored = np.asarray(table["logprobs"].is_valid())
+        rows = zip(status, chosen, answers, ranks, scored.tolist(), strict=True)
+        self._hit = np.array([_correct(*row) for row in rows])
+        place = {name: i for i, name in enumerate(dict.fromkeys(ids))}
+        self._question = np.array([place[name] for name in ids])
+        self.ids = list(place)
+        self.subjects = [subjects[row] for row in np.unique(self._question, return_index=True)[1]]
+        conditions = [
+            Condition(kind, run, "+".join(codes) if kind == ONLY else "")
+            for kind, run, codes in zip(kinds, runs, changes, strict=True)
+        ]
+        self._conditions = {condition: i for i, condition in enumerate(dict.fromkeys(conditions))}
+        self._condition = np.array([self._conditions[condition] for condition in conditions])
+        self._status = np.where(np.isnan(self._hit), "error", np.array(status))
+        self.failed = int(np.isnan(self._hit).sum())
+        self.no_answer = int(np.isin(self._status, NO_ANSWER).sum())
+        self.replied = not scored.all()
+        pairs = list(zip(contents, answers, strict=True))
+        self._chances = np.array([sum(c in right for c in shown) / max(1, len(shown)) for shown, right in pairs])
+        boat = np.array([kind == BOAT for kind in kinds])
+        self.items = self._mean(boat & np.array([not {"BT", "QJ"}.isdisjoint(codes) for codes in changes]), self._hit)
+        offered = boat & np.array([NONE in shown for shown in contents])
+        is_right, given = np.array([NONE in right for right in answers]), np.array([one == [NONE] for one in chosen])
+        none = np.where(np.isnan(self._hit), math.nan, given)
+        self.none_found = self._mean(offered & is_right, none)
+        self.none_invented = self._mean(offered & ~is_right, none)
 
-    def _column(self, fold: Callable[[list[float]], float], found: _ByQuestion) -> Floats:
-        return np.array([fold(found[name]) if name in found else math.nan for name in self.ids])
+    def _mean(self, rows: Bools, values: Floats) -> Floats:
+        """(Q,) mean of the defined values of some rows; nan where there are none."""
+        kept = rows & ~np.isnan(values)
+        n = np.bincount(self._question, kept, len(self.ids))
+        total = np.bincount(self._question, np.where(kept, values, 0.0), len(self.ids))
+        return np.asarray(np.divide(total, n, out=np.full(len(n), math.nan), where=n > 0), np.float64)
+
+    def _product(self, condition: Condition, values: Floats) -> Floats:
+        """(Q,) product of the values of each question under a condition; nan where it was not asked."""
+        rows = self._under([condition])
+        result = np.where(np.bincount(self._question[rows], minlength=len(self.ids)) > 0, 1.0, math.nan)
+        np.multiply.at(result, self._question[rows], values[rows])
+        return result
+
+    def _under(self, conditions: Collection[Condition]) -> Bools:
+        return np.isin(self._condition, [self._conditions.get(condition, -1) for condition in conditions])
 
     def conditions(self, kind: str) -> list[Condition]:
         """The conditions of a kind, by run, or the shorter combinations first."""
-        return sorted((c for c in self._credit if c.kind == kind), key=lambda c: (c.run, len(c.codes), c.codes))
+        return sorted((c for c in self._conditions if c.kind == kind), key=lambda c: (c.run, len(c.codes), c.codes))
 
     def credit(self, condition: Condition) -> Floats:
         """(Q,) 1 right, 0 not right, nan failed or not asked."""
-        return self._credit.get(condition, np.full(len(self.ids), math.nan))
+        return self._product(condition, self._hit)
 
     def readable(self, condition: Condition) -> Floats:
         """(Q,) the same, nan also where a reply is no answer."""
-        said = self._status[condition]
-        unread = [any(status in NO_ANSWER for status in said.get(name, ())) for name in self.ids]
-        return np.where(unread, math.nan, self.credit(condition))
+        return self._product(condition, np.where(np.isin(self._status, NO_ANSWER), math.nan, self._hit))
 
-    def share(self, conditions: Iterable[Condition], *statuses: str) -> Floats:
+    def share(self, conditions: Collection[Condition], *statuses: str) -> Floats:
         """(Q,) share of rows with these statuses among those with a reply (``error``: among all); nan where none."""
-        shares = []
-        for name in self.ids:
-            said = [status for condition in conditions for status in self._status[condition].get(name, ())]
-            among = [status for status in said if status != "error" or "error" in statuses]
-            shares.append(mean_defined(status in statuses for status in among))
-        return np.array(shares)
+        among = self._under(conditions) & ((self._status != "error") | ("error" in statuses))
+        return self._mean(among, np.isin(self._status, statuses).astype(np.float64))
 
     def runs(self) -> list[Floats]:
         """The credit of each BOAT run."""
-        return [self._credit[condition] for condition in self.conditions(BOAT)]
+        return [self.credit(condition) for condition in self.conditions(BOAT)]
 
     def ours(self) -> Floats:
         """(Q,) mean credit of each question over its BOAT runs; nan where it has none."""
@@ -234,12 +229,21 @@ class Outcomes:
 
     def chance(self, kind: str) -> Floats:
         """(Q,) probability that random answers are right, mean over the conditions of a kind; nan where not asked."""
-        return self.over([self._chance[condition] for condition in self.conditions(kind)])
+        return self.over([self._product(condition, self._chances) for condition in self.conditions(kind)])
 
     def over(self, columns: Sequence[Floats]) -> Floats:
         """(Q,) mean of columns (Q,) such as runs, each question over those in which it has a value."""
         rows = zip(*columns, strict=True) if columns else [()] * len(self.ids)
         return np.array([mean_defined(row) for row in rows])
+
+
+def _check_interventions(ids: Sequence[str], kinds: Sequence[str], changes: Sequence[Sequence[str]]) -> None:
+    """Raise InputError for an intervention that there is none of, or none where one was applied alone."""
+    for name, kind, codes in zip(ids, kinds, changes, strict=True):
+        if unknown := sorted(set(codes) - NAMES.keys()):
+            raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
+        if kind == ONLY and not codes:
+            raise InputError(f"question {name!r}: interventions: none is named where one was applied alone")
 
 
 def mean_defined(values: Iterable[float]) -> float:
@@ -248,6 +252,53 @@ def mean_defined(values: Iterable[float]) -> float:
     return float(np.mean(kept)) if kept else math.nan
 
 
+@metric("vanilla", "as published (vanilla)", "accuracy", unit="share", source="P4 table 2", short="as published")
+@metric(
+    "ours",
+    "under interventions (ours)",
+    "mean over runs of each question",
+    unit="share",
+    source="P4 table 2",
+    short="under interventions",
+)
+@metric(
+    "drop",
+    "drop",
+    "as published less under interventions, question by question",
+    unit="difference",
+    source="P4 table 2",
+)
+@metric("vanilla_chance", "chance, as published", "answering at random", unit="share")
+@metric("ours_chance", "chance, under interventions", "answering at random", unit="share")
+@metric("none_found", "none found", "where no option is right, that is answered", unit="share")
+@metric("none_invented", "none invented", "where an option is right, none is answered", unit="share")
+@metric("items", "true/false items", "each item by itself", unit="share")
+@metric("run_mean", "mean over runs", "accuracy under interventions, run by run", unit="share")
+@metric("run_std", "std over runs", "sample standard deviation over runs")
+@metric("runs", "accuracy of a run", "under interventions", unit="share")
+@metric("alone.accuracy", "accuracy", "under one intervention alone", unit="share", source="P4 fig. 6")
+@metric("alone.vanilla", "as published", "the same questions as published", unit="share")
+@metric(
+    "alone.change",
+    "change",
+    "accuracy less that of the same questions as published",
+    unit="difference",
+    source="P4 fig. 6",
+)
+@metric(
+    "confusion.both",
+    "right as published, right under interventions",
+    "of pairs of question and run",
+    unit="share",
+    source="P4 fig. 4",
+)
+@metric("confusion.lost", "right as published, wrong under interventions", "of pairs of question and run", unit="share")
+@metric(
+    "confusion.gained", "wrong as published, right under interventions", "of pairs of question and run", unit="share"
+)
+@metric(
+    "confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run", unit="share"
+)
 def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetrics:
     """All numbers of the unbiased evaluator from its responses; subjects are resampled whole where there are ten.
 

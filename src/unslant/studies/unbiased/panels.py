@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
-from unslant.metrics import METRICS, Association
+from unslant.metrics import METRICS
 from unslant.presentations.interventions import NAMES
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import MOST_ROWS, Mark, first_rows
-from unslant.reports.numbers import Cell, count, number, percent
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.charts import MOST_ROWS
+from unslant.reports.numbers import count, number, percent
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.result import UnbiasedResult
@@ -64,18 +65,14 @@ def unread(*results: UnbiasedResult) -> tuple[str, str]:
     return worst_first(told)
 
 
-def unreadable(results: Sequence[UnbiasedResult]) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
-    """A column for tables of models, with its cells: the share of replies under interventions that are no answer."""
-    if not any(result.outcomes.replied for result in results):
-        return (), [()] * len(results)
-    return (Column.of("unreadable"),), [(result.metrics.replies["ours"].unreadable,) for result in results]
+def replies_of(results: Sequence[UnbiasedResult]) -> list[str]:
+    """The column of replies that are no answer, in tables of models that replied."""
+    return ["unreadable"] * any(result.outcomes.replied for result in results)
 
 
-def associations(id: str, title: str, found: Mapping[tuple[str, ...], Association | None], *heads: str) -> Table:
-    """A table of correlations: the cells under ``heads`` -> correlation; those that are None are left out."""
-    keys = ("kendall", "kendall_p", "pearson", "pearson_p")
-    rows = tuple((*names, *(getattr(one, key) for key in keys)) for names, one in found.items() if one is not None)
-    return Table(id, title, (*map(Column, heads), *map(Column.of, keys)), rows, names=len(heads))
+def names_of(codes: str) -> str:
+    """Names of interventions: ``DH+AR`` -> ``detailed hint + answer removal``."""
+    return " + ".join(NAMES[code] for code in codes.split("+"))
 
 
 def _drop(result: UnbiasedResult) -> str:
@@ -94,146 +91,126 @@ def _drop(result: UnbiasedResult) -> str:
 
 def _score(result: UnbiasedResult) -> Panel:
     metrics = result.metrics
-    keys = ("vanilla", "ours", "drop", "vanilla_chance", "ours_chance", "none_found", "none_invented", "items")
-    values: dict[str, Cell] = {key: getattr(metrics, key) for key in (*keys, "run_mean", "run_std")}
     runs = ", ".join(number(value, METRICS["runs"]) for value in metrics.runs)
-    marks = [
-        Mark(METRICS[key].label, getattr(metrics, key), expected=getattr(metrics, f"{key}_chance").value)
-        for key in ("vanilla", "ours")
-    ]
     told = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
-    tables = [Table.of_metrics("unbiased-score", "Score", {"value": values})]
+    values = vars(metrics)
+    chances = ("vanilla_chance", "ours_chance")
+    keys = ("vanilla", "ours", "drop", *chances, "none_found", "none_invented", "items", "run_mean", "run_std")
+    plot = Plot(
+        partial(charts.intervals, step=40, expected="chance"),
+        "Points with 95 % intervals; ticks: chance.",
+        ["value"],
+        title="As published and under interventions",
+        expected=lambda row, _: values[f"{row['metric.key']}_chance"],
+        where=lambda row: row["metric.key"] in ("vanilla", "ours"),
+        rows="presentation",
+    )
+    figures = [Figure.of_metrics("unbiased-score", "Score", {"value": {key: values[key] for key in keys}}, [plot])]
     if result.outcomes.replied:
         names = {"vanilla": "as published", "ours": "under interventions"}
-        came: dict[str, dict[str, Cell]] = {names[key]: {**vars(replies)} for key, replies in metrics.replies.items()}
-        tables.append(Table.of_metrics("unbiased-replies", "Replies", came))
+        came = {names[key]: vars(replies) for key, replies in metrics.replies.items()}
+        figures.append(Figure.of_metrics("unbiased-replies", "Replies", came))
     return Panel(
         "unbiased-score",
         "Does the score survive a change of presentation?",
         "Every question as published, and under randomly composed changes that do not change what is asked.",
-        charts=(
-            Chart(
-                "unbiased-score",
-                "As published and under interventions",
-                "Points with 95 % intervals; ticks: chance.",
-                lambda style: charts.intervals(marks, style, rows="presentation", step=40, expected="chance"),
-            ),
-        ),
-        tables=tuple(tables),
+        figures=figures,
         notes=(f"Runs: {runs}; {told}.",) if runs else (),
         short="Score",
     )
 
 
 def _alone(result: UnbiasedResult) -> Panel:
-    keys = ["accuracy", "vanilla", "change"]
-    columns = [Column("intervention"), *(Column.of(f"alone.{key}") for key in keys)]
-    if result.outcomes.replied:
-        keys.append("unreadable")
-        columns.append(Column.of("unreadable"))
-    rows = tuple(
-        (" + ".join(NAMES[code] for code in codes.split("+")), *(getattr(alone, key) for key in keys))
-        for codes, alone in result.metrics.alone.items()
-    )
-    marks = [
-        Mark(str(row[0]), found, name)
-        for row, alone in zip(rows, result.metrics.alone.values(), strict=True)
-        for found, name in ((alone.vanilla, "as published"), (alone.accuracy, "under interventions"))
-    ]
-    chart = Chart(
-        "unbiased-alone",
-        "Accuracy under one intervention alone",
+    plot = Plot(
+        charts.intervals,
         "The same questions as published and under that intervention (P4, figure 6).",
-        lambda style: charts.intervals(marks, style, rows="intervention"),
+        {"alone.vanilla": "as published", "alone.accuracy": "under interventions"},
+        title="Accuracy under one intervention alone",
     )
+    columns = ["alone.accuracy", "alone.vanilla", "alone.change", *replies_of([result])]
+    rows = [{"intervention": names_of(codes), **vars(alone)} for codes, alone in result.metrics.alone.items()]
     return Panel(
         "unbiased-alone",
         "Which change costs most?",
         "Each intervention alone, on the questions that can take it, beside the same questions as published.",
-        charts=(chart,) if rows else (),
-        tables=(Table("unbiased-alone", "One intervention alone", tuple(columns), rows),) if rows else (),
+        figures=(Figure("unbiased-alone", "One intervention alone", ["intervention"], columns, rows, [plot]),),
         short="One change",
         first_screen=True,
     )
 
 
 def _confusion(result: UnbiasedResult) -> Panel:
-    shares = {f"confusion.{key}": share for key, share in vars(result.metrics.confusion).items()}
-    table = Table.of_metrics("unbiased-confusion", "Question by question", {"share": shares})
     return Panel(
         "unbiased-confusion",
         "Which answers do not survive?",
-        "Shares of all pairs of question and run.",
-        charts=confusion_charts([result]) if table.rows else (),
-        tables=(table,) if table.rows else (),
+        "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
+        "only.",
+        figures=confusion({result.model: result}),
         short="Answers",
         first_screen=True,
     )
 
 
-def confusion_charts(results: Sequence[UnbiasedResult]) -> tuple[Chart, ...]:
+def confusion(results: Mapping[str, UnbiasedResult]) -> tuple[Figure, ...]:
     """Right or wrong as published against under interventions, one bar a model (P4, figure 4); none if undefined."""
-    marks = [
-        Mark(result.model, share, series=name)
-        for result in results
-        for key, name in PARTS.items()
-        if (share := getattr(result.metrics.confusion, key)).defined
+    rows = [
+        {"model": name, **vars(result.metrics.confusion)}
+        for name, result in results.items()
+        if result.metrics.confusion.both.defined
     ]
-    chart = Chart(
-        "unbiased-confusion",
-        "Question by question",
+    plot = Plot(
+        partial(charts.stacked, axis="share of pairs"),
         "Shares of pairs of question and run; lost: right as published only; gained: right under interventions only "
         "(P4, figure 4).",
-        lambda style: charts.stacked(marks, style, rows="model", axis="share of pairs"),
+        {f"confusion.{part}": name for part, name in PARTS.items()},
     )
-    return (chart,) if marks else ()
+    columns = [Column.of(f"confusion.{part}", name) for part, name in PARTS.items()]
+    return (Figure("unbiased-confusion", "Question by question", ["model"], columns, rows, [plot]),)
 
 
 def _subjects(result: UnbiasedResult) -> Panel:
-    rows: list[tuple[str, Cell, Cell, float]] = [
-        (subject, found["vanilla"], found["ours"], found["vanilla"].value - found["ours"].value)
-        for subject, found in result.metrics.by_subject.items()
+    rows: list[dict[str, Any]] = [
+        {"subject": subject, **scores, "drop": scores["vanilla"].value - scores["ours"].value}
+        for subject, scores in result.metrics.by_subject.items()
     ]
-    rows.sort(key=lambda row: math.inf if math.isnan(row[3]) else -row[3])
-    columns = (Column("subject"), *map(Column.of, ("vanilla", "ours", "drop")))
-    drawn = [
-        (name, [Mark("", found[key], METRICS[key].label) for key in ("vanilla", "ours")])
-        for name, found in ((row[0], result.metrics.by_subject[row[0]]) for row in rows[:MOST_ROWS])
-    ]
-    chart = Chart(
-        "unbiased-subjects",
-        f"Accuracy by subject{first_rows(len(rows))}",
+    rows.sort(key=lambda row: math.inf if math.isnan(row["drop"]) else -row["drop"])
+    plot = Plot(
+        charts.dumbbells,
         "As published and under interventions, the largest drop first.",
-        lambda style: charts.dumbbells(drawn, style, rows="subject"),
+        ["vanilla", "ours"],
+        title="Accuracy by subject",
+        most=MOST_ROWS,
         of="questions a subject",
     )
+    columns = ["vanilla", "ours", "drop"]
     return Panel(
         "unbiased-subjects",
         "Where is the drop?",
         "Accuracy by subject, the largest drop first.",
-        charts=(chart,) if rows else (),
-        tables=(Table("unbiased-subjects", "Subjects", columns, tuple(rows), folded=True),) if rows else (),
+        figures=(Figure("unbiased-subjects", "Subjects", ["subject"], columns, rows, [plot], folded=True),),
         short="Subjects",
     )
 
 
 def _composed(result: UnbiasedResult) -> Panel:
     counts = result.run.counts
-    drawn, left_out, impossible = counts.drawn, counts.left_out, counts.not_applicable
-    total = sum(drawn.values())
+    total = sum(counts.drawn.values())
     rows = []
     for code, name in NAMES.items():
-        times = sum(n for combination, n in drawn.items() if code in combination.split("+"))
-        reasons = left_out.get(code, {})
+        times = sum(n for combination, n in counts.drawn.items() if code in combination.split("+"))
+        reasons = counts.left_out.get(code, {})
         if times or reasons:
+            share = times / total if total else None
             most = max(reasons, key=lambda reason: reasons[reason], default="")
-            rows.append((f"{code} {name}", times, times / total if total else None, sum(reasons.values()), most))
-    columns = tuple(map(Column, ("intervention", "applied", "share", "not possible", "most often because")))
+            left_out = {"not possible": sum(reasons.values()), "most often because": most}
+            rows.append({"intervention": f"{code} {name}", "applied": times, "share": share, **left_out})
+    columns = [*map(Column, ("applied", "share", "not possible", "most often because"))]
+    cannot = counts.not_applicable.items()
     return Panel(
         "unbiased-composed",
         "What was composed?",
         "How often each intervention was applied, and how often a question could not take it.",
-        tables=(Table("unbiased-composed", "Interventions", columns, tuple(rows)),) if rows else (),
-        notes=tuple(f"{count(n, 'question')} could not be asked at all: {why}." for why, n in impossible.items()),
+        figures=(Figure("unbiased-composed", "Interventions", ["intervention"], columns, rows),),
+        notes=tuple(f"{count(n, 'question')} could not be asked at all: {why}." for why, n in cannot),
         short="Composed",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.responses import Responses
 from unslant.studies.unbiased.metrics import BoatMetrics, Outcomes, boat_metrics
@@ -39,18 +38,3 @@ class UnbiasedResult(RecordedResult):
     def of(cls, responses: Responses) -> UnbiasedResult:
         outcomes = Outcomes(responses)
         return cls(responses, boat_metrics(outcomes), outcomes)
-
-
-def check_comparable(first: UnbiasedResult, *others: UnbiasedResult) -> None:
-    """Refuse results of different questions or settings.
-
-    Raises:
-        InputError: naming the models, and what differs.
-    """
-    for other in others:
-        for what, same in {
-            "questions": other.run.questions_digest == first.run.questions_digest,
-            "settings": other.run.settings == first.run.settings,
-        }.items():
-            if not same:
-                raise InputError(f"{first.model} and {other.model} cannot be compared: their {what} differ")

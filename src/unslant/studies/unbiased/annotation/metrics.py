@@ -11,6 +11,7 @@ import numpy as np
 
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.registry import metric
 
 Verdicts = Mapping[str, Mapping[str, bool]]
 """Annotator -> item -> whether the expected answer is right."""
@@ -39,6 +40,19 @@ class AnnotationAgreement(StudyResult):
     disputed: tuple[str, ...]
 
 
+@metric(
+    "confirmed",
+    "expected answers confirmed",
+    "verdicts that call the expected answer right",
+    unit="share",
+    source="P4 sec. 6.7",
+)
+@metric("by_annotator", "confirmed by one person", "the same for one annotator", unit="share")
+@metric(
+    "by_intervention", "confirmed under one combination", "the same for one combination of interventions", unit="share"
+)
+@metric("agreement", "pairs of people that agree", "over items with two verdicts or more", unit="share")
+@metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
 def annotation_agreement(verdicts: Verdicts, interventions: Mapping[str, str] | None = None) -> AnnotationAgreement:
     """Agreement figures of filled-in sheets.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
-from unslant.metrics import METRICS, Estimate
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, interval, number, percent
+from unslant.metrics import METRICS
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, interval, number, percent
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 def page(found: AnnotationAgreement) -> Page:
     """How often people confirm the expected answers, and which they do not."""
     items = count(found.confirmed.n, "item")
-    rows: list[tuple[Cell, ...]] = [("all", found.confirmed)]
-    rows += [(f"by {name}", estimate) for name, estimate in found.by_annotator.items()]
-    rows += [(f"under {name}", estimate) for name, estimate in found.by_intervention.items()]
-    rows += [(METRICS["agreement"].name, found.agreement)] if found.agreement.defined else []
-    marks = [Mark(str(name), share) for name, share in rows if isinstance(share, Estimate)]
-    columns = (Column("verdicts"), Column("share", METRICS["confirmed"]))
-    tables = [Table("annotation", "Expected answers confirmed", columns, tuple(rows))]
-    if found.disputed:
-        wrong = tuple((item,) for item in found.disputed)
-        tables.append(Table("annotation-disputed", "Called wrong by someone", (Column("item"),), wrong))
+    shares = {"all": found.confirmed}
+    shares |= {f"by {name}": share for name, share in found.by_annotator.items()}
+    shares |= {f"under {name}": share for name, share in found.by_intervention.items()}
+    shares |= {METRICS["agreement"].name: found.agreement} if found.agreement.defined else {}
+    confirmed = Figure(
+        "annotation",
+        "Expected answers confirmed",
+        ["verdicts"],
+        [Column("share", METRICS["confirmed"])],
+        [{"verdicts": name, "share": share} for name, share in shares.items()],
+        [Plot(partial(charts.intervals, axis="share of verdicts"), "With 95 % intervals.", ["share"], of="items")],
+    )
+    disputed = Figure("annotation-disputed", "Called wrong by someone", ["item"], [],
+                      [{"item": item} for item in found.disputed])  # fmt: skip
     kappa = f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}."
     return Page(
         about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
@@ -38,16 +42,7 @@ def page(found: AnnotationAgreement) -> Page:
                 "annotation",
                 "Do people confirm the expected answers?",
                 "Share of verdicts that call the expected answer right, over items.",
-                charts=(
-                    Chart(
-                        "annotation",
-                        "Expected answers confirmed",
-                        "With 95 % intervals.",
-                        lambda style: charts.intervals(marks, style, rows="verdicts", axis="share of verdicts"),
-                        of="items",
-                    ),
-                ),
-                tables=tuple(tables),
+                figures=(confirmed, disputed),
                 short="Verdicts",
                 notes=() if math.isnan(found.kappa) else (kappa,),
                 first_screen=True,

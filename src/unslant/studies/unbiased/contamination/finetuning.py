@@ -12,6 +12,7 @@ import numpy as np
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
+from unslant.metrics.registry import metric
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Writer
 from unslant.studies.unbiased.contamination.settings import Training
@@ -32,6 +33,7 @@ class FineTuned:
     questions: int
 
 
+@metric("share_right", "right in the last epoch", "of the questions fine-tuned on", unit="share", plain=True)
 def fine_tune(
     model: TransformersModel,
     presentations: Sequence[Presentation],

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS
-from unslant.reports import Chart, Column, Page, Panel, Table, Tile, charts
-from unslant.reports.charts import Mark
+from unslant.metrics import METRICS, Estimate
+from unslant.reports import Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, number, percent, with_interval
-from unslant.studies.unbiased.panels import confusion_charts, notes, unread, unreadable
+from unslant.studies.unbiased.panels import confusion, notes, replies_of, unread
+from unslant.studies.unbiased.result import UnbiasedResult
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.contamination.result import ContaminationResult
@@ -19,31 +21,12 @@ if TYPE_CHECKING:
 def page(result: ContaminationResult) -> Page:
     """Before and after, as published and under interventions."""
     before, after, done = result.before, result.after, result.trained
-    gains: dict[str, Any] = {key: getattr(result, key) for key in ("vanilla_gain", "ours_gain", "excess")}
-    keys = ("vanilla", "ours", "drop")
-    more, cells = unreadable((before, after))
-    rows = tuple(
-        (run.model, *(getattr(run.metrics, key) for key in keys), *cell)
-        for run, cell in zip((before, after), cells, strict=True)
-    )
+    gains = {key: vars(result)[key] for key in ("vanilla_gain", "ours_gain", "excess")}
+    named = {f"before: {before.model}": before, f"after: {after.model}": after}
     trained = done and (
         f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
         f"{percent(done.share_right, 1)} of them were answered right in the last one."
     )
-    runs, named = (before.model, after.model), (("before", before), ("after", after))
-    scores = [
-        Mark(
-            METRICS[key].label,
-            getattr(run.metrics, key),
-            f"{when}: {run.model}",
-            getattr(run.metrics, f"{key}_chance").value,
-        )
-        for key in ("vanilla", "ours")
-        for when, run in named
-    ]
-    gained = [
-        Mark(METRICS[key].label, value, stands_out=key == "excess") for key, value in gains.items() if value.defined
-    ]
     words, left = unread(before, after)
     return Page(
         about=f"{before.model} and {after.model} on {before.run.question_set}: "
@@ -56,25 +39,7 @@ def page(result: ContaminationResult) -> Page:
                 "contamination",
                 "Did the score rise because the file was seen?",
                 "Ability shows under any presentation; a file that was learned shows in its published form alone.",
-                charts=(
-                    Chart(
-                        "contamination-scores", "Accuracy before and after", "With 95 % intervals; ticks: chance.",
-                        lambda style: charts.intervals(
-                            scores, style, rows="presentation", step=44, expected="chance"
-                        ),
-                    ),
-                    Chart(
-                        "contamination-gains", "Gain", "After less before, paired by question, with 95 % intervals. "
-                        "Excess: what the published form gained beyond what survives.",
-                        lambda style: charts.intervals(
-                            gained, style, rows="gain", axis="difference in accuracy", domain=None, zero=True
-                        ),
-                    ),
-                ),
-                tables=(
-                    Table("contamination-scores", "Accuracy", (Column("model"), *map(Column.of, keys), *more), rows),
-                    Table.of_metrics("contamination-gains", "Gain", {"gain": gains}),
-                ),
+                figures=(_accuracy(named), _gain(gains)),
                 notes=(trained,) if trained else (),
                 short="Gain",
                 first_screen=True,
@@ -83,15 +48,46 @@ def page(result: ContaminationResult) -> Page:
                 "contamination-answers",
                 "Which answers survive?",
                 "Question by question, before and after.",
-                charts=confusion_charts([run.renamed(f"{when}: {run.model}") for when, run in named]),
+                figures=confusion(named),
                 short="Answers",
             ),
         ),
         notes=tuple(f"{run.model}: {note}" for run in (before, after) for note in notes(run)),
-        settings=settings_rows(replace(before.run, model="", models=runs)),
+        settings=settings_rows(replace(before.run, model="", models=(before.model, after.model))),
         name=f"{before.model}, {after.model}",
-        compared=tuple(f"{when}: {name}" for when, name in zip(("before", "after"), runs, strict=True)),
-    )  # fmt: skip
+        compared=tuple(named),
+    )
+
+
+def _accuracy(named: Mapping[str, UnbiasedResult]) -> Figure:
+    plot = Plot(
+        partial(charts.intervals, step=44, expected="chance"),
+        "With 95 % intervals; ticks: chance.",
+        ["vanilla", "ours"],
+        title="Accuracy before and after",
+        name=["run"],
+        expected=lambda row, key: row[f"{key}_chance"],
+        across=True,
+        rows="presentation",
+    )
+    rows = [
+        {"model": one.model, "run": run, **vars(one.metrics), "unreadable": one.metrics.replies["ours"].unreadable}
+        for run, one in named.items()
+    ]
+    columns = ["vanilla", "ours", "drop", *replies_of([*named.values()])]
+    return Figure("contamination-scores", "Accuracy", ["model"], columns, rows, [plot])
+
+
+def _gain(gains: Mapping[str, Estimate]) -> Figure:
+    plot = Plot(
+        partial(charts.intervals, axis="difference in accuracy"),
+        "After less before, paired by question, with 95 % intervals. Excess: what the published form gained beyond "
+        "what survives.",
+        ["gain"],
+        out=lambda row: bool(row["metric.key"] == "excess"),
+        rows="gain",
+    )
+    return Figure.of_metrics("contamination-gains", "Gain", {"gain": gains}, [plot])
 
 
 def _headline(result: ContaminationResult) -> str:

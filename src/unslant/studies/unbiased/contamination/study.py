@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unslant.errors import InputError
+from unslant.experiment.comparison import check_comparable
 from unslant.experiment.job import Given, Job
 from unslant.experiment.options import check_unused, part_of
 from unslant.experiment.outputs import check_folder
@@ -16,6 +16,7 @@ from unslant.experiment.provenance_block import provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.metrics import Bootstrap
+from unslant.metrics.registry import metric
 from unslant.models.open import address_of
 from unslant.presentations.interventions import VANILLA
 from unslant.studies.unbiased.contamination.finetuning import FineTuned, fine_tune
@@ -23,13 +24,14 @@ from unslant.studies.unbiased.contamination.result import ContaminationResult
 from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
 from unslant.studies.unbiased.metrics import AS_PUBLISHED
 from unslant.studies.unbiased.plan import plan
-from unslant.studies.unbiased.result import UnbiasedResult, check_comparable
+from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.settings import UnbiasedSettings
 from unslant.studies.unbiased.study import Unbiased
 from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
+    from unslant.responses.provenance import Provenance
 
 
 class Contamination(Study[ContaminationSettings]):
@@ -80,7 +82,7 @@ class Contamination(Study[ContaminationSettings]):
         trained = fine_tune(model.unwrapped, published, settings.writer(), training, job.progress)
         after = study.of_model(model, found, asked, job.record).renamed(f"{before.model} + test set")
         if settings.save_model is not None:
-            made = after.provenance | {"settings": provenance((), (), settings)["settings"]}
+            made = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
             job.saves.append(partial(_save, model.unwrapped, made, settings.save_model))
         return compare(before, after, trained=trained, training=training)
 
@@ -96,15 +98,20 @@ class ContaminationKeywords(Keywords, ContaminationSettings):
 contamination = function(Contamination(), ContaminationKeywords, ContaminationResult)
 
 
-def _save(model: TransformersModel, made: Mapping[str, Any], folder: Path) -> None:
+def _save(model: TransformersModel, made: Provenance, folder: Path) -> None:
     def files(scratch: Path) -> None:
         model.model.save_pretrained(scratch)
         model.tokenizer.save_pretrained(scratch)
-        write_atomically(scratch / "provenance.json", dump_json(made))
+        write_atomically(scratch / "provenance.json", dump_json(made.model_dump()))
 
     write_folder(folder, files)
 
 
+@metric("vanilla_gain", "gain as published", "after minus before, same questions", unit="difference")
+@metric("ours_gain", "gain under interventions", "after minus before, same questions", unit="difference")
+@metric(
+    "excess", "excess", "gain as published beyond the gain under interventions", unit="difference", source="P4 sec. 6.2"
+)
 def compare(
     before: UnbiasedResult, after: UnbiasedResult, *, trained: FineTuned | None = None, training: Training | None = None
 ) -> ContaminationResult:
@@ -113,7 +120,7 @@ def compare(
     Raises:
         InputError: if the two were not asked the same questions under the same settings.
     """
-    check_comparable(before, after)
+    check_comparable([before, after])
     clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.metrics import Association, Bootstrap, Estimate, associate
+from unslant.metrics import Bootstrap, Estimate, Numbers, associate
 from unslant.metrics.bootstrap import UNBOUNDED
+from unslant.metrics.registry import metric
 from unslant.studies.unbiased.metrics import mean_defined
 
 LOWEST, HIGHEST = 1, 10
@@ -66,6 +67,14 @@ def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Float
     return cer, ocr, ucr
 
 
+@metric(
+    "ocr", "OCR", "over-confidence: it accepts the kept answer, the others reject it", unit="share", source="P4 eq. 6"
+)
+@metric(
+    "ucr", "UCR", "under-confidence: it rejects the kept answer, the others accept it", unit="share", source="P4 eq. 7"
+)
+@metric("cer", "CER", "consensus error: all reject it, weighted by how surely", unit="share", source="P4 eq. 5")
+@metric("rejected", "rejected by all", "questions that both reject, unweighted", unit="share")
 def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, seed: int = 0) -> ConsensusRates:
     """CER, OCR and UCR of the model ``own``.
 
@@ -93,7 +102,7 @@ def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, s
     return ConsensusRates(cer, ocr, ucr, rejected, by_subject if len(by_subject) > 1 else {})
 
 
-def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Association:
+def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Numbers:
     """Correlation over subjects of a model's accuracy with its consensus-error rate (P4, table 1).
 
     Negative: its own questions are sound where it does well, and unsound where it does not.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from unslant.experiment.comparison import agreements
 from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Association
-from unslant.reports import Chart, Column, Page, Panel, Style, Table, Tile, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
-from unslant.studies.unbiased.panels import associations
+from unslant.metrics import METRICS, Numbers
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, listed, number, with_interval
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.probe.result import ProbeResult
 
 MOST_TILES = 6
+REPHRASED = "rephrased by it"
 CHARTS = {
     "ocr": ("Over-confidence", "accepts"),
     "ucr": ("Under-confidence", "rejects"),
@@ -49,65 +49,63 @@ def _headline(result: ProbeResult) -> str:
 
 
 def _model_bias(result: ProbeResult) -> Panel:
-    keys = ("ocr", "ucr", "cer", "rejected")
-    rows: list[tuple[Cell, ...]] = []
-    for name, bias in result.models.items():
-        for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates)):
-            rows += [(name, kind, p, *(getattr(found, key) for key in keys)) for p, found in rates.items()]
-    columns = (Column("model"), Column("questions"), Column("strength", 2), *map(Column.of, keys))
+    rows = [
+        {"model": name, "kind": kind, "strength": strength, **vars(rates)}
+        for name, bias in result.models.items()
+        for kind, by_strength in ((REPHRASED, bias.rates), ("BOAT", bias.boat_rates))
+        for strength, rates in by_strength.items()
+    ]
+    plots = [
+        Plot(
+            partial(charts.lines, axis="rate", zero=True),
+            f"A line that rises: the model {does} its own questions more often than the others do (P4, figure 2).",
+            [key],
+            title=f"{word} rate against strength",
+            id=f"probe-{key}",
+            series="model",
+            dash="kind",
+            at="strength",
+            rows="strength",
+        )
+        for key, (word, does) in CHARTS.items()
+    ]
+    names = [Column("model"), Column("questions", key="kind"), Column("strength", 2)]
+    rates = Figure("probe-rates", "Consensus rates", names, ["ocr", "ucr", "cer", "rejected"], rows, plots)
     missing = count(result.table.missing, "confidence was", "confidences were")
-    note = f"{missing} asked for and not given; those questions are left out."
     return Panel(
         "probe-model-bias",
         "Do models favour their own questions?",
         "Each model rephrases a growing share of the questions; it and the others say if the kept answer still holds.",
-        charts=tuple(
-            Chart(
-                f"probe-{key}",
-                f"{word} rate against strength",
-                f"A line that rises: the model {does} its own questions more often than the others do (P4, figure 2).",
-                partial(_lines, result, key),
-            )
-            for key, (word, does) in CHARTS.items()
-        ),
-        tables=(Table("probe-rates", "Consensus rates", columns, tuple(rows), names=3), *_by_subject(result)),
-        notes=(note,) if result.table.missing else (),
+        figures=(rates, _by_subject(result)),
+        notes=(f"{missing} asked for and not given; those questions are left out.",) if result.table.missing else (),
         short="Model bias",
         first_screen=True,
     )
 
 
 def _data_bias(result: ProbeResult) -> Panel:
-    rows: dict[tuple[str, ...], Association | None] = {}
+    found: dict[tuple[str, ...], Numbers | None] = {}
     for name, bias in result.models.items():
-        rows |= {(name, "rephrased by it"): bias.data_bias, (name, "BOAT"): bias.boat_data_bias}
-    notes = sorted({bias.data_bias.pearson.note for bias in result.models.values()} - {""})
+        found |= {(name, REPHRASED): bias.data_bias, (name, "BOAT"): bias.boat_data_bias}
+    notes = sorted({bias.data_bias["pearson"].note for bias in result.models.values()} - {""})
     return Panel(
         "probe-data-bias",
         "Are questions better where the model is better?",
         "Accuracy by subject against consensus errors by subject; a strong negative correlation is data bias.",
-        tables=(associations("probe-data-bias", "Data bias", rows, "model", "questions"),),
+        figures=(agreements("probe-data-bias", "Data bias", found, "model", "questions"),),
         short="Data bias",
         first_screen=True,
         notes=tuple(f"No correlation: {note}." for note in notes),
     )
 
 
-def _by_subject(result: ProbeResult) -> tuple[Table, ...]:
-    rows: list[tuple[Cell, ...]] = []
+def _by_subject(result: ProbeResult) -> Figure:
+    rows = []
     for name, bias in result.models.items():
-        cer = bias.rates[max(bias.rates)].by_subject
-        own = result.accuracy.get(name, {})
-        rows += [(f"{name}, {subject}", own.get(subject), cer.get(subject)) for subject in sorted({*own, *cer})]
-    columns = (Column("model and subject"), Column("accuracy"), Column.of("cer", "CER at the highest strength"))
-    return (Table("probe-subjects", "By subject", columns, tuple(rows), folded=True),) if rows else ()
-
-
-def _lines(result: ProbeResult, key: str, style: Style) -> Any:
-    marks = [
-        Mark(f"{p:g}", getattr(found, key), name, dash=kind)
-        for name, bias in result.models.items()
-        for kind, rates in (("rephrased by it", bias.rates), ("BOAT", bias.boat_rates))
-        for p, found in rates.items()
-    ]
-    return charts.lines(marks, style, under="strength", beside="rate", zero=True)
+        cer, accuracy = bias.rates[max(bias.rates)].by_subject, result.accuracy.get(name, {})
+        rows += [
+            {"model and subject": f"{name}, {subject}", "accuracy": accuracy.get(subject), "cer": cer.get(subject)}
+            for subject in sorted({*accuracy, *cer})
+        ]
+    columns = [Column("accuracy"), Column.of("cer", "CER at the highest strength")]
+    return Figure("probe-subjects", "By subject", ["model and subject"], columns, rows, folded=True)

@@ -11,9 +11,8 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.experiment.result import StudyResult
-from unslant.metrics import Association
+from unslant.metrics import Numbers
 from unslant.responses import Run
-from unslant.responses.provenance import Provenance
 from unslant.studies.unbiased.probe.metrics import ConsensusRates, consensus_rates, data_bias
 from unslant.studies.unbiased.probe.score_table import ScoreTable
 
@@ -30,8 +29,8 @@ class ModelBias:
 
     rates: Mapping[float, ConsensusRates]
     boat_rates: Mapping[float, ConsensusRates]
-    data_bias: Association
-    boat_data_bias: Association | None
+    data_bias: Numbers
+    boat_data_bias: Numbers | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class ProbeResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table of confidences; :mod:`~unslant.studies.unbiased.probe.score_table` reads it."""
-        self.table.to_parquet(path, replace(self.run, provenance=Provenance.model_validate(self.provenance)))
+        self.table.to_parquet(path, replace(self.run, provenance=self.provenance))
 
 
 def result_of(

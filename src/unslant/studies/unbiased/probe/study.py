@@ -20,7 +20,6 @@ from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
-from unslant.responses.provenance import Provenance
 from unslant.studies.unbiased.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
 from unslant.studies.unbiased.probe.result import ProbeResult, result_of
 from unslant.studies.unbiased.probe.score_table import ScoreTable, load_accuracy, load_scores
@@ -136,7 +135,7 @@ def _measured(
         questions_digest=whole.digest,
         settings=settings.recorded() | {"strengths": list(strengths)},
         requests=requests_of(spent),
-        provenance=Provenance.model_validate(provenance([p.block for p in participants], [sampled], settings)),
+        provenance=provenance([p.block for p in participants], [sampled], settings),
     )
     return result_of(table, accuracy, tuple(strengths), settings.seed, run)
 

@@ -1,16 +1,22 @@
-"""Which questions of two audits are the same: by id, else by text."""
+"""An audit paired with another, question by question: which questions are the same, and how the answers differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from unslant.arrays import Ints
-from unslant.metrics import Metrics, OrderScores
+from unslant.experiment.result import Paired
+from unslant.metrics import Metrics, OrderScores, paired_difference
 from unslant.questions import Question
+from unslant.reports.numbers import count
 from unslant.responses import Responses
+
+SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+MEASURES = (*SCORES, "consistency", "pbm")
 
 _Texts = tuple[str, tuple[str, ...]]
 
@@ -29,6 +35,44 @@ class Audited(Protocol):
     def metrics(self) -> Metrics: ...
     @property
     def scores(self) -> OrderScores: ...
+
+
+T = TypeVar("T", bound=Audited)
+
+
+def named(results: Sequence[T], files: Sequence[str] = ()) -> dict[str, T]:
+    """Audits by model, with the file name (or a number) added where models share a name."""
+    often = Counter(result.name for result in results)
+    extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
+    return {r.name if often[r.name] == 1 else f"{r.name} ({more})": r for r, more in zip(results, extra, strict=True)}
+
+
+def paired(run: tuple[str, Audited], other: tuple[str, Audited]) -> Paired:
+    """How one audit differs from another on the questions of both; nothing where they have none in common.
+
+    Args:
+        run, other: name and audit of each.
+    """
+    (name, now), (base, first) = run, other
+    at, of_first = rows = same_questions(now, first)
+    if not at.size:
+        return Paired((), ())
+    values = now.metrics.questions, first.metrics.questions
+    pairs = [paired_difference(now.scores, first.scores, key, measures=values, rows=rows) for key in MEASURES]
+    ways, remarks = (_way(first), _way(now)), list[str]()
+    if len(set(ways)) > 1:
+        remarks.append(f"Answers are told in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
+    if by_text := int((np.asarray(now.scores.ids)[at] != np.asarray(first.scores.ids)[of_first]).sum()):
+        remarks.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
+    return Paired([pair for pair in pairs if pair.difference.defined], remarks)
+
+
+def _way(run: Audited) -> str:
+    """How an answer is read: letters on a page and option texts on their own are two questions."""
+    logged = run.responses.run.logged
+    if logged and logged.scores == "texts":
+        return "scores of option texts"
+    return "scores of labels" if run.scores.is_scored else "words"
 
 
 def same_questions(a: Audited, b: Audited) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""What a label and a position add to an option, question by question.
+"""What each label and each position adds to an option, for the questions that a model is unsure of.
 
 Model, each question on its own, with log P centred over the options of a page:
 
@@ -11,20 +11,28 @@ labels out of their sequence can be unlikely in themselves, and would shift it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.preference.places import Place
+from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.labels import at_slot
+from unslant.metrics.registry import metric
+from unslant.metrics.sampling import holm
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.ties import credit
 
 Unit = Literal["nats", "shares"]
+Rows = NDArray[np.intp]
 
+LAST = "last"
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LEAST_PROBABILITY = 1e-6
 """Probabilities count as at least this much, so that a 0 does not outweigh all others."""
 _ERROR = 0.002
@@ -46,8 +54,8 @@ class SlotGroup:
     """
 
     n: int
-    rows: NDArray[np.intp]
-    free: NDArray[np.intp]
+    rows: Rows
+    free: Rows
     values: Floats
     pages: Ints
     design: Floats
@@ -57,24 +65,8 @@ class SlotGroup:
         """(Q, M) label and position effects together, from the order set."""
         return self.values[:, : len(self.free)]
 
-    def columns(self, places: Sequence[Place]) -> Floats:
-        """(M, P) what a pull of 1 at each of P places makes of the slots."""
-        among = np.stack([place.among(self.n) for place in places], axis=1)
-        made: Floats = self.design[: len(self.free), : self.n] @ among
-        return made
 
-
-def restricted(groups: Sequence[SlotGroup], rows: Bools) -> tuple[SlotGroup, ...]:
-    """The groups without the questions that a (Q,) mask leaves out."""
-    kept = [replace(g, rows=g.rows[rows[g.rows]], values=g.values[rows[g.rows]]) for g in groups]
-    return tuple(group for group in kept if len(group.rows))
-
-
-def _relabelled(scores: OrderScores) -> tuple[View, ...]:
-    """Presentations with relabelled positions."""
-    return scores.labels_reversed, scores.both_reversed, scores.labels_shifted
-
-
+@metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
 def unsure_questions(scores: OrderScores) -> Floats:
     """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order.
 
@@ -88,10 +80,14 @@ def unsure_questions(scores: OrderScores) -> Floats:
             usual = np.take_along_axis(block.chosen, answered.argmax(axis=1)[:, None], axis=1)[:, 0]
             changes = (answered & (block.chosen != usual[:, None])).any(axis=1)
             for view in _relabelled(scores):
-                there = view.chosen[block.index]
-                changes |= view.ok[block.index] & (there >= 0) & (there != usual)
+                chosen = view.chosen[block.index]
+                changes |= view.ok[block.index] & (chosen >= 0) & (chosen != usual)
             result[block.index] = np.where(answered.any(axis=1), changes, np.nan)
     return result
+
+
+def _relabelled(scores: OrderScores) -> tuple[View, ...]:
+    return scores.labels_reversed, scores.both_reversed, scores.labels_shifted
 
 
 def has_probabilities(scores: OrderScores) -> bool:
@@ -108,21 +104,20 @@ def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGr
         kinds = np.concatenate([asked, block.pinned], axis=1)
         mask = unsure[block.index] == 1
         for kind in np.unique(kinds[mask], axis=0):
-            own = np.flatnonzero(mask & (kinds == kind).all(axis=1))
+            alike = np.flatnonzero(mask & (kinds == kind).all(axis=1))
             usable = [view for view, there in zip(views, kind, strict=False) if there]
-            groups.append(_group(block, own, np.flatnonzero(~kind[len(views) :]), usable, unit))
+            groups.append(_group(block, alike, np.flatnonzero(~kind[len(views) :]), usable, unit))
     return tuple(groups)
 
 
-def _group(block: Block, own: NDArray[np.intp], free: NDArray[np.intp], views: list[View], unit: Unit) -> SlotGroup:
-    m = len(free)
-    slots_of, rank = np.eye(block.n)[free], np.zeros(block.n, np.int64)
+def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> SlotGroup:
+    m, slots_of, rank = len(free), np.eye(block.n)[free], np.zeros(block.n, np.int64)
     rank[free] = np.arange(m)
-    cells = np.ix_(own, np.arange(block.k), free)
+    cells = np.ix_(alike, np.arange(block.k), free)
     content, slots, kept, leaked = _two_way(_measured(block.probs[cells], unit), rank[block.positions[cells]])
     # label and position stand together in the orders, so an effect of either looks the same there
     pages, designs = [slots], [np.tile(kept @ slots_of, 2)]
-    rows = block.index[own]
+    rows = block.index[alike]
     for view in views:
         at = rank[view.positions[rows][:, free]]
         order = np.argsort(at, axis=1)
@@ -165,8 +160,7 @@ def _two_way(values: Floats, places: Ints) -> tuple[Floats, Floats, Floats, Floa
         return sums[:, :m] / k, sums[:, m:] / k, centre, np.zeros((size, m, m))
     normal = np.zeros((size, 2 * m, 2 * m))
     normal[:, :m, :m] = normal[:, m:, m:] = k * np.eye(m)
-    normal[:, :m, m:] = counts
-    normal[:, m:, :m] = counts.transpose(0, 2, 1)
+    normal[:, :m, m:], normal[:, m:, :m] = counts, counts.transpose(0, 2, 1)
     inverse = np.linalg.pinv(normal, hermitian=True)
     solved = (inverse @ sums[..., None])[..., 0]
     projection = inverse @ normal
@@ -210,17 +204,114 @@ def effects(groups: Sequence[SlotGroup], size: int, width: int) -> tuple[Floats,
     return labels, positions
 
 
-def taken(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
-    """Of unsure questions, (Q, N) by place: the share of orders in which it was taken, and the share expected.
+@dataclass(frozen=True)
+class SlotValues:
+    """What the tables are means of: (Q, N) arrays, nan where a question is not unsure or leaves the value open.
 
-    Expected is what a model would show that goes by content alone and chose the same contents equally often: 1/n where
-    every option stood everywhere equally often. nan where a question is not unsure or has no such place.
+    Attributes:
+        nats, shares: effects of (labels, positions) on log-probability and on choice.
+        share: by place, the share of orders in which it was taken.
+        expected: that share for a model that goes by content alone and chose the same contents equally often: 1/n where
+            every option stood everywhere equally often.
     """
-    share, expected = (np.full(scores.answers.shape, np.nan) for _ in range(2))
-    for block in scores.blocks:
-        picked = credit(block.probs)
-        by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
-        share[block.index, : block.n] = block.by_position(picked).mean(axis=1)
-        expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
-    share[unsure != 1] = expected[unsure != 1] = np.nan
-    return share, expected
+
+    nats: tuple[Floats, Floats]
+    shares: tuple[Floats, Floats]
+    share: Floats
+    expected: Floats
+
+    @classmethod
+    def of(cls, scores: OrderScores, unsure: Floats, groups: tuple[SlotGroup, ...], unit: Unit) -> SlotValues:
+        """From the cells of the unsure questions.
+
+        Args:
+            unsure: (Q,) 1 where the answer changes with the order.
+        """
+        shape = len(scores), scores.width
+        share, expected, nothing = (np.full(shape, np.nan) for _ in range(3))
+        for block in scores.blocks:
+            picked = credit(block.probs)
+            by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
+            share[block.index, : block.n] = block.by_position(picked).mean(axis=1)
+            expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
+        share[unsure != 1] = expected[unsure != 1] = np.nan
+        choices = slot_groups(scores, unsure, "shares") if unit == "nats" else groups
+        nats = effects(groups, *shape) if groups and unit == "nats" else (nothing, nothing)
+        return cls(nats, effects(choices, *shape) if choices else (nothing, nothing), share, expected)
+
+
+@dataclass(frozen=True)
+class SlotEffect:
+    """One label (wherever it stands) or one position (with any label).
+
+    Attributes:
+        label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
+            ``last``.
+        effect: what it adds to the log-probability of an option, in nats, beyond the other labels (or positions); mean
+            over unsure questions.
+        excess: the same for the choice: what it adds to the share of unsure answers.
+        chosen: share of unsure answers in its place over the orders, where label and position stand together; ties
+            shared evenly.
+        expected: ``chosen`` for a model that goes by content alone.
+        p: of "it adds nothing" (in nats where there are probabilities), corrected for the number of rows (Holm 1979).
+    """
+
+    label: str
+    effect: Estimate
+    excess: Estimate
+    chosen: Estimate
+    expected: float
+    p: float
+
+
+@metric("chosen", "chosen when unsure", "share of orders, where unsure", unit="share")
+@metric("expected", "expected", "chosen when unsure by a model going by content alone", unit="share", plain=True)
+@metric("preference.effect", "effect", "added to an option's log-probability when unsure", digits=2, unit="nats",
+        signed=True)  # fmt: skip
+@metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
+@metric("preference.labels.p", "p", "it adds nothing; corrected for the number of rows", unit="p", source="Holm 1979")
+def slot_effects(scores: OrderScores, values: SlotValues, unit: Unit, bootstrap: Bootstrap) -> list[list[SlotEffect]]:
+    """The effect of every label, and of every position."""
+    mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
+    columns = [np.full(len(scores), i) for i in range(scores.width)]
+    labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
+    positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
+    tables = []
+    for at, slots in enumerate((labels, [*positions, (LAST, last)])):
+        tested = values.nats[at] if unit == "nats" else values.shares[at]
+        p = holm([_p(at_slot(tested, column), bootstrap) for _, column in slots])
+        tables.append([_row(*slot, values, at, bootstrap, own_p) for slot, own_p in zip(slots, p, strict=True)])
+    return tables
+
+
+def _row(name: str, column: Ints, values: SlotValues, at: int, bootstrap: Bootstrap, p: float) -> SlotEffect:
+    nats, shares, share, expected = (
+        at_slot(array, column) for array in (values.nats[at], values.shares[at], values.share, values.expected)
+    )
+
+    def missing(array: Floats) -> str:
+        if np.isfinite(array).any():
+            return ""
+        if np.isfinite(shares).any():
+            return "answers in words: no probabilities"
+        return "label and position stand together everywhere" if np.isfinite(share).any() else "no unsure question"
+
+    excess = Estimate.undefined(missing(shares))
+    if not excess.note:  # where nearly all are at their most, no interval we know covers as it should
+        note = "no interval: see the share chosen, and p"
+        excess = Estimate.bare(float(np.nanmean(shares)), int(np.isfinite(shares).sum()), note)
+    by_content = float(np.nanmean(expected)) if np.isfinite(expected).any() else math.nan
+    effect = bootstrap.mean(nats, bounds=UNBOUNDED, note=missing(nats))
+    return SlotEffect(name, effect, excess, bootstrap.mean(share, note=missing(share)), by_content, p)
+
+
+def _p(values: Floats, bootstrap: Bootstrap) -> float:
+    known: Bools = np.isfinite(values)
+    if known.sum() < 2:
+        return math.nan
+    return float(bootstrap.sampling.student(np.nan_to_num(values)[:, None], known)[1][0])
+
+
+def ordinal(place: int) -> str:
+    """``first`` for 0."""
+    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"

@@ -1,0 +1,271 @@
+"""Every number that is reported is declared once, at the function that computes it; results are mappings of numbers.
+
+    @question_metric("consistency", "consistency", "questions with the same answer in every order", unit="share")
+    def consistency(scores: OrderScores) -> Floats: ...
+
+:data:`METRICS` collects the declarations by import. Tables, tiles, JSON, ``--fail-if``, comparisons and
+``docs/metrics.md`` read it; nothing else says what a number is called or how it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+
+from unslant.arrays import Floats, Jsonable, json_fields, json_number
+from unslant.metrics.estimate import Estimate
+
+if TYPE_CHECKING:
+    from unslant.metrics.scores import OrderScores
+
+Kind = Literal["number", "share", "difference", "p"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a number is called, what it means, and how it is written. Two metrics are the same if their keys are.
+
+    Attributes:
+        key: the JSON key; where a key means different things in different objects, that of the object stands before it
+            (``nvr.score``).
+        name: display name.
+        meaning: one line.
+        digits: after the point.
+        unit: ``nats``, ``tokens``, ...; ``%`` for a relative change, which is written as a percentage.
+        source: paper and equation, or other reference.
+        kind: ``share`` (0 to 1), ``difference`` (of shares), ``p`` (of a test), or another number.
+        signed: whether it is written with its sign, as differences are.
+        short: name where the context says the rest, such as the head of a column.
+        plain: whether it is computed rather than estimated, as p-values are: JSON has the value alone.
+        home: the module that computes it.
+    """
+
+    key: str
+    name: str = field(compare=False)
+    meaning: str = field(compare=False)
+    digits: int = field(default=3, compare=False)
+    unit: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    kind: Kind = field(default="number", compare=False)
+    signed: bool = field(default=False, compare=False)
+    short: str = field(default="", compare=False)
+    plain: bool = field(default=False, compare=False)
+    home: str = field(default="", compare=False)
+
+    @property
+    def label(self) -> str:
+        """The short name, or the name where there is none."""
+        return self.short or self.name
+
+    @property
+    def share(self) -> bool:
+        return self.kind in ("share", "p")
+
+    @property
+    def minute(self) -> bool:
+        """Whether it may be minute and yet not 0, as p-values; others are taken for rounding errors below 1e-12."""
+        return self.kind == "p"
+
+    @property
+    def scale(self) -> str:
+        """Its unit or range in words; empty where the meaning says enough."""
+        return "0 to 1" if self.share else self.unit
+
+
+@dataclass(frozen=True)
+class QuestionMetric(Metric):
+    """A metric with a value for every question; the audit reports its mean.
+
+    Attributes:
+        values: (Q,) the values in the order of ``OrderScores.ids``, nan where undefined.
+        bounds: least and greatest value of a question.
+        missing: why no question has a value, where none has.
+        unmoved: its value where every order gives the same answer: a number, or the metric that it then equals. An
+            adaptive audit needs it for the questions that it did not ask in all orders. None if it does not depend on
+            the order set.
+    """
+
+    values: Callable[[OrderScores], Floats] = field(kw_only=True, compare=False)
+    bounds: tuple[float, float] = field(kw_only=True, compare=False)
+    missing: str = field(kw_only=True, compare=False)
+    unmoved: float | str | None = field(kw_only=True, compare=False)
+
+
+METRICS: dict[str, Metric] = {}
+"""Key -> every metric declared so far; those of a study are there once its folder has been imported."""
+NEEDS_ORDERS = "needs two or more orders a question"
+
+
+def declare(made: Metric) -> None:
+    """Add a metric to :data:`METRICS`.
+
+    Raises:
+        ValueError: if another function has declared the same key.
+    """
+    if (known := METRICS.get(made.key)) and (known.home, known.name) != (made.home, made.name):
+        raise ValueError(f"metric {made.key!r} is declared in {known.home} and in {made.home}")
+    METRICS[made.key] = made
+
+
+def _kind(unit: str) -> Kind:
+    return cast(Kind, unit) if unit in get_args(Kind) else "number"
+
+
+def metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "", short: str = "",
+           signed: bool = False, plain: bool = False) -> Callable[[F], F]:  # fmt: skip
+    """Declare a number that the decorated function computes; see :class:`Metric`.
+
+    Args:
+        unit: a unit, or the kind of number: ``share``, ``difference`` or ``p``.
+
+    Example::
+
+        @metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
+        def kappa(verdicts): ...
+    """
+
+    def declared(function: F) -> F:
+        kind, home = _kind(unit), function.__module__
+        declare(
+            Metric(key, name, meaning, digits, unit if kind == "number" else "", source, kind,
+                   signed or kind == "difference", short, plain or kind == "p", home)
+        )  # fmt: skip
+        return function
+
+    return declared
+
+
+Q = TypeVar("Q", bound=Callable[["OrderScores"], Floats])
+
+
+def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "",
+                    short: str = "", bounds: tuple[float, float] | None = None, missing: str = NEEDS_ORDERS,
+                    unmoved: float | str | None = None) -> Callable[[Q], Q]:  # fmt: skip
+    """Declare a number of every question, whose mean the audit reports; see :class:`QuestionMetric`.
+
+    Its key is then in ``metrics.means`` of the JSON, so in ``--fail-if`` and comparisons, and in the table of all
+    numbers.
+
+    Args:
+        bounds: by default 0 to 1, of a difference -1 to 1.
+
+    Example::
+
+        @question_metric("certain", "certain", "questions with a probability above 0.99", unit="share")
+        def certain(scores: OrderScores) -> Floats:
+            return np.where(scores.given.ok, scores.given.probs.max(axis=1) > 0.99, np.nan)
+    """
+
+    def declared(function: Q) -> Q:
+        kind, home = _kind(unit), function.__module__
+        signed = kind == "difference"
+        declare(
+            QuestionMetric(key, name, meaning, digits, unit if kind == "number" else "", source, kind, signed, short,
+                           home=home, values=function, bounds=bounds or ((-1.0, 1.0) if signed else (0.0, 1.0)),
+                           missing=missing, unmoved=unmoved)
+        )  # fmt: skip
+        return function
+
+    return declared
+
+
+def question_metrics() -> list[QuestionMetric]:
+    """Every metric of single questions, in the order declared."""
+    return [metric for metric in METRICS.values() if isinstance(metric, QuestionMetric)]
+
+
+def bounds_of(key: str) -> tuple[float, float]:
+    """Least and greatest value that a metric of single questions has for one of them."""
+    made = METRICS[key]
+    return made.bounds if isinstance(made, QuestionMetric) else (0.0, 1.0)
+
+
+class Numbers(Mapping[Metric, Estimate]):
+    """Metrics and their estimates: what every measurement returns, and what tables, JSON and comparisons read.
+
+    Args:
+        values: key of a metric -> its estimate, or a plain number where it has no interval by nature (a p-value).
+
+    Example::
+
+        numbers = Numbers({"nvr.score": Estimate(...), "nvr.guess": 0.25})
+        numbers["score"].value
+        numbers.to_dict()  # {"score": {"value": ..., ...}, "guess": 0.25}
+    """
+
+    def __init__(self, values: Mapping[str, Estimate | float] | Mapping[str, Estimate] | Mapping[str, float]) -> None:
+        made = [(METRICS[key], value) for key, value in values.items()]
+        self._metrics = {_last(metric.key): metric for metric, _ in made}
+        self._values = {_last(metric.key): _estimate(value) for metric, value in made}
+
+    def __getitem__(self, metric: Metric | str) -> Estimate:
+        """The estimate of a metric, or of its key (``nvr.score`` or ``score``)."""
+        return self._values[_last(metric if isinstance(metric, str) else metric.key)]
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def __contains__(self, metric: object) -> bool:
+        return _last(metric.key if isinstance(metric, Metric) else str(metric)) in self._values
+
+    def __repr__(self) -> str:
+        return f"Numbers({', '.join(f'{key}={value.value:.4g}' for key, value in self._values.items())})"
+
+    def __or__(self, changed: Mapping[Metric, Estimate]) -> Numbers:
+        """These numbers with some changed or added."""
+        both: dict[str, Estimate | float] = {metric.key: value for metric, value in self.items()}
+        return Numbers(both | {metric.key: value for metric, value in changed.items()})
+
+    def only(self, *keys: str) -> Numbers:
+        """Some of them."""
+        return Numbers({self._metrics[_last(key)].key: self[key] for key in keys})
+
+    def cells(self, *keys: str) -> dict[str, Estimate | float]:
+        """Full key -> what a table shows: the number alone where it is plain. All numbers, or those of ``keys``."""
+        chosen = self.only(*keys) if keys else self
+        return {metric.key: value.value if metric.plain else value for metric, value in chosen.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, by the last part of each key."""
+        return {
+            key: json_number(value.value) if self._metrics[key].plain else value.to_dict()
+            for key, value in self._values.items()
+        }
+
+
+class Measured(Jsonable):
+    """A dataclass with a field ``numbers``, which can be looked up in it and which JSON has among the other fields."""
+
+    numbers: Numbers
+
+    def __getitem__(self, key: str) -> Estimate:
+        return self.numbers[key]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return json_fields(self, omit=("numbers",)) | self.numbers.to_dict()
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _estimate(value: Estimate | float) -> Estimate:
+    return value if isinstance(value, Estimate) else Estimate.bare(float(value), 0, "computed: no interval")
+
+
+def metric_at(path: Sequence[str]) -> Metric | None:
+    """The metric of the number at a path in JSON (``metrics``, ``means``, ``accuracy``); None if it has none.
+
+    Metrics whose key names the object before it go first.
+    """
+    for start in range(len(path)):
+        if known := METRICS.get(".".join(path[start:])):
+            return known
+    qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
+    return next(filter(None, qualified), METRICS.get(path[-1]) or METRICS.get(path[-2] if len(path) > 1 else ""))
