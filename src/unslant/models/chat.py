@@ -127,7 +127,7 @@ class LocalChat(ChatModel):
 
     def identify(self) -> ModelInfo:
         """The identity is the model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
-        config = self.model.model.generation_config
+        config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}
         self._info = replace(self._info, identity=identity)
