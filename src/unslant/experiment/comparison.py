@@ -15,7 +15,6 @@ from unslant.experiment.result import Paired, RecordedResult, StudyResult, write
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, agreement
 from unslant.metrics.registry import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
-from unslant.reports.figure import Row
 from unslant.reports.numbers import count
 
 EQUAL = 1e-12
@@ -108,16 +107,11 @@ class Comparison:
         return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {names}."]
 
     def figure(
-        self,
-        id: str,
-        title: str,
-        columns: Sequence[str | Column],
-        plots: Sequence[Plot | Chart] = (),
-        rows: Mapping[str, Row] | None = None,
+        self, id: str, title: str, columns: Sequence[str | Column], plots: Sequence[Plot | Chart] = ()
     ) -> Figure:
-        """One row a run: its numbers, and those of ``rows``."""
-        every = [{"model": name, **numbers, **(rows or {}).get(name, {})} for name, numbers in self.runs.items()]
-        return Figure(id, title, ["model"], columns, every, plots)
+        """One row a run: its numbers."""
+        rows = [{"model": name, **numbers} for name, numbers in self.runs.items()]
+        return Figure(id, title, ["model"], columns, rows, plots)
 
     def by_run(
         self,

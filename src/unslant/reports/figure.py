@@ -86,27 +86,6 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.id!r}: a row of {len(row)} cells under {len(self.columns)} columns")
 
-    @classmethod
-    def of_metrics(
-        cls, id: str, title: str, by_column: Mapping[str, Mapping[str, Cell]], methods: bool = False, **options: Any
-    ) -> Table:
-        """One row per metric defined in any column, with its values and meaning.
-
-        Args:
-            by_column: column name -> metric key -> value.
-            methods: add a column with the interval method.
-        """
-        keys = dict.fromkeys(key for found in by_column.values() for key, value in found.items() if defined(value))
-        rows: list[tuple[Cell, ...]] = []
-        for metric in (METRICS[key] for key in keys):
-            values = [found.get(metric.key) for found in by_column.values()]
-            unit = f", in {metric.unit}" if metric.unit not in ("", "%") else ""
-            method = next((value.method for value in values if isinstance(value, Estimate)), "")
-            rows.append((metric.name, *values, metric.meaning + unit, *([method] if methods else [])))
-        names = ("metric", *by_column, "meaning", *(["interval by"] if methods else []))
-        by_row = tuple(METRICS[key] for key in keys)
-        return cls(id, title, tuple(map(Column, names)), tuple(rows), by_row=by_row, **options)
-
     def how(self, row: int, column: int) -> How:
         """Format of one cell: that of the column's metric, else of the row; differences have the row's digits."""
         own = self.columns[column].how
