@@ -202,7 +202,7 @@ def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n
     known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
     chart = Chart(
         id,
-        "From the published rank to the rank whatever the order",
+        "From the published rank to the rank over all orders",
         "One line a model, the best at the top; those that change rank are highlighted.",
         lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
     )
@@ -286,7 +286,7 @@ class ComparedModels(StudyResult, Generic[T]):
         """Write one table of responses for each model, as ``NAME-MODEL``."""
         write_each(self.results, path)
 
-    def beside_each_other(self, page: Page) -> Page:
+    def with_models(self, page: Page) -> Page:
         """The page with the names, settings and notes of all models."""
         names = ", ".join(self.models)
         settings = settings_rows(replace(self.results[0].run, model=names))

@@ -14,7 +14,7 @@ from unslant.reports.numbers import Cell, How
 from unslant.reports.style import Style
 
 Row: TypeAlias = Mapping[Any, Any]
-"""Cells by the key of their column, or by metric; and whatever else a plot draws."""
+"""Cells by the key of their column, or by metric; and anything else that a plot draws."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Chart:
     Attributes:
         id: unique in the report; also the file name.
         explanation: how to read it, in one line.
-        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown beside it.
+        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown with it.
         of: what N counts.
     """
 
@@ -178,7 +178,7 @@ class Figure:
         explanation: what the table holds.
         folded: see :class:`Table`.
         by_row: the metric of each row, where rows determine the number format.
-        drawn_only: there is no table, because another holds the same numbers.
+        drawn_only: without a table, where another holds the same numbers.
 
     Example:
         >>> rows = [{"model": "a", "accuracy": Estimate.bare(0.5, 8, "made")}]

@@ -38,7 +38,7 @@ def page(result: DebiasResult) -> Page:
     return Page(
         about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
-        lead="; ".join(_told_of(result)[1:]),
+        lead="; ".join(_outcomes(result)[1:]),
         tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
@@ -56,20 +56,20 @@ def _sizes(result: DebiasResult) -> str:
 
 
 def headline(result: DebiasResult) -> str:
-    """What the method with the most accuracy does to accuracy and PBM; see :func:`_told_of`."""
-    told, models = _told_of(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
+    """What the method with the most accuracy does to accuracy and PBM; see :func:`_outcomes`."""
+    outcomes, models = _outcomes(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
     base = [entry for entry in result.entries if entry.method == "none"]
     start = ""
     if len(base) == 1:
         start = f"; undebiased accuracy {with_interval(base[0].measures['accuracy'], METRICS['accuracy'])}"
         start += f", chance {base[0].chance:.3f}" if math.isfinite(base[0].chance) else ""
-    if not told:
+    if not outcomes:
         return f"{models}: no difference to the undebiased model is defined{start}"
-    first = f"most accurate of {len(told)} methods is {told[0]}" if len(told) > 1 else told[0]
+    first = f"most accurate of {len(outcomes)} methods is {outcomes[0]}" if len(outcomes) > 1 else outcomes[0]
     return f"{models}: {first}, against the undebiased model{start}"
 
 
-def _told_of(result: DebiasResult) -> list[str]:
+def _outcomes(result: DebiasResult) -> list[str]:
     """Accuracy and PBM by each method, most accurate first; with several models and sets, in how many for sure."""
     own = [entry for entry in result.entries if entry.change and not entry.transferred]
     by_method: dict[str, list[Entry]] = {}
@@ -104,12 +104,12 @@ def _outcome(entries: Sequence[Entry]) -> str:
     return ", ".join(
         f"{_NAMES[key]} 0 by construction"
         if all(key in entry.constructed for entry in entries)
-        else f"{_NAMES[key]} {_told([entry.change[key].difference for entry in entries])}"
+        else f"{_NAMES[key]} {_in_words([entry.change[key].difference for entry in entries])}"
         for key in ("accuracy", "pbm")
     )
 
 
-def _told(found: Sequence[Estimate]) -> str:
+def _in_words(found: Sequence[Estimate]) -> str:
     if len(found) == 1:
         shows = "" if found[0].excludes(0) else ", no difference that shows"
         return with_interval(found[0], _DIFFERENCE) + shows
@@ -232,7 +232,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         for entry in result.entries
         if entry.transferred and result.transfer
     ]
-    range_told = "N counts models and sets; the range is from the smallest to the largest value."
+    about = "N counts models and sets; the range is from the smallest to the largest value."
     return Panel(
         "debias-all",
         "All methods",
@@ -240,7 +240,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         figures=(
             Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
             Figure(
-                "debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=range_told
+                "debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=about
             ),
             Figure(
                 "debias-transfer",
