@@ -30,6 +30,7 @@ import psutil
 from benchmarks.random_models import random_model, tokenizer
 from benchmarks.scaling import prompts_of
 from unslant.asking import AT_ONCE, at_once
+from unslant.models import Model, ModelInfo
 from unslant.models.open import open_model
 from unslant.prompts import Prompt
 from unslant.scale.ray import by_question, cut
@@ -135,16 +136,11 @@ def table(times: Sequence[float], least_questions: float) -> list[tuple[int, flo
     rows = []
     for workers in WORKERS:
         shares = []
-        for prompts in (AT_ONCE, at_once(_Copies(workers))):
+        for prompts in (AT_ONCE, at_once(Model(ModelInfo(name="copies", copies=workers)))):
             taken = simulated(drawn, workers, prompts // ORDERS, least_questions * float(drawn.mean()))
             shares.append(float(drawn.sum()) / workers / taken)
         rows.append((workers, taken / 3600, *shares))
     return rows
-
-
-class _Copies:
-    def __init__(self, copies: int) -> None:
-        self.copies = copies
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.study import audit
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
@@ -56,14 +56,11 @@ def questions(n: int) -> QuestionSet[Question]:
     )
 
 
-class Instant:
+class Instant(ScoringModel):
     """A model that takes no time."""
 
-    name = "instant"
-    identity: Mapping[str, str] = {"model": "instant"}
-
     def __init__(self) -> None:
-        self.cost = Cost()
+        super().__init__(ModelInfo(name="instant", identity={"model": "instant"}))
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         scores = np.log([0.4, 0.3, 0.2, 0.1])

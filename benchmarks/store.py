@@ -13,14 +13,14 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from unslant.models.base import Cost, Encoded, Journal, Scored
+from unslant.models.base import Encoded, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
 from unslant.prompts.prompt import Prompt
@@ -30,14 +30,11 @@ TOKENS = 150
 BATCH = 100
 
 
-class Instant:
+class Instant(ResumableModel):
     """A model that takes no time: whatever a run takes is the store's."""
 
-    name = "instant"
-    identity: Mapping[str, str] = {"model": "instant"}
-
     def __init__(self) -> None:
-        self.cost = Cost()
+        super().__init__(ModelInfo(name="instant", identity={"model": "instant"}))
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         rng = np.random.default_rng(0)
@@ -45,8 +42,8 @@ class Instant:
         labels = tuple(np.array([i], dtype=np.int32) for i in range(4))
         return [Encoded(row, labels) for row in ids]
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        return self.score_encoded(prompts, self.encode(prompts))
+    def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
+        return self.score_encoded(prompts, encoded or self.encode(prompts))
 
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None

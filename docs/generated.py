@@ -114,19 +114,16 @@ KINDS: dict[type, str] = {dict: "object", list: "list", str: "text", bool: "true
 
 def talker() -> Any:
     """A chat model that always takes A, and says how sure it is."""
-    from unslant.models.chat import Chat, Reply
+    from unslant.models import ChatModel, ModelInfo, Reply
 
-    class Talker(Chat):
-        name = "talker"
-        identity: Mapping[str, str] = {}
-
+    class Talker(ChatModel):
         def at(self, generate: Any) -> Talker:
             return self
 
         def _replies(self, prompts: Sequence[Any]) -> Iterator[Reply]:
             yield from (Reply(index, "Confidence: 80%. Answer: A") for index in range(len(prompts)))
 
-    return Talker()
+    return Talker(ModelInfo(name="talker", remote=True))
 
 
 def results() -> Iterator[Any]:

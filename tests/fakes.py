@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from unslant.models.base import Cost, Scored
-from unslant.models.chat import Chat
+from unslant.models.base import ModelInfo, Scored, ScoringModel
+from unslant.models.chat import ChatModel
 from unslant.models.options import GenerateOptions
 from unslant.prompts import Prompt
 
@@ -16,33 +16,23 @@ Rule = Callable[[str, list[str], list[str]], Sequence[float]]
 """From the stem, the labels and the option texts as shown, to one weight per label."""
 
 
-class FakeChat(Chat):
-    """A chat model by its name alone; ``_replies`` is the subclass's."""
+class FakeChat(ChatModel):
+    """A chat model behind a server, by its name alone; ``_replies`` is the subclass's."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        return {"model": self.name}
+    def __init__(self, name: str, identity: Mapping[str, str] | None = None) -> None:
+        super().__init__(ModelInfo(name=name, identity=identity or {"model": name}, remote=True))
 
     def at(self, generate: GenerateOptions) -> FakeChat:
         return self
 
 
-class RuleModel:
+class RuleModel(ScoringModel):
     """Reads the question off a prompt of the ``plain`` template and answers the label scores by a rule."""
 
     def __init__(self, rule: Rule, name: str = "rule") -> None:
+        super().__init__(ModelInfo(name=name, identity={"model": name}))
         self.rule = rule
-        self.name = name
-        self.cost = Cost()
         self.seen: list[Prompt] = []
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        return {"model": self.name}
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for index, prompt in enumerate(prompts):

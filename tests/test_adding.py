@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -138,19 +140,75 @@ def test_a_method_comes_from_a_package_of_others_by_the_same_row(
             del sys.modules[name]
 
 
+def audited(model: str, questions: Path) -> None:
+    """Audits the model with the command, and checks that it cannot be trained and takes no options of others."""
+    out = questions.parent / "o.json"
+    ran = command_line("audit", model, questions, "--no-store", "--quiet", "--json", out)
+    assert ran.code == 0, ran.err
+    assert json.loads(out.read_text())["metrics"]["means"]["accuracy"]["n"] == len(QUESTIONS)
+    refused = command_line("train", model, questions, "--out", questions.parent / "adapter")
+    assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
+    useless = command_line("audit", model, questions, "--device", "cpu", "--no-store")
+    assert (useless.code, "leave out --device" in useless.err) == (2, True), useless.err
+
+
 def test_a_backend_is_a_function_and_a_row(monkeypatch: pytest.MonkeyPatch, questions: Path) -> None:
     module = ModuleType("echo_backend")
-    module.open_echo = lambda address: RuleModel(lambda stem, labels, texts: [2.0] + [1.0] * (len(labels) - 1))
+    module.load_echo = lambda name, options: RuleModel(lambda stem, labels, texts: [2.0] + [1.0] * (len(labels) - 1))
     monkeypatch.setitem(sys.modules, "echo_backend", module)
-    backend = models_open.Backend("an echo", "echo:NAME", {"score": "echo_backend:open_echo"}, frozenset())
+    backend = models_open.Backend("an echo", "echo:NAME", {"score": "echo_backend:load_echo"})
     monkeypatch.setitem(models_open.BACKENDS, "echo", backend)
-    ran = command_line(
-        "audit", "echo:anything", questions, "--no-store", "--quiet", "--json", questions.parent / "o.json"
-    )
-    assert ran.code == 0, ran.err
-    assert json.loads((questions.parent / "o.json").read_text())["metrics"]["means"]["accuracy"]["n"] == len(QUESTIONS)
-    refused = command_line("train", "echo:anything", questions, "--out", questions.parent / "adapter")
-    assert (refused.code, "can score only" in refused.err) == (2, True), refused.err
+    audited("echo:anything", questions)
+
+
+BACKEND = """
+import numpy as np
+
+from unslant.models import ModelInfo, Scored, ScoringModel
+from unslant.models.open import Backend
+
+
+class Coin(ScoringModel):
+    def score(self, prompts):
+        for index, prompt in enumerate(prompts):
+            self.cost.prompts += 1
+            yield Scored(index, -np.log(np.full(len(prompt.continuations), len(prompt.continuations))))
+
+
+def load(name, options):
+    return Coin(ModelInfo(name=name, identity={"model": name, "top": str(options.top)}))
+
+
+BACKEND = Backend("a coin", "coin:NAME", {"score": "coins:load"}, frozenset({"top"}))
+"""
+
+
+@pytest.fixture
+def coins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package outside the tree, as pip installs it: a module, and its entry points."""
+    about = tmp_path / "site" / "coins-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: coins\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[unslant.backends]\ncoin = coins:BACKEND\n")
+    (about.parent / "coins.py").write_text(BACKEND)
+    monkeypatch.syspath_prepend(str(about.parent))
+    monkeypatch.delitem(sys.modules, "coins", raising=False)
+    return about
+
+
+def test_a_backend_of_another_package_is_an_entry_point(coins: Path, questions: Path) -> None:
+    audited("coin:fair", questions)
+    asked = models_open.open_model("coin:fair", top=7).info
+    assert (asked.name, asked.identity) == ("fair", {"model": "fair", "top": "7"})
+    assert "coin:NAME" in command_line("models").out
+    for place, why in (
+        ("coins:load", "coins:load is not an unslant.models.open.Backend"),
+        ("coins:NONE", "there is no NONE in coins"),
+        ("missing_coins:BACKEND", "the backend coin needs missing_coins"),
+    ):
+        (coins / "entry_points.txt").write_text(f"[unslant.backends]\ncoin = {place}\n")
+        ran = command_line("audit", "coin:fair", questions)
+        assert (ran.code, why in ran.err) == (2, True), ran.err
 
 
 IMPORTER = """
@@ -300,3 +358,35 @@ def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: P
     app(["counting", "fair", str(questions), "--no-store", "--shard=1/2", f"--responses={tmp_path / 'half.parquet'}"])
     assert read_result(tmp_path / "half.parquet").counted == 3
     app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])
+
+
+def test_a_study_comes_from_a_package_of_others_by_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
+) -> None:
+    """The command, the Python function and the report of its files, in a process of its own as a user has it."""
+    installed = tmp_path / "site-packages"
+    about = installed / "their_studies-1.0.dist-info"
+    about.mkdir(parents=True)
+    (installed / "their_counting").mkdir()
+    for name, source in (("__init__", ""), ("study", STUDY), ("panels", PANELS)):
+        (installed / "their_counting" / f"{name}.py").write_text(source)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-studies\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[unslant.studies]\ncounting = their_counting.study:Counting\n")
+    path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "UNSLANT_HOME": str(tmp_path / "home")}
+
+    def run(*words: object) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "unslant", *map(str, words)], env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    assert "counting" in run("study", "--help")
+    assert "Count questions." in run("study", "counting", "--help")
+    table = tmp_path / "counted.parquet"
+    assert "6 questions" in run("study", "counting", "fair", questions, "--responses", table)
+    run("report", table, "--out", tmp_path / "report.html")
+    assert "6 questions" in (tmp_path / "report.html").read_text("utf-8")
+    monkeypatch.syspath_prepend(installed)
+    assert unslant.study.counting("fair", questions, limit=4).counted == 4

@@ -69,7 +69,11 @@ WORK = (
 )
 MISSING = (
     ("hf", ("audit", "fair", "embedded"), "fair, a local model, needs torch"),
-    ("hf", ("debias", "fair", "q.jsonl", "--method", "lora-1:adapter=a", "--out", "o.jsonl"), "LoRA-1, which works"),
+    (
+        "hf",
+        ("debias", "fair", "q.jsonl", "--method", "lora-1:adapter=a", "--out", "o.jsonl"),
+        "the method lora-1 needs torch",
+    ),
     ("hub", ("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
     ("figures", ("report", "a.parquet", "--figures", "figures"), "drawing figures needs vl_convert"),
     ("train", ("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),

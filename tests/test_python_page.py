@@ -23,7 +23,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "numbers.json", "responses.parquet"}
     assert known["answer"].text in known["questions"][0].options
     functions = re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)
-    assert functions[:3] == ["audit", "audit_log", "leaderboard"]
+    assert functions[:3] == ["audit", "leaderboard", "compare"]
     assert all(callable(getattr(unslant, name)) for name in functions)
 
 

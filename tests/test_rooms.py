@@ -16,7 +16,7 @@ HEIGHT = {room.strip(): -i for i, layer in enumerate(LAYERS) for room in layer.s
 NAMED = re.compile(r"unslant\.(\w+)(?:\.(\w+))?")
 
 UPWARD = {
-    "models/open.py": {"unslant.scale.ray:open_ray", "unslant.scale.tensor_parallel:open_tensor_parallel"},
+    "models/open.py": {"unslant.scale.ray:RayModel", "unslant.scale.tensor_parallel:TensorParallelModel"},
 }
 """Tables whose rows are loaded when used, and what of a room above they name."""
 NAMES_STUDIES = {"readers.py"}

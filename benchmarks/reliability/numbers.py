@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.reliability import Options, Row
 from benchmarks.reliability.tables import Guesser, questions
 from unslant.errors import ModelError, UnslantError
-from unslant.models.base import Scored
+from unslant.models.base import ModelInfo, Scored
 from unslant.models.stored import StoredModel
 from unslant.presentations import orders_for, parse_labels, present
 from unslant.prompts import Cloze, Writer, load_template
@@ -212,12 +212,9 @@ class Served(Guesser):
 
     def __init__(self, behind: str, odd: Mapping[str, list[float]] | None = None) -> None:
         super().__init__()
+        address = {"model": "m", "base_url": "http://127.0.0.1:1/v1"}
+        self._info = ModelInfo(name="m", identity=address, remote=True)  # it says nothing of itself
         self.behind, self.odd = behind, odd or {}
-        self.address = {"model": "m", "base_url": "http://127.0.0.1:1/v1"}
-        self.identity = self.address
-
-    def ask_identity(self) -> None:
-        """It tells nothing of itself."""
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for i, prompt in enumerate(prompts):

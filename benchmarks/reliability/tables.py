@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,17 @@ from benchmarks.reliability.fuzz import Reader
 from benchmarks.reliability.records import records_file
 from unslant import Question
 from unslant.files import dump_json
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 from unslant.responses import Run
 from unslant.responses.table import Response, Responses
 
 
-class Guesser:
+class Guesser(ScoringModel):
     """A model whose scores are drawn from the prompt."""
 
-    name = "guesser"
-    identity: Mapping[str, str] = {"model": "guesser"}
-
     def __init__(self) -> None:
-        self.cost = Cost()
+        super().__init__(ModelInfo(name="guesser", identity={"model": "guesser"}))
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for i, prompt in enumerate(prompts):

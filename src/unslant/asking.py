@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from unslant.arrays import Floats, are_logprobs, release_memory
 from unslant.errors import ModelError, MostlyFailedError
-from unslant.models import ChatModel, Reply, Scored, ScoringModel
-from unslant.models.base import renders_prompts
+from unslant.models import ChatModel, Model, Reply, Scored, ScoringModel
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer
 from unslant.questions import Question
@@ -50,7 +49,7 @@ def elicitation_of(model: ScoringModel, writer: Writer) -> Elicitation:
     Raises:
         InputError: if the model words its prompts itself, and the writer has a template of another wording.
     """
-    return Decision.of(writer) if renders_prompts(model) else Cloze(writer)
+    return Decision.of(writer) if model.info.renders_prompts else Cloze(writer)
 
 
 def ask(
@@ -101,9 +100,9 @@ _Written = tuple[Question, Presentation, list[list[Prompt]]]
 """A presentation, and its prompts under every elicitation."""
 
 
-def at_once(model: object) -> int:
+def at_once(model: Model) -> int:
     """Prompts of a portion for this model."""
-    return AT_ONCE * min(_COPIES, getattr(model, "copies", 1))
+    return AT_ONCE * min(_COPIES, model.info.copies)
 
 
 def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size: int) -> Iterator[list[_Written]]:

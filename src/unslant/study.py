@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unslant.studies.readers import STUDIES, TOP, study_named
+from unslant.studies.readers import TOP, studies, study_named
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.study import base_rate
@@ -37,10 +37,10 @@ def __getattr__(name: str) -> Any:
 
         return study.read_sheets if name == "annotation" else study.sheet
     known = name.replace("_", "-")
-    if known not in STUDIES or known in TOP:
+    if known in TOP or known not in studies():
         raise AttributeError(f"module 'unslant.study' has no attribute {name!r}")
     return study_named(known).function
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name.replace("-", "_") for name in STUDIES if name not in TOP)})
+    return sorted({*__all__, *(name.replace("-", "_") for name in studies() if name not in TOP)})

@@ -18,8 +18,8 @@ Run = Callable[..., Ran]
 class Model(RuleModel):
     """Likes A; its power may be cut after so many prompts."""
 
-    def __init__(self, prompts_left: int = 10**9, error: BaseException | None = None) -> None:
-        super().__init__(lambda stem, labels, texts: [3.0] + [1.0] * (len(labels) - 1))
+    def __init__(self, prompts_left: int = 10**9, error: BaseException | None = None, name: str = "rule") -> None:
+        super().__init__(lambda stem, labels, texts: [3.0] + [1.0] * (len(labels) - 1), name)
         self.prompts_left = prompts_left
         self.error = error or KeyboardInterrupt()
 

@@ -12,7 +12,7 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,9 +30,8 @@ from tests.command_line import Ran, unslant
 from tests.fakes import FakeChat
 from unslant.cli import app
 from unslant.errors import ModelError
-from unslant.models import Cost
 from unslant.models import open as models_open
-from unslant.models.base import Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
 from unslant.reports.frames import numbers as numbers_of
@@ -129,15 +128,12 @@ class Seen:
     err: str = ""
 
 
-class Scorer:
+class Scorer(ScoringModel):
     """Scores that follow from the prompt alone."""
 
-    def __init__(self, name: str, seen: Seen) -> None:
-        self.name, self.seen, self.cost = name, seen, Cost()
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        return {"model": self.name}
+    def __init__(self, name: str, seen: Seen, remote: bool = False) -> None:
+        super().__init__(ModelInfo(name=name, identity={"model": name}, remote=remote))
+        self.seen = seen
 
     def score(self, prompts: Sequence[Any]) -> Iterator[Scored]:
         for index, prompt in enumerate(prompts):
@@ -146,14 +142,6 @@ class Scorer:
             asked = f"{self.name}{prompt.text}{prompt.messages}"
             weights = np.array([1.0 + crc32(f"{asked}{text}".encode()) % 97 for text in prompt.continuations])
             yield Scored(index, np.log(weights / weights.sum() * 0.9))
-
-
-class Remote(Scorer):
-    """The same behind an address."""
-
-    address = "http://127.0.0.1:9/v1"
-
-    def ask_identity(self) -> None: ...
 
 
 class Talker(FakeChat):
@@ -180,25 +168,27 @@ class Talker(FakeChat):
 def standing_in(seen: Seen, files: Path, *, until_opened: bool = False, real: bool = False) -> Iterator[Path]:
     """A copy of files, always in the same folder, in which models are stand-ins that note what they are asked."""
 
-    def opens(self: Any, to: str, address: Any, *arguments: Any) -> Any:
-        seen.opened.append(repr((to, address, arguments)))
-        if until_opened:
-            raise Opened("opened")
-        if real:
-            return backend_open(self, to, address, *arguments)
-        kind = Talker if to == "generate" else Remote if address.options.base_url else Scorer
-        return kind(address.model, seen)
+    def loader(self: Any, to: str, options: Any) -> Any:
+        def load(name: str, *arguments: Any) -> Any:
+            seen.opened.append(repr((to, name, arguments)))
+            if until_opened:
+                raise Opened("opened")
+            if real:
+                return backend_loader(self, to, options)(name, *arguments)
+            return Talker(name, seen) if to == "generate" else Scorer(name, seen, bool(options.base_url))
+
+        return load
 
     def passes(*arguments: Any, **named: Any) -> Any:
         seen.passed.append(repr((arguments[2:], named)))
         raise Opened("passed")
 
-    backend_open = models_open.Backend.open
+    backend_loader = models_open.Backend.loader
     folder = Path(shutil.copytree(files, Path(KEPT.name, "work")))
     with (
         contextlib.chdir(folder),
         patch.dict(os.environ, UNSLANT_HOME=str(folder / "home")),
-        patch.object(models_open.Backend, "open", opens),
+        patch.object(models_open.Backend, "loader", loader),
         patch("unslant.studies.unbiased.contamination.study.fine_tune", passes),
         contextlib.nullcontext() if real else patch("unslant.models.hf.loading.check_loads"),
     ):

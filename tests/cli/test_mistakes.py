@@ -281,7 +281,7 @@ def test_a_mistake_is_one_line_before_any_scoring(folder: Path, monkeypatch: pyt
 
     monkeypatch.setattr(TransformersModel, "score", never)
     if not any(word in command for word in OPENS):
-        monkeypatch.setattr(Backend, "open", never)
+        monkeypatch.setattr(Backend, "loader", never)
     for name in ("other", "table"):
         if f"{name}.parquet" in command:
             table("probe" if name == "other" else "audit").to_parquet(folder / f"{name}.parquet")

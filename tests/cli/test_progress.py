@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
 
 from unslant.experiment.progress import ProgressView, show_progress
-from unslant.models.base import Cost
+from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
+from unslant.prompts import Prompt
 
 
 class Clock:
@@ -15,20 +18,21 @@ class Clock:
         return self.now
 
 
-class Model:
+class Model(ScoringModel):
     """What a view looks at."""
 
     def __init__(self) -> None:
-        self.cost = Cost()
-        self.recalled = 0
-        self.taken_over = 0
+        super().__init__(ModelInfo(name="m"))
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        return iter(())
 
 
 def view_of(model: Model, clock: Clock) -> tuple[ProgressView, list[str]]:
     """A view that writes a line whenever it is told anything."""
     lines: list[str] = []
     view = ProgressView(lines.append, clock=clock)
-    view.model = model  # type: ignore[assignment]
+    view.model = model
     return view, lines
 
 

@@ -181,7 +181,7 @@ def block(**changes: object) -> dict[str, object]:
     ("content", "words"),
     [
         ("", "is not JSON, Parquet or HTML that unslant wrote"),
-        ("[1", "is no JSON"),
+        ("[1", "is not JSON"),
         ("{}", "is not a result of ours"),
         ("3", "is not a result of ours"),
         (json.dumps({"provenance": block(command=[])}), "was made from Python"),

@@ -89,8 +89,7 @@ def test_what_a_method_costs_is_its_own_whatever_is_stored(unslant: Run, serve, 
 
 def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, questions) -> None:
     def load(name: str, *_: object, **__: object) -> Guesser:
-        models.append(Guesser())
-        models[-1].name = name
+        models.append(Guesser(name=name))
         return models[-1]
 
     monkeypatch.setattr("unslant.models.hf.loading.load_model", load)
@@ -128,7 +127,7 @@ def test_a_changed_model_shares_no_scores(tiny, store: Store, name: str, monkeyp
 
 def test_the_units_that_are_pruned_are_part_of_who_the_model_is(tiny) -> None:  # noqa: F811
     def who() -> dict[str, str]:
-        return {name: value for name, value in tiny.identity.items() if name != "fingerprint"}
+        return {name: value for name, value in tiny.identify().identity.items() if name != "fingerprint"}
 
     found = [who()]
     for nodes in (4, 5):

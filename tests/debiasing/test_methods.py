@@ -24,13 +24,12 @@ from unslant.debiasing.base import debias
 from unslant.debiasing.bnp import BiasNodePruning
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
-from unslant.debiasing.set_based import SetBased
+from unslant.debiasing.set_based import Segment, SetBased, last_logits
 from unslant.debiasing.vote import Vote
 from unslant.errors import InputError
 from unslant.metrics import OrderScores, read_scores, vote
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.parallel import Segment, last_logits
 from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response

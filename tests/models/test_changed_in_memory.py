@@ -221,7 +221,7 @@ def test_with_foreign_code_nothing_is_stored_or_recalled(
         with pytest.warns(UserWarning, match=r"comes from no installed library .* neither stored nor recalled"):
             after = score(kept, PROMPTS)
         assert kept.recalled == 0
-        assert kept.facts["apart"]
+        assert kept.info.facts["apart"]
         assert kept.cost.prompts == len(PROMPTS)
         assert_equal(after, plainly(model, PROMPTS))
         assert max(np.abs(one - other).max() for one, other in zip(before, after, strict=True)) > 1e-3
@@ -294,11 +294,11 @@ def test_what_no_look_finds_the_prompts_that_were_asked_find(
 def test_code_of_the_libraries_is_not_foreign(zoo_model: ZooFolder, tmp_path: Path) -> None:
     for name in ("llama", "gpt2"):
         model = load(zoo_model(name))
-        model.identity  # noqa: B018
+        model.identify()
         assert model.foreign_code == ()
-        before = model.identity
+        before = model.identify().identity
         score(model, PROMPTS[:2])
-        assert model.identity == before
+        assert model.identify().identity == before
 
 
 def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(

@@ -89,5 +89,5 @@ def test_what_is_added_to_requests_goes_with_replies_too(monkeypatch: pytest.Mon
     assert reply.text == "A"
     assert {request["top_k"] for request in server.requests} == {1}
     assert set(server.authorizations) == {"Basic word"}
-    assert model.identity["extra_body"] == '{"top_k": 1}'
-    assert "word" not in str(model.identity)
+    assert model.info.identity["extra_body"] == '{"top_k": 1}'
+    assert "word" not in str(model.info.identity)

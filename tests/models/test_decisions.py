@@ -161,7 +161,7 @@ def test_a_passage_is_the_state_and_options_come_in_shown_order():
 )
 def test_the_address_tells_the_format(name, base_url, opened):
     model = open_model(name, base_url=base_url) if base_url else open_model(name)
-    assert (type(model).__name__, model.name, model.address["base_url"]) == ("DecisionModel", *opened)
+    assert (type(model).__name__, model.name, model.info.identity["base_url"]) == ("DecisionModel", *opened)
 
 
 def test_an_address_without_a_model_is_refused():
@@ -265,7 +265,7 @@ def test_a_request_that_is_refused_is_an_error_and_a_key_that_is_refused_ends_al
 def test_a_server_that_does_not_decide_is_told_apart(fault, message):
     with serving(lambda _: fault) as server:
         with pytest.raises(ModelError, match="does not decide"):
-            DecisionModel("m", f"{server.url}/systemone").ask_identity()
+            DecisionModel("m", f"{server.url}/systemone").identify()
         found = [command("audit", f"{server.url}/systemone#m", "--limit", 2, *store) for store in ([], ["--no-store"])]
     for ran in found:
         assert ran.code == 2

@@ -74,7 +74,7 @@ def test_who_insists_gets_it_and_every_result_says_so(zoo_model: ZooFolder, tmp_
     )
     insisted = load_model(folder, allow_missing=True)
     assert str(facts_of(insisted)["incomplete"]).startswith(folder)
-    assert insisted.identity["incomplete"] == facts_of(insisted)["incomplete"]
+    assert insisted.identify().identity["incomplete"] == facts_of(insisted)["incomplete"]
 
 
 def test_a_model_that_gives_replies_is_looked_at_too(zoo_model: ZooFolder, tmp_path: Path) -> None:

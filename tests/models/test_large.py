@@ -85,8 +85,8 @@ def test_few_bits_pass_the_self_check(bits: int) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
     model: Any = open_model("fair", bits=bits, device="cpu")
     assert model.engine == "tree"
-    assert model.facts["quantization"] == f"bitsandbytes, {bits} bits"
-    assert model.identity != open_model("fair", device="cpu").identity
+    assert model.info.facts["quantization"] == f"bitsandbytes, {bits} bits"
+    assert model.identify().identity != open_model("fair", device="cpu").identify().identity
     plain = dict(PlainEngine(model.model, 1000).score(model.encode(PROMPTS), Cost()))
     for one in model.score(PROMPTS):
         np.testing.assert_allclose(one.logprobs, plain[one.index], atol=1e-3 if bits == 4 else 0.5)
@@ -110,7 +110,7 @@ def test_a_map_onto_one_device_changes_nothing() -> None:
     one, spread = open_model("fair", device="cpu"), open_model("fair", device_map="auto")
     if spread.model.device.type != "cpu":  # type: ignore[attr-defined]
         pytest.skip("there is a GPU, with other digits")
-    assert dict(spread.identity) == dict(one.identity)
+    assert dict(spread.identify().identity) == dict(one.identify().identity)
 
 
 def test_layers_on_another_device_get_the_batch_there() -> None:

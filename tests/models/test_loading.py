@@ -158,7 +158,7 @@ def test_adapter_changes_scores_and_can_be_missing(zoo_model, tmp_path, monkeypa
     plain = load_model(str(folder), adapter=str(tmp_path / "adapter"), engine="plain")
     for scored in plain.score(prompts):
         assert other[scored.index] == pytest.approx(scored.logprobs, abs=1e-4)
-    assert bare.identity["weights"] != adapted.identity["weights"]
+    assert bare.identify().identity["weights"] != adapted.identify().identity["weights"]
 
     with pytest.raises(ModelError, match="the adapter cannot be loaded") as error:
         load_model(str(folder), adapter=str(tmp_path / "none"))
@@ -186,11 +186,12 @@ def test_an_adapter_of_another_model_says_which(zoo_model, tmp_path):
 
 def test_identity_follows_weights_and_engine(zoo_model):
     one, again = load_model(str(zoo_model("gpt2"))), load_model(str(zoo_model("gpt2")))
-    assert one.identity == again.identity
-    assert load_model(str(zoo_model("gpt2")), engine="plain").identity["engine"] != one.identity["engine"]
+    plain = load_model(str(zoo_model("gpt2")), engine="plain")
+    assert one.identify().identity == again.identify().identity
+    assert plain.identify().identity["engine"] != one.identify().identity["engine"]
     with torch.no_grad():
         again.model.transformer.wte.weight[0, 0] += 1
-    assert one.identity["weights"] != again.identity["weights"]
+    assert one.identify().identity["weights"] != again.identify().identity["weights"]
 
 
 def test_the_hub_is_asked_when_it_answers(monkeypatch):
@@ -199,8 +200,8 @@ def test_the_hub_is_asked_when_it_answers(monkeypatch):
     server = socket.create_server(("127.0.0.1", 0))
     with server:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert loading._where("org/model") == {"local_files_only": False}
-    assert loading._where("org/model") == {"local_files_only": True}
+        assert loading._here("org/model") == {"local_files_only": False}
+    assert loading._here("org/model") == {"local_files_only": True}
 
 
 def test_context_limit_is_read_from_every_spelling():
@@ -224,11 +225,11 @@ def test_bfloat16_is_offered_once_where_the_processor_has_it_and_the_model_is_la
             load_model(folder, **options)
         return [str(one.message) for one in caught if "--dtype bfloat16" in str(one.message)]
 
-    loading._tell_of_bfloat16.cache_clear()
+    loading._suggest_bfloat16.cache_clear()
     assert not told(False)
     assert not told(True, dtype="float32")
     assert len(told(True)) == 1
     assert not told(True)
-    loading._tell_of_bfloat16.cache_clear()
+    loading._suggest_bfloat16.cache_clear()
     monkeypatch.setattr(loading, "LARGE", 1 << 40)
     assert not told(True)

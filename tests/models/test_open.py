@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from unslant import InputError, open_model
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, options_of_each
+from unslant.models.options import ModelKeywords
 from unslant.models.served import ServedModel
 
 
@@ -86,8 +87,8 @@ def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused(monkeypatch: p
 
     config = opened("reasoning_effort=low", "batch=true", "seed=3")._config
     assert (config.reasoning_effort, config.batch, config.seed, config.temperature) == ("low", True, 3, 0)
-    assert opened("seed=3").identity != opened("seed=4").identity
-    assert opened("batch=true", "cache=true").identity == opened().identity
+    assert opened("seed=3").info.identity != opened("seed=4").info.identity
+    assert opened("batch=true", "cache=true").info.identity == opened().info.identity
     for wrong in ("sede=3", "seed", "temperature=1"):
         with pytest.raises(InputError, match="write it as NAME=VALUE"):
             opened(wrong)
@@ -95,3 +96,10 @@ def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused(monkeypatch: p
         opened("seed=three")
     with pytest.raises(InputError, match="leave it out for a local one"):
         open_chat("fair", None, GenerateOptions(inspect=("seed=3",)))
+
+
+def test_keywords_are_the_options() -> None:
+    """Editors complete the keywords, the one other place that names every option."""
+    declared, keywords = get_type_hints(ModelOptions), get_type_hints(ModelKeywords)
+    assert keywords.keys() == declared.keys()
+    assert all(keywords[name] == hint for name, hint in declared.items() if name != "base_url")  # str also, in Python

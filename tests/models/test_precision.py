@@ -16,9 +16,8 @@ from tests.models.scoring import load, score, tokenizer_of
 from tests.models.zoo import ZooFolder
 from unslant.models.base import Cost, Scored, facts_of
 from unslant.models.hf import precision
-from unslant.models.hf.engine import PlainEngine
+from unslant.models.hf.engine import PlainEngine, float32_output
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.output import float32_output
 from unslant.responses.run import Agreement
 
 HALF = [torch.bfloat16, torch.float16]
@@ -63,7 +62,7 @@ def test_no_two_labels_are_rounded_into_one(zoo_model: ZooFolder, name: str) -> 
 
 @pytest.mark.parametrize("chunk", [1 << 24, 1000])
 def test_the_layer_is_itself_again_behind_the_block(zoo_model: ZooFolder, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr("unslant.models.hf.output._ELEMENTS", chunk)
+    monkeypatch.setattr("unslant.models.hf.engine._ELEMENTS", chunk)
     model = AutoModelForCausalLM.from_pretrained(zoo_model("qwen2", small=True), dtype=torch.bfloat16)
     ids = torch.arange(40)[None]
     with torch.inference_mode():
@@ -156,7 +155,7 @@ def test_scored_without_log_probabilities_says_why() -> None:
 @pytest.mark.parametrize("tree", [True, False])
 def test_passes_inside_the_model_read_float32_too(zoo_model: ZooFolder, tree: bool) -> None:
     from unslant.debiasing.model_pass import run
-    from unslant.models.hf.parallel import Segment, last_logits
+    from unslant.debiasing.set_based import Segment, last_logits
 
     model = half(zoo_model("gemma2", small=True))
     encoded = model.encode(sample_prompts()[:6])

@@ -118,7 +118,7 @@ def test_transient_faults_are_waited_out(monkeypatch):
     assert bounds.low == pytest.approx([math.log(0.5), math.log(0.3)])
     assert len(server.requests) == 6
     assert set(server.authorizations) == {"Bearer sk-secret"}
-    assert "sk-secret" not in repr(vars(model)) + repr(model.identity)
+    assert "sk-secret" not in repr(vars(model)) + repr(model.info.identity)
 
 
 @pytest.mark.parametrize(

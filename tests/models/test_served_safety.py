@@ -338,7 +338,7 @@ def test_secrets_are_in_no_message_and_no_file(fault: Fault, tmp_path: Path, mon
             messages.append(str(refused.value))
             assert "***" in messages[-1]
         store.runs.end(run, "failed", messages[-1])
-        messages += [repr(store.runs.get(run)), repr(served(url).identity), repr(facts_of(served(url)))]
+        messages += [repr(store.runs.get(run)), repr(served(url).info.identity), repr(facts_of(served(url)))]
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     for text in (*messages, written.decode("utf-8", "replace")):
         for secret in ("pass/word", "pass%2Fword", "sk-secret", base64.b64encode(b"me:pass/word").decode()):

@@ -74,7 +74,7 @@ def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since
             except ModelChanged as change:
                 changed.append(str(change))
                 break
-            store.forget(served(server.url).identity)
+            store.forget(served(server.url).info.identity)
         assert changed
         assert "has become another model" in changed[0]
         told = re.search(rf"reply (\d+) of {number}\)", changed[0])
@@ -84,7 +84,7 @@ def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since
         again = StoredModel(served(server.url), store)
         found = {one.index: one.logprobs for one in again.score(asked)}
     assert again.recalled == int(told[1])
-    assert all(found[i] == pytest.approx(scores_of("old", asked[i].text)) for i in found)  # type: ignore[index]
+    assert all(found[i] == pytest.approx(scores_of("old", asked[i].text)) for i in found)
 
 
 def test_after_a_change_the_new_model_is_asked_everything(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_after_a_change_the_new_model_is_asked_everything(tmp_path: Path) -> Non
         with pytest.raises(ModelChanged):
             list(StoredModel(served(server.url), store).score(asked))
         found = {one.index: one.logprobs for one in StoredModel(served(server.url), store).score(asked)}
-    assert all(found[i] == pytest.approx(scores_of("new", asked[i].text)) for i in found)  # type: ignore[index]
+    assert all(found[i] == pytest.approx(scores_of("new", asked[i].text)) for i in found)
 
 
 def test_without_a_store_it_is_found_too_and_over_small_calls() -> None:
@@ -131,7 +131,7 @@ def test_an_alias_that_stays_the_same_and_a_name_left_out_are_fine(tmp_path: Pat
     with serving(behind) as server:
         model = served(server.url)
         assert len(list(model.score(prompts(30)))) == 30
-    assert {one.model for one in model.facts["answered_by"]} == {"m-2026-01"}  # type: ignore[attr-defined]
+    assert {one.model for one in model.info.facts["answered_by"]} == {"m-2026-01"}
 
 
 def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None
     with serving(behind) as server, Store(tmp_path / "s.sqlite3") as store:
         model = StoredModel(served(server.url), store)
         assert len(list(model.score(prompts(30)))) == 30
-        assert [(one.system_fingerprint, one.replies) for one in model.facts["answered_by"]] == [  # type: ignore[attr-defined]
+        assert [(one.system_fingerprint, one.replies) for one in model.info.facts["answered_by"]] == [
             ("fp_1", 10),
             ("fp_2", 20),
         ]
@@ -147,7 +147,7 @@ def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None
         found = list(again.score(prompts(30)))
         assert again.recalled == 30
         assert sorted({one.by for one in found}) == [("", "fp_1"), ("", "fp_2")]
-        assert again.facts == model.facts
+        assert again.info.facts == model.info.facts
 
 
 def test_a_caveat_reaches_the_report(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_noise_is_no_change() -> None:
     with FaultServer(answer).running() as server:
         model = served(server.url)
         assert len(list(model.score(prompts(64)))) == 64
-    assert model.facts["unsteady"]  # type: ignore[index]
+    assert model.info.facts["unsteady"]
 
 
 def test_what_is_stored_of_another_named_model_is_not_mixed_with_the_new(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from tests.serving import Fault, FaultServer
 from unslant import InputError, ModelError, open_model
-from unslant.models.http_model import ServerGroup
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.models.served import ServedModel
@@ -72,8 +71,8 @@ def test_servers_share_the_work_and_give_what_one_gives() -> None:
     assert set(asked) == {prompt.text for prompt in PROMPTS}
     assert len(asked) == len(PROMPTS) + min(8, len(PROMPTS) // 4)  # some again, at the end
     assert model.cost.prompts == len(PROMPTS)
-    assert model.identity["base_url"] == " ".join(sorted(server.url for server in servers))
-    assert "root" in model.identity["models"]
+    assert model.info.identity["base_url"] == " ".join(sorted(server.url for server in servers))
+    assert "root" in model.info.identity["models"]
 
 
 def test_one_that_fails_is_named_and_the_others_do_its_part() -> None:
@@ -138,16 +137,19 @@ def test_the_command_line_takes_several_addresses() -> None:
 
     words = "audit m --base-url http://a/v1 --base-url http://b/v1".split()
     _, given, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
-    (options,) = (value for value in given.arguments.values() if isinstance(value, ModelOptions))
-    assert options.base_url == ("http://a/v1", "http://b/v1")
+    assert ModelOptions(base_url=given.arguments["base_url"]).base_url == ("http://a/v1", "http://b/v1")
 
 
 def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:
-    assert isinstance(open_model("m", base_url=("http://127.0.0.1:9/v1",)), ServedModel)
+    alone = open_model("m", base_url=("http://127.0.0.1:9/v1",))
+    assert isinstance(alone, ServedModel)
+    assert len(alone.servers) == 1
     twice = ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1")
     assert ModelOptions(base_url=twice).base_url == twice[0]
     both = ModelOptions(base_url=("http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"))
-    assert isinstance(open_model("m", both), ServerGroup)
+    group = open_model("m", both)
+    assert isinstance(group, ServedModel)
+    assert len(group.servers) == 2
     assert address_of("m", both).options.addresses == both.base_url
     with pytest.raises(InputError, match="replies are asked of one"):
         address_of("m", both, ("generate",))

@@ -46,10 +46,10 @@ def test_a_server_is_told_by_what_it_answers(kind: str) -> None:
     with OF_KIND[kind]().running() as server:
         model = served(server.url)
         one(model, CHAT)
-        assert model.facts == {"server": kind}
+        assert model.info.facts == {"server": kind}
         told = served(server.url, server="openai")
         one(told, CHAT)
-    assert told.facts == {"server": "openai"}
+    assert told.info.facts == {"server": "openai"}
 
 
 @pytest.mark.parametrize("status", [200, 403, 429, 502])
@@ -63,9 +63,9 @@ def test_whatever_else_stands_at_the_root_of_an_address_says_nothing(
     server.get = lambda path: look(path) if path == "/v1/models" else other  # type: ignore[method-assign]
     with server.running() as running:
         model = served(running.url, wait=60.0)
-        model.ask_identity()
+        model.identify()
         one(model, CHAT)
-    assert model.facts == {"server": "unknown"}
+    assert model.info.facts == {"server": "unknown"}
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp"])
@@ -216,14 +216,15 @@ def test_what_is_added_to_requests_is_part_of_who_is_asked() -> None:
     body = {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 1}
     with OF_KIND["vllm"]().running() as server:
         model = served(server.url, extra_body=body, headers={"X-Team": "eval"})
-        model.ask_identity()
+        model.identify()
         one(model, CHAT)
         hello, *_, last = (request for request in server.requests if "messages" in request)
         assert last.items() >= body.items()
         assert hello.items() >= body.items()
-        assert model.identity["extra_body"] == '{"chat_template_kwargs": {"enable_thinking": false}, "temperature": 1}'
-        assert "eval" not in str(model.identity)
-        assert served(server.url).address != model.address
+        identity = model.info.identity
+        assert identity["extra_body"] == '{"chat_template_kwargs": {"enable_thinking": false}, "temperature": 1}'
+        assert "eval" not in str(identity)
+        assert "extra_body" not in served(server.url).info.identity
 
 
 def test_probabilities_sum_to_what_the_labels_hold() -> None:

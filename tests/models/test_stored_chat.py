@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes import FakeChat
 from unslant.errors import ModelError
-from unslant.models.chat import Chat, ChatCost, Reply
+from unslant.models.chat import ChatCost, ChatModel, Reply
 from unslant.models.stored_chat import StoredChat
 from unslant.prompts import Message, Prompt
 from unslant.store import Store, StoreError
@@ -23,13 +23,9 @@ class Counting(FakeChat):
     """Answers with the number of the request; the prompts in ``fails`` get no reply."""
 
     def __init__(self, temperature: str = "0", fails: Sequence[str] = ()) -> None:
-        super().__init__("counting")
-        self.temperature, self.fails = temperature, fails
+        super().__init__("counting", {"model": "counting", "temperature": temperature})
+        self.fails = fails
         self.seen: list[str] = []
-
-    @property
-    def identity(self) -> dict[str, str]:
-        return {"model": self.name, "temperature": self.temperature}
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         for index, prompt in reversed(list(enumerate(prompts))):
@@ -45,7 +41,7 @@ def prompts(*texts: str, group: str = "") -> list[Prompt]:
     return [Prompt("", ("x",), (Message("user", text),), group) for text in texts]
 
 
-def told(chat: Chat, asked: Sequence[Prompt]) -> list[str | None]:
+def told(chat: ChatModel, asked: Sequence[Prompt]) -> list[str | None]:
     replies = sorted(chat.generate(asked), key=lambda reply: reply.index)
     assert [reply.index for reply in replies] == list(range(len(asked)))
     return [reply.text for reply in replies]

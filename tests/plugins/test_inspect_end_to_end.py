@@ -47,7 +47,7 @@ def test_a_real_server_with_top_log_probabilities(tmp_path):
         done = run_inspect(tmp_path, url, "unslant/in_orders", *words, "--logprobs", "--top-logprobs", "20")
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = (tmp_path / "logs").glob("*in-orders*.eval")
-    result = unslant.audit_log(path)
+    result = unslant.audit(log=path)
     rows = result.responses.rows()
     assert len(rows) == 12 * 2 * 2
     assert {row.repeat for row in rows} == {0, 1}

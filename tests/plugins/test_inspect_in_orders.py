@@ -138,7 +138,7 @@ def test_planted_preference_is_named_by_the_metrics_and_from_the_log(tmp_path):
         {"mean_over_orders": 0.625, "stderr": math.sqrt(0.375**2 * 20 / 19 / 20), "consistency": 0.5, "unanswered": 0}
         | {phrase: 0.5}
     )
-    read = unslant.audit_log(path)
+    read = unslant.audit(log=path)
     assert read.metrics.preference.phrase == phrase
     assert read.metrics.means.expected_accuracy.value == numbers["mean_over_orders"]
     assert read.metrics.means.consistency.value == numbers["consistency"]
@@ -179,7 +179,7 @@ def test_pbm_is_of_the_top_log_probabilities(tmp_path):
         by_question.setdefault(sample.metadata["unslant"]["id"], []).append([contents[option] for option in OPTIONS])
     expected = np.mean([np.var(probs, axis=0).mean() for probs in by_question.values()])
     assert numbers["pbm"] == pytest.approx(expected, rel=1e-9)
-    read = unslant.audit_log(path)
+    read = unslant.audit(log=path)
     assert read.metrics.means.pbm.value == pytest.approx(numbers["pbm"], rel=1e-9)
     assert read.metrics.preference.phrase in numbers
     row = read.responses.rows()[0]
@@ -191,7 +191,7 @@ def test_labels_outside_the_top_are_bounds(tmp_path):
     log, numbers, path = run(in_orders(coloured(samples(4)), "cyclic"), lambda text: scored(text, 2), tmp_path)
     pages = [sample.scores["choice_in_orders"].metadata["page"] for sample in log.samples]
     assert {len(one["bounds"]) for one in pages} == {2}
-    assert all(len(row.bounds) == 2 for row in unslant.audit_log(path).responses.rows())
+    assert all(len(row.bounds) == 2 for row in unslant.audit(log=path).responses.rows())
     assert numbers["pbm"] > 0
 
 
@@ -211,7 +211,7 @@ def test_epochs_are_kept_apart(tmp_path):
     assert numbers["mean_over_orders"] == pytest.approx(0.5)
     assert numbers["stderr"] == pytest.approx(0)
     assert numbers["consistency"] == 1
-    read = unslant.audit_log(path)
+    read = unslant.audit(log=path)
     assert read.metrics.means.expected_accuracy.value == 1
     rows = read.responses.rows()
     assert len(rows) == 6 * 4 * 2
@@ -227,7 +227,7 @@ def test_logs_of_a_file_shuffled_anew_are_joined_by_the_texts(tmp_path):
         dataset.shuffle_choices(seed)
         task = in_orders(Task(dataset=dataset, solver=multiple_choice()), "given")
         paths.append(run(task, lambda text: f"ANSWER: {prefers_a(text)}", tmp_path)[2])
-    read = unslant.audit_log(paths)
+    read = unslant.audit(log=paths)
     texts = {question.id: question.options for question in read.responses.questions}
     assert len({row.contents for row in read.responses.rows()}) > 1
     for row in read.responses.rows():
@@ -246,7 +246,7 @@ def test_replies_without_an_answer_are_counted(tmp_path):
     assert values["thing/0"].reason == "no_response"
     assert values["thing/1"].reason == "invalid_response_format"
     assert values["thing/2"].answer == "A, D"
-    assert unslant.audit_log(path).metrics.counts.unanswered_rows == 12
+    assert unslant.audit(log=path).metrics.counts.unanswered_rows == 12
 
 
 def test_what_the_scorer_cannot_tell_is_an_error(tmp_path):
@@ -296,7 +296,7 @@ def test_the_task_takes_another_task_from_the_command_line(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
     assert len(server.requests) == 4
     (path,) = (tmp_path / "logs").glob("*colours-in-orders*.eval")
-    result = unslant.audit_log(path)
+    result = unslant.audit(log=path)
     assert result.metrics.counts.questions == 2
     assert {row.question_id for row in result.responses.rows()} < {"4", "5", "6", "7"}
 

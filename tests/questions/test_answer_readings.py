@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.reliability.ambiguous import answers_misread
+from tests.command_line import unslant
 from tests.fakes import RuleModel
 from unslant import InputError, check_questions, load_questions
 from unslant.auditing.study import audit
@@ -127,13 +128,9 @@ def test_random_encodings_are_read_right_refused_or_doubted() -> None:
 
 
 @pytest.mark.parametrize("command", [["audit", "--dry-run", "fair"], ["debias", "fair"]])
-def test_commands_without_a_page_say_so_too(
-    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    from unslant.cli import call
-
+def test_commands_without_a_page_say_so_too(tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows([*"ABCD", "Z"])))
     more = ["--method", "pride", "--out", str(tmp_path / "a.jsonl")] if command[0] == "debias" else []
-    call([*command, str(path), "--skip-bad", "--store", str(tmp_path / "s.sqlite3"), *more])
-    assert "1 of 5 records left out (1 answer out of range)" in capsys.readouterr().out
+    ran = unslant(*command, path, "--skip-bad", "--store", tmp_path / "s.sqlite3", *more)
+    assert "1 of 5 records left out (1 answer out of range)" in ran.out

@@ -304,13 +304,13 @@ def test_a_logged_score_that_is_no_number_is_an_error(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"resps": [[["0.7", "False"]], [["-0.5", "True"]]]}, "log-probabilities above 0"),
-        ({"resps": [[["-1"]], 7]}, "no sample of lm-eval: TypeError"),
-        ({"resps": [[["-1"]]]}, "no sample of lm-eval: ValueError"),
-        ({"arguments": []}, "no sample of lm-eval: AttributeError"),
-        ({"doc": None}, "no sample of lm-eval"),
+        ({"resps": [[["-1"]], 7]}, "not a sample of lm-eval: TypeError"),
+        ({"resps": [[["-1"]]]}, "not a sample of lm-eval: ValueError"),
+        ({"arguments": []}, "not a sample of lm-eval: AttributeError"),
+        ({"doc": None}, "not a sample of lm-eval"),
         ({"doc": {"question": "Q?", "choices": ["red", "\ud800"]}}, "half of a character"),
-        ({"target": "[" * 3000}, "is no option"),
-        ({"target": 9}, "is no option"),
+        ({"target": "[" * 3000}, "is not one of the options"),
+        ({"target": 9}, "is not one of the options"),
     ],
 )
 def test_a_sample_of_another_shape_is_named(tmp_path: Path, change: dict, message: str) -> None:

@@ -150,7 +150,7 @@ def test_results_beside_the_samples(shared_data: Path, tmp_path: Path) -> None:
     assert (result.name, result.run.settings["worked examples"]) == ("prefers-a", "0")
     notes = result.page().notes
     assert any("A chat template was applied (sha c0ffee" in note for note in notes)
-    assert "Not used: 18 (documents that the results count and the file lacks)." in notes
+    assert "Not used: 18 (documents of the results that are missing in the file)." in notes
     # files without a time belong together if documents and accuracy do: the model fair has the same documents
     assert [load_logs([source / f"samples_letter_24{name}.jsonl"])[0].run.model for name in ("", "_fair")] == [
         "prefers-a", "samples_letter_24_fair"
@@ -325,7 +325,7 @@ def test_a_log_that_lacks_samples_says_so(shared_data: Path, tmp_path: Path) -> 
     path.write_text(json.dumps(log))
     notes = audit_logs(path).page().notes
     assert "The run did not end well (status cancelled)." in notes
-    assert "Not used: 1 (samples that the log names and lacks)." in notes
+    assert "Not used: 1 (samples that the log names but does not hold)." in notes
 
 
 def test_unparsed_replies_are_told_beside_their_first_tokens(shared_data: Path) -> None:
@@ -405,7 +405,7 @@ def test_labels_in_a_sequence_of_their_own_are_not_used(tmp_path: Path) -> None:
     assert kinds == [("order", 0), ("labels-other", 0), ("order", 1), ("order", 2)]
     assert result.responses.rows()[2].logprobs[0] == -1  # type: ignore[union-attr,index]
     assert any("labels neither in their usual sequence" in note for note in result.page().notes)
-    with pytest.raises(InputError, match=r"repeat.*no sample number"):
+    with pytest.raises(InputError, match=r"repeat.*not a sample number"):
         audit_logs(write(tmp_path / "bad.jsonl", [{**row, "repeat": "x"}]))
 
 

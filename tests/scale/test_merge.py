@@ -17,7 +17,7 @@ from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
 from unslant.auditing.study import audit
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
 from unslant.responses import Responses
@@ -33,14 +33,11 @@ from unslant.studies.unbiased.study import unbiased
 Score = Callable[..., Path]
 
 
-class ByText:
+class ByText(ScoringModel):
     """Scores every continuation by its prompt's text alone."""
 
-    name = "by-text"
-    identity = {"model": "by-text"}  # noqa: RUF012
-
     def __init__(self) -> None:
-        self.cost = Cost()
+        super().__init__(ModelInfo(name="by-text", identity={"model": "by-text"}))
 
     def score(self, prompts: Sequence[Prompt]) -> Any:
         for i, prompt in enumerate(prompts):

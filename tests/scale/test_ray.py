@@ -116,4 +116,4 @@ def test_twenty_random_kills_lose_nothing() -> None:
 def test_a_model_that_cannot_be_loaded_is_refused_in_its_own_words(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="no tokenizer in it"):
-        open_model(str(tmp_path), ray="local", ray_actors=1).identity  # noqa: B018
+        open_model(str(tmp_path), ray="local", ray_actors=1).identify()

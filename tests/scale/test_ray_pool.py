@@ -10,6 +10,7 @@ import pytest
 from tests.scale.fake_ray import FakeRay, RayActorError
 from unslant import InputError, ModelError
 from unslant.cli import with_values
+from unslant.models import ModelInfo
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
@@ -25,7 +26,7 @@ class Copy:
     def __init__(self, *_: object) -> None: ...
 
     def about(self) -> About:
-        return About("copy", {"weights": "0"}, "tree", 1, 10)
+        return About(ModelInfo(name="copy", identity={"weights": "0"}), 10)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         for start in range(0, len(prompts), 3):
@@ -36,7 +37,7 @@ class Copy:
 
 
 def pool_of(kind: Callable[..., Any], size: int = 2) -> Pool:
-    return Pool(FakeRay(kind), address_of("fair", ModelOptions(ray="auto")), size, {}, 1)
+    return Pool(FakeRay(kind), "fair", ModelOptions(ray="auto"), size, {}, 1)
 
 
 def run(pool: Pool, units: Sequence[Unit] | None = None) -> Iterator[Part]:
@@ -120,7 +121,8 @@ def test_a_cluster_whose_machines_hold_different_weights_is_refused() -> None:
 
     class Changing(Copy):
         def about(self) -> About:
-            return About("copy", {"weights": str(next(numbers)), "dtype": "float32"}, "tree", 1, 10)
+            info = ModelInfo(name="copy", identity={"weights": str(next(numbers)), "dtype": "float32"})
+            return About(info, 10)
 
     with pytest.raises(ModelError, match="not load the same model; weights differ"):
         results(run(pool_of(Changing)))

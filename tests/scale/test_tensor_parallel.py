@@ -66,12 +66,12 @@ def apart(one: Any, other: Any) -> float:
 
 def test_the_parts_give_the_scores_of_the_whole(cut: Any) -> None:
     one: Any = open_model("fair")
-    assert cut.engine == "tree"
+    assert cut.info.engine == "tree"
     assert apart(cut, one) < 1e-4
     assert cut.cost.forwards > 1, "root paths are handed on"
     assert (cut.cost.tokens, cut.cost.prompts) == (one.cost.tokens, one.cost.prompts)
-    assert cut.parameters == one.parameters
-    found, identity = dict(cut.identity), dict(one.identity)
+    assert cut.info.parameters == one.info.parameters
+    found, identity = dict(cut.identify().identity), dict(one.identify().identity)
     assert found["tensor parallel"] == "2"
     assert found["weights"] == identity["weights"]
 
@@ -81,7 +81,7 @@ def test_what_does_not_divide_evenly_is_cut_too(uneven: str) -> None:
     cut: Any = open_model(uneven, tensor_parallel=3, dtype="bfloat16")
     try:
         assert apart(cut, open_model(uneven, dtype="bfloat16")) < 0.05
-        assert cut.facts["half_precision"].prompts == 0
+        assert cut.describe().facts["half_precision"].prompts == 0
     finally:
         cut.close()
 

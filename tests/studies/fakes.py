@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 from unslant.questions import Question
 
@@ -36,14 +36,12 @@ def read(prompt: Prompt) -> Seen:
     return Seen(stems, options, none[1] if none else "", proposed[1] if proposed else "")
 
 
-@dataclass
-class RuleModel:
+class RuleModel(ScoringModel):
     """A scoring model that puts nearly all probability on the label that ``answer`` gives."""
 
-    answer: Answer
-    name: str = "rule"
-    identity: Mapping[str, str] = field(default_factory=dict)
-    cost: Cost = field(default_factory=Cost)
+    def __init__(self, answer: Answer, name: str = "rule") -> None:
+        super().__init__(ModelInfo(name=name))
+        self.answer = answer
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for index, prompt in enumerate(prompts):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts.prompt import Prompt
 
 Rule = Callable[[str, Mapping[str, str]], Mapping[str, float]]
@@ -19,13 +19,12 @@ _OPTION = re.compile(r"\((\w+)\) (.*?)(?= \(\w+\) |$)")
 _COUNTERFACTUAL = re.compile(r"answer choice (\w+) is the$")
 
 
-class RuleModel:
+class RuleModel(ScoringModel):
     """Answers by ``rule`` under the cloze and, with the same weights, under the counterfactual."""
 
     def __init__(self, rule: Rule, name: str = "rule", counterfactual: Rule | None = None) -> None:
-        self.rule, self.name, self.identity = rule, name, {"rule": name}
-        self.counterfactual = counterfactual or rule
-        self.cost = Cost()
+        super().__init__(ModelInfo(name=name, identity={"rule": name}))
+        self.rule, self.counterfactual = rule, counterfactual or rule
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for index, prompt in enumerate(prompts):

@@ -85,12 +85,12 @@ def test_its_own_prompt_is_scored_as_the_local_engine_does(tmp_path: Path) -> No
             ours.append(Prompt("", tuple("ABCD"[: len(order)]), (Message("user", content),)))
     with transformers_server(folder, tmp_path / "log") as url:
         model = DecisionModel(str(folder), f"{url}/systemone")
-        model.ask_identity()
+        model.identify()
         theirs = {scored.index: softmax(scored.logprobs) for scored in model.score(asked)}
         with pytest.raises(ModelError, match="without log-probabilities"):
             unslant.audit(f"{url}#{folder}", limit=2)
         with pytest.raises(ModelError, match=r"HTTP 400.*pinned"):
-            DecisionModel("other", f"{url}/systemone").ask_identity()
+            DecisionModel("other", f"{url}/systemone").identify()
     apart = [np.abs(theirs[i] - softmax(scores)).max() for i, scores in enumerate(score(local, ours))]
     assert max(apart) < 1e-4
     assert model.cost.tokens > 0

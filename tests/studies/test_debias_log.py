@@ -71,7 +71,7 @@ def test_lines_as_with_a_model(llama: Path, tmp_path: Path) -> None:
     assert "pride: 10 answers" in ran.out
     lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [*lines[0]] == ["id", "method", "answer", "text", "confidence", "probabilities", "orders", "status"]
-    assert lines == [*unslant.debias_log(llama, "pride").records()]
+    assert lines == [*unslant.debias(log=llama, method="pride").records()]
 
 
 def table(path: Path, rows: list[dict]) -> Path:

@@ -19,7 +19,7 @@ from unslant.asking import ask
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.study import audit
 from unslant.metrics import read_scores
-from unslant.models.base import Cost, Scored
+from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.stored import StoredModel
 from unslant.presentations import Asked
 from unslant.prompts import Cloze, Counterfactual, Prompt, Writer, load_template
@@ -80,14 +80,11 @@ def test_rows_stand_elicitation_by_elicitation() -> None:
         assert np.array_equal(row.logprobs, exact)
 
 
-class AnyPrompt:
+class AnyPrompt(ScoringModel):
     """Answers by the length of things."""
 
-    name = "any"
-    identity = {"model": "any"}  # noqa: RUF012
-
     def __init__(self) -> None:
-        self.cost = Cost()
+        super().__init__(ModelInfo(name="any", identity={"model": "any"}))
 
     @staticmethod
     def answer(prompt: Prompt) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

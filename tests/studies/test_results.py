@@ -207,17 +207,18 @@ def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tup
         unslant.open_model("fair", tokenizer=tokenizer)
 
 
-def test_what_is_no_model_says_what_it_lacks() -> None:
-    with pytest.raises(unslant.InputError, match="int is not a model: it has no score, name, identity, cost"):
-        opened(3)
-
+def test_what_is_not_a_model_says_what_one_is() -> None:
     class Half:
         name = "half"
 
         def score(self, prompts: object) -> None: ...
 
-    with pytest.raises(unslant.InputError, match="Half is not a model: it has no identity, cost"):
-        opened(Half())
+    for other in (3, Half()):
+        name = type(other).__name__
+        with pytest.raises(unslant.InputError, match=f"{name} is not a model; .* a subclass of unslant.models.Scoring"):
+            opened(other)
+    with pytest.raises(unslant.InputError, match="rule can score only"):
+        opened(RuleModel(uniform), ("generate",))
     model = RuleModel(uniform)
     assert opened(model) is opened(lambda: model) is model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from unslant.experiment.options import with_options
 from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import parse_labels
-from unslant.prompts import Cloze
+from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.chart_parts import axis_of, rule_at
 from unslant.reports.numbers import Cell, count
+
+if TYPE_CHECKING:
+    from unslant.models.hf.model import TransformersModel
 
 DRAWN = 2
 """Heads drawn, as many as in the paper's figure."""
@@ -122,7 +125,6 @@ def attention_over_orders(
         InputError: if the question has one order only.
         ModelError: if the model is not one of transformers, or gives no attention weights.
     """
-    from unslant.models.hf.attention_weights import last_token_attention
     from unslant.models.hf.model import TransformersModel
 
     chosen = with_options(AuditSettings, settings, options).resolved(False)
@@ -148,3 +150,32 @@ def _of(
     start = next(i for i, same in enumerate(zip(*(tokens for tokens, _ in found), strict=False)) if len(set(same)) > 1)
     letters = [chr(ord("A") + i) for i in range(len(question.options))]
     return AttentionOverOrders(model, question.id, tuple(order_name(o, letters) for o in orders), weights, start)
+
+
+def last_token_attention(
+    model: TransformersModel, prompts: Sequence[Prompt], layer: int = -1
+) -> list[tuple[list[str], Floats]]:
+    """Tokens of each prompt, and the attention weights of its last token in one layer, (heads, tokens).
+
+    A head's weights sum to 1. Prompts are run one by one, through eager attention.
+
+    Raises:
+        ModelError: if the model gives no attention weights (state-space layers, attention of its own making).
+    """
+    import torch
+
+    from unslant.models.hf.engine import using
+
+    found = []
+    try:
+        with using(model.model, "eager"), torch.inference_mode():
+            for item in model.encode(prompts):
+                ids = torch.from_numpy(item.context).to(model.device, torch.long)[None]
+                weights = model.model(input_ids=ids, output_attentions=True, use_cache=False).attentions
+                if not weights or weights[layer] is None:
+                    raise NotImplementedError("it returns no attention weights")
+                tokens = [model.tokenizer.decode([token]) for token in item.context.tolist()]
+                found.append((tokens, weights[layer][0, :, -1].double().cpu().numpy()))
+    except (NotImplementedError, ValueError) as error:  # of the library: a class without eager attention
+        raise ModelError(f"{model.name}: no attention to show ({error})") from error
+    return found

@@ -8,8 +8,7 @@ from itertools import islice
 
 from unslant.metrics.order_curve import set_names
 from unslant.models import Cost, ScoringModel
-from unslant.models.base import Encoded, TokenizingModel, tokenizes
-from unslant.models.stored import unwrapped
+from unslant.models.base import Encoded, TokenizingModel
 from unslant.presentations import Asked, Presentation, ShotChooser, orders_for
 from unslant.prompts import Elicitation, Prompt
 from unslant.questions import Question
@@ -47,9 +46,9 @@ def ordinary_cost(
         in ``orders`` and in every smaller set, from :data:`SAMPLED` questions of the commonest number of options; empty
         where tokens cannot be counted.
     """
-    local, questions = unwrapped(model), list(questions)
+    local, questions = model.unwrapped, list(questions)
     every = questions if whole is None else list(whole)
-    if not tokenizes(local):
+    if not isinstance(local, TokenizingModel):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
         return round(mean * len(questions)), {}
     counter = TokenCounter(local, elicitation, shown, chooser)

@@ -18,7 +18,6 @@ from unslant.experiment.options import check_unused
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions
-from unslant.models.base import renders_prompts
 from unslant.models.open import gives_replies
 from unslant.presentations import Presentation, ShotChooser, control_presentations, parse_labels
 from unslant.questions import SKEWED, Question, QuestionSet
@@ -118,7 +117,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
     alphabet, seed, writer = parse_labels(settings.labels), settings.seed, settings.writer()
     chooser, shown, about_all = prepared(questions, settings)
     model = asking.model
-    elicitation, own_labels = elicitation_of(model, writer), not renders_prompts(model)
+    elicitation, own_labels = elicitation_of(model, writer), not model.info.renders_prompts
     if not own_labels:  # a decision endpoint labels the options itself: only their order changes
         chooser, shown, about_all = prepared(questions, settings, own_labels=False)
 

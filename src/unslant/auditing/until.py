@@ -91,7 +91,7 @@ def ask_until(
         rows.ask([one for question in asked for one in recipe.everything(question)])
     rows.ask(controls)
     share = 1.0 if ended == "all" else recipe.cost(rounds) * len(asked) / recipe.cost_of_all
-    tokens = 0 if getattr(model, "taken_over", 0) else (model.cost - before).tokens  # those of other runs cost nothing
+    tokens = 0 if model.taken_over else (model.cost - before).tokens  # those of other runs cost nothing
     until = replace(
         until,
         ended=ended,

@@ -34,7 +34,7 @@ from unslant.errors import (
 from unslant.experiment.command_line import COMMAND, Command
 from unslant.extras import missing
 from unslant.reach import without_secrets
-from unslant.studies.readers import BY_HAND, STUDIES, TOP
+from unslant.studies.readers import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {
@@ -69,9 +69,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 register(app, COMMANDS)
-study = App(name="study", help="Run one of the experiments.")
-app.command(study)
-register(study, {name: home for name, home in (STUDIES | BY_HAND).items() if name not in TOP})
+app.command("unslant.cli.studies:group", name="study", help="Run one of the experiments.")
 app.command("unslant.cli.questions:group", name="questions", help="Check or build question sets.")
 app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, delete or export recorded runs.")
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")

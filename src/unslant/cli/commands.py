@@ -50,7 +50,7 @@ def register(app: App, commands: Mapping[str, str]) -> None:
 
 def __getattr__(name: str) -> Any:
     module, _, function = name.rpartition(".")
-    if not module.startswith("unslant"):
+    if not module or name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(module), function)
     return command(found().command if isinstance(found, type) else found)  # a study, or a function
@@ -154,10 +154,10 @@ def docstrings(kind: type) -> dict[str, str]:
 
 def _docstring(home: str) -> str:
     module, _, function = home.partition(":")
-    package, _, file = module.rpartition(".")
-    spec = find_spec(package)
-    assert spec, home
-    source = Path(*(spec.submodule_search_locations or ())[:1], f"{file}.py").read_text("utf-8")
+    spec = find_spec(module)
+    if spec is None or not spec.origin:
+        return f"The package of {home} cannot be imported."
+    source = Path(spec.origin).read_text("utf-8")
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return ast.get_docstring(node) or ""

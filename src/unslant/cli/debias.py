@@ -70,7 +70,7 @@ def debias(
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
         loader = record.loader(opener, settings.sampled(asked))
-        answers = run(loader, asked, settings, progress=record.progress)
+        answers = run(loader, asked, settings=settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
     for caveat in asked.report.caveats if not quiet else ():
         print(caveat)

@@ -16,10 +16,10 @@ def models() -> None:
     Examples:
       unslant models
     """
-    from unslant.models.open import BACKENDS
+    from unslant.models.open import all_backends
     from unslant.reference import WORDS, reference_info, reference_names
 
-    kinds = [(one.example, f"{one.what}: {', '.join(one.can)}") for one in BACKENDS.values()]
+    kinds = [(one.example, f"{one.what}: {', '.join(one.can)}") for one in all_backends().values()]
     named = [(name, reference_info(name).description) for name in reference_names()]
     named.append((WORDS, "answers in words; give it with --elicit generate"))
     print("Models can be named as", *_rows(kinds), sep="\n")

@@ -15,7 +15,6 @@ from unslant.asking import GENERATE, Progress, elicitation_of, generate_all, no_
 from unslant.errors import InputError, MostlyFailedError, QuestionError
 from unslant.metrics import OrderScores, read_scores
 from unslant.models import ChatModel, Cost, ScoringModel
-from unslant.models.chat import is_local
 from unslant.presentations import ALPHABETS, Order, Presentation, present
 from unslant.prompts import Elicitation, Prompt, Writer, load_template
 from unslant.questions import Question
@@ -203,7 +202,7 @@ def asker_of(
 ) -> Asker:
     """The asker of a loaded model: for replies, or for the scores of labels."""
     if in_words:
-        writer = Writer(writer.template, writer.chat or not is_local(model))
+        writer = Writer(writer.template, writer.chat or model.info.remote)
         return ReplyAsker(model, writer, alphabet, progress=progress)
     return ModelAsker(model, elicitation_of(model, writer), alphabet, remember=remember, progress=progress)
 

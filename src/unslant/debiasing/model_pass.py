@@ -15,11 +15,9 @@ from unslant.debiasing.asker import Asker
 from unslant.errors import InputError
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf import attention
-from unslant.models.hf.engine import TreeEngine, padded, using
+from unslant.models.hf.engine import TreeEngine, float32_output, padded, using
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.output import float32_output
 from unslant.models.hf.tree import plan
-from unslant.models.stored import unwrapped
 from unslant.presentations import Presentation
 
 _UNLIMITED = 1 << 30
@@ -28,7 +26,7 @@ _UNLIMITED = 1 << 30
 def loaded_model(asker: Asker, what: str) -> TransformersModel:
     """The loaded model behind an asker; InputError saying that ``what`` needs one, if there is none."""
     # A store in front of it asks who the model is at every call, so a model that is changed here shares no scores.
-    model = unwrapped(asker.model)
+    model = asker.model.unwrapped if asker.model else None
     if not isinstance(model, TransformersModel):
         raise InputError(f"{what} works inside the model: give a loaded model (not recorded responses or a server)")
     return model

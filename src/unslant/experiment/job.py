@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies
 from unslant.experiment.options import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
-from unslant.models.chat import is_local
 from unslant.models.open import open_chat, open_model, opened
 from unslant.scale.options import WHOLE
 
@@ -124,7 +123,7 @@ class Asking(Generic[S]):
         """Opened when first looked at, so that whatever can be refused is refused before."""
         model = self.job.open(self.place, (), self.questions)
         self._before = model.cost.copy()
-        if self.settings.in_words and not is_local(model):  # a model that is not local is always asked in a chat
+        if self.settings.in_words and model.info.remote:  # a model that is not local is always asked in a chat
             self.settings = replace(self.settings, chat=True)
         return model
 

@@ -430,7 +430,9 @@ def models_and_questions(
 def check_no_model(model: str | None, questions: str | None, more: "Sequence[str]" = ()) -> None:
     """Raise InputError if a model or questions are given where recorded responses are read."""
     if given := [*filter(None, (model, questions)), *more]:
-        raise InputError(f"--log takes the place of a model and its questions: leave out {' and '.join(given)}")
+        raise InputError(
+            f"--log takes the place of a model and its questions: leave out {' and '.join(map(str, given))}"
+        )
 
 
 def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:

@@ -6,14 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from unslant.asking import at_once
-from unslant.models import Cost
+from unslant.models import Model, ScoringModel
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -43,7 +42,7 @@ class ProgressView:
         self, write: Callable[[str], None] | None, *, live: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.write, self.clock = write, clock
-        self.model: Any = None  # one that scores, or one that generates
+        self.model: Model | None = None
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
         self.bar = Progress(
             *columns, console=Console(stderr=True), transient=True, disable=not live, get_time=clock, auto_refresh=live
@@ -58,7 +57,7 @@ class ProgressView:
         if task is None or done == 0 or done < task.completed or (task.finished and task.total == total):
             if task is not None:
                 self.bar.remove_task(task.id)
-            number = self.bar.add_task(phase, total=total, model=self.model, before=_count(self.model, "recalled"))
+            number = self.bar.add_task(phase, total=total, model=self.model, before=_recalled(self.model))
             task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
         self.bar.update(task.id, completed=done, total=total)
         ends = done == total > 0 and phase not in self._ended
@@ -84,33 +83,36 @@ class _Facts(ProgressColumn):
 
 def facts(task: Task) -> list[str]:
     """Rate (without prompts recalled from the store), time left or taken, tokens saved, and what it waits for."""
-    model, seconds, done, total = task.fields["model"], task.elapsed or 0.0, int(task.completed), int(task.total or 0)
-    fresh = done - (_count(model, "recalled") - task.fields["before"])
+    seconds, done, total = task.elapsed or 0.0, int(task.completed), int(task.total or 0)
+    model: Model | None = task.fields["model"]
+    fresh = done - (_recalled(model) - task.fields["before"])
     rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
     found = [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"] if rate else []
     if done == total:
         found.append(f"done in {_duration(seconds)}")
     elif rate:
         found.append(f"{_duration((total - done) / rate)} left")
+    if model is None:
+        return found
     portion = at_once(model)
     begun = min(total, -(-done // portion) * portion)  # tokens are counted a portion at a time, ahead
     saving = _fewer_tokens(model, begun)
     found += [f"{saving:.1f}x fewer tokens"] if saving > 1 else []
-    return [*found, *filter(None, [getattr(model, "waiting", "")])]
+    return [*found, *filter(None, [model.waiting])]
 
 
-def _fewer_tokens(model: Any, counted: int) -> float:
+def _fewer_tokens(model: Model, counted: int) -> float:
     """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
-    if not isinstance(cost := getattr(model, "cost", None), Cost) or not cost.tokens:
+    if not isinstance(model, ScoringModel) or not (cost := model.cost).tokens:
         return 0.0
     if not cost.tokens_baqckv:  # a server's count, which runs along with the prompts
         return cost.tokens_plain / cost.tokens
-    asked = max(counted - _count(model, "taken_over"), cost.prompts, 1)
+    asked = max(counted - model.taken_over, cost.prompts, 1)
     return cost.tokens_plain * (cost.prompts / asked) / cost.tokens
 
 
-def _count(model: Any, name: str) -> int:
-    return int(getattr(model, name, 0))
+def _recalled(model: Model | None) -> int:
+    return model.recalled if model else 0
 
 
 def _duration(seconds: float) -> str:

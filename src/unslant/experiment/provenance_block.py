@@ -141,7 +141,7 @@ def same_as_before(load: Callable[[], T], questions: QuestionSet[Any] | None = N
     def loaded() -> T:
         model: Any = load()
         if EXPECTED.get() is not None:
-            check_same(model=model_block(model.name, facts_of(model) if hasattr(model, "identity") else {}))
+            check_same(model=model_block(model.name, facts_of(model)))
         return cast("T", model)
 
     return loaded

@@ -15,11 +15,12 @@ from unslant.experiment.command_line import COMMAND
 from unslant.experiment.options import StoreOptions
 from unslant.experiment.progress import ProgressView, show_progress
 from unslant.experiment.provenance_block import check_same, same_as_before
+from unslant.models import ChatModel
 from unslant.reach import url_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from unslant.experiment.result import StudyResult
-    from unslant.models import ChatModel, ScoringModel
+    from unslant.models import Model, ScoringModel
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
     from unslant.store import Store
@@ -58,7 +59,7 @@ class Recording:
         self._store, self.offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
-        self._models: list[ScoringModel | ChatModel] = []
+        self._models: list[Model] = []
         self._recalled = 0
         self._lost: UnslantError | None = None
 
@@ -87,7 +88,7 @@ class Recording:
 
     def _let_go(self) -> None:
         """Keep no model that was asked before in memory."""
-        self._recalled += sum(getattr(model, "recalled", 0) for model in self._models)
+        self._recalled += sum(model.recalled for model in self._models)
         self._models.clear()
         self._watch(None)
 
@@ -104,7 +105,7 @@ class Recording:
         from unslant.models.stored import StoredModel
         from unslant.models.stored_chat import StoredChat
 
-        kind: Any = StoredChat if hasattr(model, "generate") else StoredModel
+        kind: Any = StoredChat if isinstance(model, ChatModel) else StoredModel
         found = kind(model, self._store, self._run, offline=self.offline)
         self._models.append(found)
         return cast("Asked", found)

@@ -9,7 +9,6 @@ from typing import Any
 
 from unslant.experiment.provenance_block import model_block, provenance
 from unslant.models import ChatCost, ChatModel, Cost, facts_of
-from unslant.models.chat import Chat
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
 
@@ -55,7 +54,7 @@ def run_of(
 
 def answerers(model: ChatModel) -> dict[str, Any]:
     """Fields of a run that say who replied; see :class:`unslant.responses.run.AnsweredBy`."""
-    return dict(model.answerers.facts) if isinstance(model, Chat) else {}
+    return dict(model.answerers.facts)
 
 
 def requests_of(asked: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, ChatCost]:

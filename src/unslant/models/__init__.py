@@ -1,4 +1,4 @@
-"""Who is asked. Imported when first used, so that options of models cost nothing to name."""
+"""Models, and how to open them. Imported when first used, so that naming an option loads no library."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unslant.models.base import Cost, Scored, ScoringModel, facts_of
+    from unslant.models.base import Cost, Model, ModelInfo, Scored, ScoringModel, facts_of
     from unslant.models.chat import ChatCost, ChatModel, Reply
     from unslant.models.hf.loading import load_model
     from unslant.models.open import open_model
     from unslant.models.options import GenerateOptions, LengthOptions, ModelOptions
 
 _HOMES = {
-    "base": ("Cost", "Scored", "ScoringModel", "facts_of"),
+    "base": ("Cost", "Model", "ModelInfo", "Scored", "ScoringModel", "facts_of"),
     "chat": ("ChatCost", "ChatModel", "Reply"),
     "hf.loading": ("load_model",),
     "open": ("open_model",),
@@ -26,6 +26,8 @@ __all__ = [
     "Cost",
     "GenerateOptions",
     "LengthOptions",
+    "Model",
+    "ModelInfo",
     "ModelOptions",
     "Reply",
     "Scored",

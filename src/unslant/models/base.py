@@ -1,10 +1,22 @@
-"""What unslant needs of a model, whatever stands behind it."""
+"""What unslant needs of a model: :class:`ModelInfo`, which every model has, and the methods of its kind.
+
+A model of your own is a subclass of :class:`ScoringModel` (or of :class:`~unslant.models.chat.ChatModel`)::
+
+    class Coin(ScoringModel):
+        def __init__(self):
+            super().__init__(ModelInfo(name="coin", identity={"model": "coin", "version": "1"}))
+
+        def score(self, prompts):
+            for index, prompt in enumerate(prompts):
+                yield Scored(index, np.log(np.full(len(prompt.continuations), 1 / len(prompt.continuations))))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +26,101 @@ from unslant.prompts.prompt import Prompt
 from unslant.responses.cost import Cost as Cost
 
 Ids = NDArray[np.int32]
-
-
+Ability = Literal["score", "generate", "attend", "train"]
+"""``score``: log-probabilities of labels. ``generate``: replies. ``attend``: attention and hidden states can be read
+and changed. ``train``: weights can be trained."""
 NOBODY = ("", "")
 """A reply that names neither a model nor a system."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """Who a model is and what it can do. A wrapper passes it on, or a copy by :func:`dataclasses.replace`.
 
-    context: Ids
-    candidates: tuple[Ids, ...]
+    Attributes:
+        name: display name, such as the folder or Hub id.
+        identity: everything that, if changed, may change a score or a reply, prompts apart: weights digest, adapter,
+            dtype, tokenizer, engine, address. Stored scores are found under it. It is as of the last
+            :meth:`Model.identify`; before the first one, what is known without looking or asking.
+        engine: what computes, such as ``tree`` or ``plain``.
+        facts: what every result must say of the model, as fields of a :class:`~unslant.responses.run.Run`; see
+            :func:`facts_of`.
+        can: what it can do.
+        remote: its weights are out of reach: it is asked who it is, and ``offline`` forbids that.
+        renders_prompts: it words its prompts itself, as decision endpoints do: it takes prompts with a ``state`` only.
+        parameters: number of weights, where known.
+        copies: copies of the model that work at the same time.
+    """
+
+    name: str
+    identity: Mapping[str, str] = field(default_factory=dict)
+    engine: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    can: frozenset[Ability] = frozenset({"score"})
+    remote: bool = False
+    renders_prompts: bool = False
+    parameters: int | None = None
+    copies: int = 1
+
+
+class Model:
+    """What all models have in common; subclass :class:`ScoringModel` or :class:`~unslant.models.chat.ChatModel`.
+
+    Attributes:
+        recalled: prompts that came from a store so far.
+        taken_over: those of them that other calls had asked.
+    """
+
+    def __init__(self, info: ModelInfo) -> None:
+        self._info = info
+        self.recalled = self.taken_over = 0
+
+    @property
+    def info(self) -> ModelInfo:
+        """Who the model is and what it can do; cheap to read."""
+        return self._info
+
+    @property
+    def name(self) -> str:
+        """Display name."""
+        return self.info.name
+
+    def identify(self) -> ModelInfo:
+        """Find out who the model is now, since it may have changed: digest its weights, or ask its server.
+
+        Raises:
+            ModelError: if its server does not answer.
+        """
+        return self.info
+
+    def describe(self) -> ModelInfo:
+        """The info for a result, with all facts, also those that take computing; asks no server."""
+        return self.info
+
+    @property
+    def foreign_code(self) -> tuple[str, ...]:
+        """Code that acts on the model and comes from no installed library; nothing is then stored or recalled."""
+        return ()
+
+    @property
+    def waiting(self) -> str:
+        """What is being waited for, where a request failed for the time being; empty otherwise."""
+        return ""
+
+    @property
+    def unwrapped(self) -> Model:
+        """The model that is asked, without a store in front of it."""
+        return self
+
+
+def facts_of(model: Model) -> dict[str, object]:
+    """What every result says of the model that was asked, JSON-able: its engine, its identity, and its facts.
+
+    Among the facts are ``offline`` (scores came from the store alone), ``incomplete`` (weights are missing from the
+    checkpoint), ``half_precision`` (its agreement with float32), ``special_tokens`` (questions that spell some).
+    """
+    info = model.describe()
+    return {"engine": info.engine or type(model.unwrapped).__name__, "identity": dict(info.identity), **info.facts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,111 +145,78 @@ class Scored:
     by: tuple[str, str] = NOBODY
 
 
-class ScoringModel(Protocol):
-    """A model that gives log-probabilities of continuations."""
+class ScoringModel(Model, ABC):
+    """A model that gives log-probabilities of continuations.
 
-    @property
-    def name(self) -> str:
-        """Short name for people, such as the folder or Hub id."""
-        ...
+    Attributes:
+        cost: running total; subtract a copy taken before to get the cost of one call.
+    """
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Everything that, if changed, may change a score: weights digest, adapter, dtype, tokenizer, engine."""
-        ...
+    def __init__(self, info: ModelInfo) -> None:
+        super().__init__(info)
+        self.cost = Cost()
 
-    @property
-    def cost(self) -> Cost:
-        """Running total; subtract a copy taken before to get the cost of one call."""
-        ...
-
+    @abstractmethod
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """Score every prompt; yields each prompt's result once, as it is ready, in any order.
 
         Raises:
             ModelError: if a prompt cannot be scored (longer than the model's context, for example); it names the group.
         """
-        ...
 
+    def ask_again(self, prompts: Sequence[Prompt]) -> Iterable[Scored]:
+        """Scores of prompts that were asked before, only to compare them."""
+        return self.score(prompts)
 
-def facts_of(model: ScoringModel) -> dict[str, object]:
-    """What every result tells of the model that was asked, JSON-able: its engine, its identity, and what it admits.
-
-    The last are the model's ``facts``, if it has any: ``offline`` (scores came from the store alone), ``incomplete``
-    (a checkpoint that lacks weights), ``half_precision`` (its agreement with float32), ``special_tokens`` (questions
-    that spell some).
-    """
-    engine = getattr(model, "engine", type(model).__name__)
-    return {"engine": engine, "identity": dict(model.identity), **getattr(model, "facts", {})}
-
-
-class RemoteModel(ScoringModel, Protocol):
-    """A model whose weights this process cannot look at, so that it must be asked who it is."""
-
-    @property
-    def address(self) -> Mapping[str, str]:
-        """The part of its identity that is known without asking."""
-        ...
-
-    def ask_identity(self) -> None:
-        """Ask who answers at this address now.
+    def note_stored(self, by: tuple[str, str], group: str) -> None:  # only servers name themselves
+        """Take note that a prompt's score comes from the store, and of whom the reply named.
 
         Raises:
-            ModelError: if nobody does.
+            ModelChanged: if it names another model than the replies before.
         """
-        ...
 
 
-class Journal(Protocol):
-    """Where a model notes how far it has come, so that another process can go on from there."""
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
 
-    def state(self, stretch: str) -> bytes:
-        """What was last noted of a stretch of the work; empty if nothing was."""
-        ...
-
-    def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
-        """These results are there; ``state`` gives the bytes from which to go on behind them."""
-        ...
+    context: Ids
+    candidates: tuple[Ids, ...]
 
 
-class TokenizingModel(ScoringModel, Protocol):
-    """A model that tokenizes by itself, so that a prompt is known by its tokens."""
+class TokenizingModel(ScoringModel):
+    """A model that tokenizes by itself, so that the store knows a prompt by its tokens."""
 
+    @abstractmethod
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of the prompts."""
-        ...
 
+    @abstractmethod
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """As of any model; ``encoded`` is what :meth:`encode` gave, where it was called before."""
-        ...
+        """As of any model; ``encoded`` is the result of :meth:`encode`, where it was called before."""
+
+    def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
+        """Whether it gives some prompts the scores that are stored of it; True where its identity settles that."""
+        return True
 
 
-class ResumableModel(TokenizingModel, Protocol):
-    """A model that can go on where another process was stopped, bit for bit."""
+class Journal(ABC):
+    """Where a model notes how far it has come, so that another process can continue from there."""
 
+    @abstractmethod
+    def state(self, stretch: str) -> bytes:
+        """What was last noted of a stretch of the work; empty if nothing was."""
+
+    @abstractmethod
+    def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
+        """Keep these results; ``state`` gives the bytes from which to continue behind them."""
+
+
+class ResumableModel(TokenizingModel):
+    """A model that can continue where another process was stopped, bit for bit."""
+
+    @abstractmethod
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
     ) -> Iterator[Scored]:
-        """As ``score``; with a journal it goes on from what was noted, and yields what was not noted yet."""
-        ...
-
-
-def renders_prompts(model: object) -> bool:
-    """Whether a model words its prompts itself, as decision endpoints do: it takes prompts with a ``state`` only."""
-    return bool(getattr(model, "renders_prompts", False))
-
-
-# ``isinstance`` of a protocol would read every property, and an identity takes a while.
-def is_remote(model: ScoringModel) -> TypeGuard[RemoteModel]:
-    """Whether a model must be asked who it is."""
-    return hasattr(type(model), "ask_identity")
-
-
-def tokenizes(model: ScoringModel) -> TypeGuard[TokenizingModel]:
-    """Whether a model tokenizes by itself."""
-    return hasattr(type(model), "encode")
-
-
-def is_resumable(model: ScoringModel) -> TypeGuard[ResumableModel]:
-    """Whether a model can continue where another process was stopped."""
-    return hasattr(type(model), "score_encoded")
+        """As ``score``; with a journal it continues from what was noted, and yields what was not noted yet."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from unslant.errors import InputError, ModelError
 from unslant.models.answered import Answerers
-from unslant.models.base import NOBODY
-from unslant.models.options import CONNECTIONS, Address, GenerateOptions
+from unslant.models.base import NOBODY, Model, ModelInfo
+from unslant.models.options import CONNECTIONS, GenerateOptions, ModelOptions
 from unslant.prompts import Prompt
 from unslant.responses.cost import ChatCost as ChatCost
 
@@ -43,33 +43,31 @@ class Reply:
     by: tuple[str, str] = NOBODY
 
 
-_Other = TypeVar("_Other", bound="Chat")
+_Other = TypeVar("_Other", bound="ChatModel")
 
 
-class ChatModel(Protocol):
-    """A model that generates replies."""
+class ChatModel(Model, ABC):
+    """A model that generates replies, and counts them. Subclasses give :meth:`at` and :meth:`_replies`.
 
-    @property
-    def name(self) -> str: ...
+    Attributes:
+        cost: running total; subtract a copy taken before to get the cost of one call.
+        errors: why requests failed, and how many of them.
+        answerers: the models and systems that the replies named.
+    """
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Everything beside the prompt that, if changed, may change a reply."""
-        ...
+    def __init__(self, info: ModelInfo) -> None:
+        super().__init__(replace(info, can=frozenset({"generate"})))
+        self.cost = ChatCost()
+        self.errors: Counter[str] = Counter()
+        self.answerers = Answerers(info.name)
 
+    @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:
         """The same model generating in this way; what it costs is counted with this one's."""
-        ...
 
-    @property
-    def cost(self) -> ChatCost:
-        """Running total; subtract a copy taken before to get the cost of one call."""
-        ...
-
-    @property
-    def errors(self) -> Counter[str]:
-        """Why requests failed, and how many of them."""
-        ...
+    @abstractmethod
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        """One reply per prompt, which :meth:`generate` counts."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         """One reply per prompt, as it is ready, in any order. Continuations of prompts are ignored.
@@ -78,70 +76,40 @@ class ChatModel(Protocol):
 
         Raises:
             ModelError: if there is no use in asking: a wrong key, an unknown model, nobody at the address.
-        """
-        ...
-
-
-class Chat(ABC):
-    """A :class:`ChatModel` that counts its replies."""
-
-    name: str
-
-    def __init__(self) -> None:
-        self.cost = ChatCost()
-        self.errors: Counter[str] = Counter()
-        self.answerers = Answerers("")
-
-    @property
-    @abstractmethod
-    def identity(self) -> Mapping[str, str]:
-        """See :class:`ChatModel`."""
-
-    def generate(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        """See :class:`ChatModel`.
-
-        Raises:
             ModelChanged: if a reply names another model than those before.
         """
         yield from self._counted(self._replies(prompts), prompts)
 
+    def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
+        """The replies to the prompts at some places, as :meth:`generate` gives them to all."""
+        for reply in self.generate([prompts[i] for i in places]):
+            yield replace(reply, index=places[reply.index])
+
     def _counted(self, replies: Iterator[Reply], prompts: Sequence[Prompt]) -> Iterator[Reply]:
         for reply in replies:
-            self._count(reply)
-            if reply.text is not None:
+            cost = self.cost
+            cost.requests += 1
+            cost.input_tokens += reply.input_tokens or 0
+            cost.output_tokens += reply.output_tokens or 0
+            cost.reasoning_tokens += reply.reasoning_tokens or 0
+            if reply.text is None:
+                cost.failed += 1
+                self.errors[reply.error] += 1
+            else:
+                cost.uncounted += reply.output_tokens is None
                 self._note(reply, prompts[reply.index])
             yield reply
 
     def _note(self, reply: Reply, prompt: Prompt) -> None:
-        self.answerers.name = self.name
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
-
-    def _count(self, reply: Reply) -> None:
-        cost = self.cost
-        cost.requests += 1
-        cost.input_tokens += reply.input_tokens or 0
-        cost.output_tokens += reply.output_tokens or 0
-        cost.reasoning_tokens += reply.reasoning_tokens or 0
-        if reply.text is None:
-            cost.failed += 1
-            self.errors[reply.error] += 1
-        elif reply.output_tokens is None:
-            cost.uncounted += 1
-
-    @abstractmethod
-    def at(self, generate: GenerateOptions) -> ChatModel:
-        """See :class:`ChatModel`."""
 
     def _accounted_here(self, other: _Other) -> _Other:
         """The other, whose costs and errors are counted with this one's."""
         other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
 
-    @abstractmethod
-    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]: ...
 
-
-class LocalChat(Chat):
+class LocalChat(ChatModel):
     """Replies of a local model: greedy at temperature 0, else sampled from a fixed seed.
 
     Args:
@@ -150,25 +118,26 @@ class LocalChat(Chat):
     """
 
     def __init__(self, model: TransformersModel, generate: GenerateOptions | None = None, batch: int = 8) -> None:
-        super().__init__()
+        super().__init__(ModelInfo(name=model.name, engine=type(self).__name__))
         self.model, self.batch = model, batch
-        self.name = model.name
         self._options = (generate or GenerateOptions()).filled()
 
     def at(self, generate: GenerateOptions) -> LocalChat:
-        """See :class:`ChatModel`."""
         return self._accounted_here(LocalChat(self.model, generate, self.batch))
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """The model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
-        config = getattr(self.model.model, "generation_config", None)
-        how = json.dumps(config.to_dict(), sort_keys=True, default=str) if config is not None else ""
-        return {**self.model.identity, "generation config": how, **self._options.identity}
+    def identify(self) -> ModelInfo:
+        """The identity is the model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
+        config = self.model.model.generation_config
+        how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
+        identity = {**self.model.identify().identity, **how, **self._options.identity}
+        self._info = replace(self._info, identity=identity)
+        return self._info
+
+    def describe(self) -> ModelInfo:
+        return self.identify()
 
     @property
     def foreign_code(self) -> tuple[str, ...]:
-        """See :class:`~unslant.models.hf.model.TransformersModel`."""
         return self.model.foreign_code
 
     def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
@@ -224,15 +193,10 @@ class LocalChat(Chat):
         return [(str(text), length) for text, length in zip(texts, lengths, strict=True)]
 
 
-def is_local(model: ChatModel) -> bool:
-    """Whether a model runs in this process, so that it can be asked without a chat."""
-    return isinstance(getattr(model, "model_asked", model), LocalChat)
-
-
-def open_local(address: Address, generate: GenerateOptions) -> LocalChat:
+def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> LocalChat:
     """A local model that generates; see :mod:`unslant.models.open`."""
     from unslant.models.hf import loading
 
     if generate.inspect:
         raise InputError("--inspect is about models behind inspect: leave it out for a local one")
-    return LocalChat(loading.open_local(address), generate, address.options.connections or CONNECTIONS)
+    return LocalChat(loading.load_model(name, options), generate, options.connections or CONNECTIONS)

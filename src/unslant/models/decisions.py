@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
@@ -22,9 +22,9 @@ from unslant.errors import ModelError
 from unslant.models.answered import named_in
 from unslant.models.base import Scored
 from unslant.models.first_token import number
-from unslant.models.http import Endpoint, Malformed, Refused, Unusable, is_lost
-from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
-from unslant.models.options import Address
+from unslant.models.http import Connection, Endpoint, Malformed, Refused, Unusable, is_lost
+from unslant.models.http_model import HttpModel, connection_of, joined
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.reach import texts_in, url_without_secrets
 
@@ -48,9 +48,9 @@ class DecisionModel(HttpModel):
         connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
 
-    renders_prompts = True
-
-    def __init__(self, model: str, url: str, *, extra_body: Mapping[str, Any] | None = None, **connection: Any) -> None:
+    def __init__(
+        self, model: str, url: str, *, extra_body: Mapping[str, Any] | None = None, **connection: Unpack[Connection]
+    ) -> None:
         at = urlsplit(url)
         path, _, self.format = at.path.rstrip("/").rpartition("/")
         base_url = urlunsplit(at._replace(path=path))
@@ -59,20 +59,21 @@ class DecisionModel(HttpModel):
                 f"{url_without_secrets(url)}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}"
             )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
+        self._info = replace(self._info, renders_prompts=True)
         self._decides = False
-        about = {**connection, "retries": 0, "connections": 1}
+        about: Connection = {**connection, "retries": 0, "connections": 1}
         self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
 
     @property
     def _address(self) -> Mapping[str, str]:
-        return {"base_url": self._url, "engine": self.format}
+        return {"engine": self.format}
 
     @property
-    def _url(self) -> str:
+    def url(self) -> str:
         at = urlsplit(self.server.base_url)
         return urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
 
-    def ask_identity(self) -> None:
+    def ask_who(self) -> dict[str, str]:
         """Put a small question to the server, and ask what it lists of the model.
 
         Raises:
@@ -82,13 +83,13 @@ class DecisionModel(HttpModel):
             ((_, (answer, answered_as)),) = self.server.all([_HELLO], self._put)
         except ModelError as error:
             raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self._url} does not decide: {error}; scores that are stored are used without asking "
+                f"{self.model} at {self.url} does not decide: {error}; scores that are stored are used without asking "
                 "with --offline"
             ) from None
         if answer.logprobs is None and not answer.declined:
-            raise ModelError(f"{self.model} at {self._url} does not decide: {answer.error}")
+            raise ModelError(f"{self.model} at {self.url} does not decide: {answer.error}")
         ((_, listed),) = self._about.all([self.model], self._listed)
-        self.who = {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
+        return {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
 
     async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
         """The texts of the model's entry in the server's list; most servers have one."""
@@ -108,7 +109,7 @@ class DecisionModel(HttpModel):
         """
         if any(prompt.state is None for prompt in prompts):
             raise ModelError(
-                f"{self.model} at {self._url} words prompts itself, and this command words its own: a decision "
+                f"{self.model} at {self.url} words prompts itself, and this command words its own: a decision "
                 "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
             )
         return self._put
@@ -136,11 +137,11 @@ class DecisionModel(HttpModel):
             if error.status in _OF_THIS_REQUEST:
                 return Scored(0, None, f"{place}: {error}"), ""
             raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self._url}, {place}: {error}"
+                f"{self.model} at {self.url}, {place}: {error}"
             ) from None
         except ModelError as error:
             raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self._url}, {place}: {error}"
+                f"{self.model} at {self.url}, {place}: {error}"
             ) from None
         try:
             answer, model = read_answer(self.format, reply, options), _text(reply["model"])
@@ -149,19 +150,18 @@ class DecisionModel(HttpModel):
             problem = f"{place}: the reply does not have the shape of /{self.format} ({error!r})"
             if self._decides:  # that it does not decide can be said of its first reply only
                 return Scored(0, None, problem), ""
-            raise ModelError(f"{self.model} at {self._url}, {problem}") from None
+            raise ModelError(f"{self.model} at {self.url}, {problem}") from None
         self._decides = True
-        self._cost.tokens += used - known
-        self._cost.tokens_plain += used
+        self.cost.tokens += used - known
+        self.cost.tokens_plain += used
         answer = replace(answer, by=(model, named_in(reply)[1]))
         return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
 
 
-def open_decisions(address: Address) -> HttpModel | ServerGroup:
+def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
     """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
-    return group_of(
-        [DecisionModel(address.model, url, **connection_of(address.options)) for url in address.options.addresses]
-    )
+    body, connection = options.body(), connection_of(options)
+    return joined([DecisionModel(name, url, extra_body=body, **connection) for url in options.addresses])
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
@@ -66,11 +66,10 @@ class _Transient(Exception):
         self.after, self.status = after, status
 
 
-class Endpoint:
-    """A server that speaks JSON.
+class Connection(TypedDict, total=False):
+    """How a server is reached.
 
-    Args:
-        base_url: may hold a user, a password and a query, whose values are sent and nowhere shown.
+    Attributes:
         key_variable: environment variable that holds the key; none is sent where it is not set, or where the address
             is not one that the user typed (:func:`~unslant.reach.may_have_keys`).
         timeout: seconds for one whole reply, however slowly it comes.
@@ -80,7 +79,24 @@ class Endpoint:
         wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
         connections: requests at a time, at most.
         headers: more of them; what they hold is shown nowhere.
+    """
+
+    key_variable: str
+    timeout: float
+    deadline: float
+    retries: int
+    wait: float
+    connections: int
+    headers: Mapping[str, str]
+
+
+class Endpoint:
+    """A server that speaks JSON.
+
+    Args:
+        base_url: may hold a user, a password and a query, whose values are sent and nowhere shown.
         secrets: what else no message may show.
+        how: see :class:`Connection`.
 
     Attributes:
         limit: how many requests are under way at a time.
@@ -88,26 +104,15 @@ class Endpoint:
         waiting: what is being waited for, where a request failed for the time being; empty otherwise.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        key_variable: str = KEY_VARIABLES[-1],
-        timeout: float = TIMEOUT,
-        deadline: float = DEADLINE,
-        retries: int = 5,
-        wait: float = 0.5,
-        connections: int = CONNECTIONS,
-        headers: Mapping[str, str] | None = None,
-        secrets: Collection[str] = (),
-    ) -> None:
+    def __init__(self, base_url: str, *, secrets: Collection[str] = (), **how: Unpack[Connection]) -> None:
         self._url = base_url.rstrip("/")
         self.base_url = url_without_secrets(self._url)
         if WITHHELD in self._url:
             raise InputError(f"{self.base_url}: a part of the address was not recorded; type the whole address again")
-        self.key_variable, self._gets_key = key_variable, may_have_keys(self._url)
-        self.timeout, self.deadline, self.retries, self.wait = timeout, deadline, retries, wait
-        self.limit, self._headers = Limit(connections), dict(headers or {})
+        self.key_variable, self._gets_key = how.get("key_variable", KEY_VARIABLES[-1]), may_have_keys(self._url)
+        self.timeout, self.deadline = how.get("timeout", TIMEOUT), how.get("deadline", DEADLINE)
+        self.retries, self.wait = how.get("retries", 5), how.get("wait", 0.5)
+        self.limit, self._headers = Limit(how.get("connections", CONNECTIONS)), dict(how.get("headers", {}))
         self._secrets = {*secrets, *self._headers.values(), *secrets_in_url(self._url)}
         self._reached = False  # a server that never answered is not waited for
         self.waiting = ""

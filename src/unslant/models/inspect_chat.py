@@ -16,9 +16,10 @@ import httpx
 
 from unslant.errors import InputError, ModelError, first_line
 from unslant.extras import needed
-from unslant.models.chat import Chat, Reply
+from unslant.models.base import ModelInfo
+from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, as_they_come
-from unslant.models.options import CONNECTIONS, KEY_VARIABLES, Address, GenerateOptions, ModelOptions
+from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.models.reachable import check_online, refusal
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -31,7 +32,7 @@ _NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, httpx.ConnectError, h
 _PLAIN = Prompt("Say yes.", ())
 
 
-class InspectChat(Chat):
+class InspectChat(ChatModel):
     """Replies of any model that inspect supports.
 
     The first request of all is a probe, made alone and without repetitions. Where it shows that no request can succeed
@@ -39,7 +40,7 @@ class InspectChat(Chat):
     with, all requests are made.
 
     Args:
-        model: one of inspect's models, see :func:`inspect_model`.
+        model: one of inspect's models.
         generate: by default temperature 0 and at most 1000 tokens.
         options: connections, retries and timeout.
     """
@@ -49,13 +50,16 @@ class InspectChat(Chat):
     ) -> None:
         from inspect_ai.model import GenerateConfig
 
-        super().__init__()
-        _keep_system(model.api)
-        self._model, self.name = model, name
         self._how = options = options or ModelOptions()
+        self._options = (generate or GenerateOptions()).filled()
+        # Provider, model and address are all that is known of it.
+        identity = {"model": str(model), "base_url": _address(model), "engine": "inspect"}
+        identity |= options.identity | self._options.identity
+        super().__init__(ModelInfo(name=name, identity=identity, engine=type(self).__name__, remote=True))
+        _keep_system(model.api)
+        self._model, self._probed = model, False
         self._secrets = options.secrets()
         self._connections = options.connections or CONNECTIONS
-        self._options, self._probed = (generate or GenerateOptions()).filled(), False
         self._config = GenerateConfig(
             temperature=self._options.temperature,
             max_tokens=self._options.max_tokens,
@@ -67,17 +71,9 @@ class InspectChat(Chat):
         ).merge(_config(self._options.inspect))
 
     def at(self, generate: GenerateOptions) -> InspectChat:
-        """See :class:`~unslant.models.chat.ChatModel`."""
         other = self._accounted_here(InspectChat(self._model, self.name, generate, self._how))
         other._probed = self._probed
         return other
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Provider, model and address, which is all that is known of it, and how it generates."""
-        base_url = url_without_secrets(str(getattr(self._model.api, "base_url", None) or ""))
-        how = self._how.identity | self._options.identity
-        return {"model": str(self._model), "base_url": base_url, "engine": "inspect", **how}
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         check_online(self.name)
@@ -131,8 +127,7 @@ class InspectChat(Chat):
             if isinstance(cause, Exception) and self._model.api.is_auth_failure(cause):
                 return _NOT_ASKED_AGAIN[401]
             if isinstance(cause, _NO_CONNECTION):
-                address = url_without_secrets(str(getattr(self._model.api, "base_url", None) or "the provider"))
-                return f"no connection to {address}"
+                return f"no connection to {_address(self._model) or 'the provider'}"
         return ""
 
     def _may_succeed_again(self, error: BaseException) -> bool:
@@ -155,6 +150,11 @@ class InspectChat(Chat):
         told = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
         return without_secrets(told, {*filter(None, keys), *self._secrets})
+
+
+def _address(model: Any) -> str:
+    """The address of a provider, where inspect says it."""
+    return url_without_secrets(str(getattr(model.api, "base_url", None) or ""))
 
 
 _OURS = {"max_tokens", "temperature", "max_connections", "max_retries", "attempt_timeout"}
@@ -246,11 +246,6 @@ def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
     return [kinds[message.role](content=message.content) for message in messages]
 
 
-def open_inspect(address: Address, generate: GenerateOptions) -> InspectChat:
-    """A served model, or one behind inspect, that generates; see :mod:`unslant.models.open`."""
-    return InspectChat(inspect_model(address), address.model, generate, address.options)
-
-
 def _served(get_model: Any, name: str, url: str) -> Any:
     """A model of an OpenAI-compatible server, whose key and headers go nowhere else."""
     at = urlsplit(url)
@@ -261,29 +256,41 @@ def _served(get_model: Any, name: str, url: str) -> Any:
         default_query=dict(parse_qsl(at.query)),
         api_key=next(iter(keys), "none"),
         max_retries=0,  # inspect repeats failed requests itself
-        memoize=False,  # its connections belong to the loop that it is asked on
+        memoize=False,
     )
     # The client of openai follows redirects, and takes headers other than Authorization along to any host.
     model.api.http_client.follow_redirects = False
     return model
 
 
-def inspect_model(address: Address) -> Any:
-    """A served model, or one of a provider, as one of inspect's.
+def load_served_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
+    """A served model that generates; see :mod:`unslant.models.open`.
 
     Raises:
-        ModelError: if nobody listens at its address, or inspect is not installed or cannot load it.
+        ModelError: if nobody listens at its address, or inspect is not installed.
     """
-    base_url = next(iter(address.options.addresses), None)
-    if base_url and (reason := refusal(base_url)):  # told before the seconds that importing inspect takes
-        raise ModelError(f"{address.model}: no connection to {url_without_secrets(base_url)} ({reason})")
-    get_model = needed("inspect_ai.model", f"{address.model}, asked for replies,").get_model
-    name = address.model
+    base_url = options.addresses[0]
+    if reason := refusal(base_url):  # before the seconds that importing inspect takes
+        raise ModelError(f"{name}: no connection to {url_without_secrets(base_url)} ({reason})")
+    return _loaded(name, options, generate, base_url)
+
+
+def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
+    """A model of one of inspect's providers that generates; see :mod:`unslant.models.open`.
+
+    Raises:
+        ModelError: if inspect is not installed or cannot load it.
+    """
+    return _loaded(name, options, generate)
+
+
+def _loaded(name: str, options: ModelOptions, generate: GenerateOptions, base_url: str = "") -> InspectChat:
+    get_model = needed("inspect_ai.model", f"{name}, asked for replies,").get_model
     try:
-        if address.scheme == "http":
-            return _served(get_model, name, base_url or "")
-        return get_model(name, memoize=False)  # see above
+        # Not memoized: a model's connections belong to the loop that it is asked on.
+        model = _served(get_model, name, base_url) if base_url else get_model(name, memoize=False)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals
         reason = " ".join(filter(None, lines)) or type(error).__name__
         raise ModelError(f"{name}: inspect cannot load it: {reason}") from error
+    return InspectChat(model, name, generate, options)

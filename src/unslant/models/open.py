@@ -9,27 +9,32 @@ name                                  opens                                     
 ``inspect:PROVIDER/NAME``             any model that inspect_ai supports            generate
 ====================================  ============================================  ==============================
 
-``score``: log-probabilities of labels. ``generate``: replies. ``attend``: its attention and hidden states can be read
-and changed. ``train``: its weights can be trained. A new backend is one file with the two functions of a
-:class:`Backend`, and one row of :data:`BACKENDS`.
+A new backend is one file with a loader, and one row of :data:`BACKENDS`; a package of its own registers the row as an
+entry point of the group ``unslant.backends``, under the scheme of its names::
+
+    [project.entry-points."unslant.backends"]
+    mine = "my_package:BACKEND"  # a Backend, for models named mine:NAME
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
-from unslant.errors import InputError
-from unslant.models.base import is_remote
-from unslant.models.options import Address, GenerateOptions, ModelOptions
+from unslant.errors import InputError, ModelError
+from unslant.extras import load_row, with_plugins
+from unslant.models.base import Model, ScoringModel
+from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
 
 if TYPE_CHECKING:
-    from unslant.models.base import ScoringModel
     from unslant.models.chat import ChatModel
+
+GROUP = "unslant.backends"
+"""Entry points of other packages, each a :class:`Backend`."""
 
 
 @dataclass(frozen=True)
@@ -39,82 +44,108 @@ class Backend:
     Attributes:
         what: its name for people.
         example: a model name of this kind.
-        openers: what it can do -> ``module:function`` that opens an :class:`Address` for it; the function for
-            ``generate`` takes :class:`GenerateOptions` as its second argument.
-        options: names of the :class:`ModelOptions` that apply.
-        copies: ``module:function`` that opens one to ``score`` in several copies, where ``ModelOptions.ray`` is given.
-        parts: the same for one cut across GPUs, where ``ModelOptions.tensor_parallel`` is given.
+        loaders: what it can do -> ``module:function`` that loads a model for it. The function takes the name without
+            its scheme and the whole :class:`ModelOptions`; for ``generate`` also :class:`GenerateOptions`.
+        options: names of the :class:`ModelOptions` that apply; any other one is refused.
+        instead: option -> the loader for ``score`` where that option is given.
         open_weights: whether its attention can be read and its weights trained.
     """
 
     what: str
     example: str
-    openers: dict[str, str]
-    options: frozenset[str]
-    copies: str = ""
-    parts: str = ""
+    loaders: Mapping[str, str]
+    options: frozenset[str] = frozenset()
+    instead: Mapping[str, str] = field(default_factory=dict)
     open_weights: bool = False
 
     @property
     def can(self) -> tuple[str, ...]:
         """What these models can do."""
-        return (*self.openers, *(("attend", "train") if self.open_weights else ()))
+        return (*self.loaders, *(("attend", "train") if self.open_weights else ()))
 
-    def open(self, to: str, address: Address, *arguments: Any) -> Any:
-        """A model that can ``score`` or ``generate``."""
-        place = self.openers[to]
-        if address.options.ray is not None:
-            place = self.copies
-        elif address.options.tensor_parallel is not None:
-            place = self.parts
-        module, _, function = place.partition(":")
-        return getattr(import_module(module), function)(address, *arguments)
+    def loader(self, to: str, options: ModelOptions) -> Callable[..., Any]:
+        """The function that loads a model that can ``score`` or ``generate``."""
+        place = next((self.instead[name] for name in self.instead if name in options.given), self.loaders[to])
+        loader: Callable[..., Any] = load_row(place, self.what)
+        return loader
+
+
+class Address(NamedTuple):
+    """A model's name taken apart: the scheme of its backend, the name without it, and how it is run."""
+
+    scheme: str
+    model: str
+    options: ModelOptions
 
 
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
-_REMOTE = frozenset({"connections", "retries", "timeout"})
-_LOADED = frozenset({"adapter", "allow_missing", "device", "dtype", "trust_remote_code"})
-_LARGE = frozenset({"revision", "device_map", "bits"})
-_IN_PARTS = frozenset({"tensor_parallel"})
-_RAY = frozenset({"ray", "ray_actors", "ray_gpus"})
-_OF_SCORES = frozenset({"server", "top", "max_completion_tokens"}) | _RAY | _IN_PARTS
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
         "NAME_OR_FOLDER",
-        {"score": "unslant.models.hf.loading:open_local", "generate": "unslant.models.chat:open_local"},
-        _LOADED | _LARGE | _RAY | _IN_PARTS | {"connections"},
-        copies="unslant.scale.ray:open_ray",
-        parts="unslant.scale.tensor_parallel:open_tensor_parallel",
+        {"score": "unslant.models.hf.loading:load_model", "generate": "unslant.models.chat:load_chat"},
+        options_for(""),
+        instead={
+            "ray": "unslant.scale.ray:RayModel",
+            "tensor_parallel": "unslant.scale.tensor_parallel:TensorParallelModel",
+        },
         open_weights=True,
     ),
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "unslant.models.served:open_served", "generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE | (_OF_SCORES - _RAY - _IN_PARTS) | {"base_url", "header", "extra_body"},
+        {"score": "unslant.models.served:load_served", "generate": "unslant.models.inspect_chat:load_served_chat"},
+        options_for("http"),
     ),
     "decision": Backend(
         "a decision endpoint",
         "http://HOST/v1/systemone#NAME",
-        {"score": "unslant.models.decisions:open_decisions"},
-        _REMOTE | {"base_url", "header", "extra_body"},
+        {"score": "unslant.models.decisions:load_decisions"},
+        options_for("decision"),
     ),
     "inspect": Backend(
         "a model behind inspect",
         "inspect:PROVIDER/NAME",
-        {"generate": "unslant.models.inspect_chat:open_inspect"},
-        _REMOTE,
+        {"generate": "unslant.models.inspect_chat:load_inspect"},
+        options_for("inspect"),
     ),
 }
-"""Scheme -> backend."""
+"""Scheme -> unslant's own backends."""
 _NEEDED_FOR = {
     "score": "log-probabilities of labels",
     "generate": "replies",
     "attend": "the model's attention",
     "train": "weights that can be trained",
 }
+
+
+def backend_of(scheme: str) -> Backend | None:
+    """The backend for names with this scheme, one of unslant's or of another package; None if there is none.
+
+    Raises:
+        ModelError: if the other package cannot be imported, or registers something else.
+    """
+    if scheme in BACKENDS:
+        return BACKENDS[scheme]
+    if not (home := with_plugins({}, GROUP).get(scheme)):
+        return None
+    row = load_row(home, f"the backend {scheme}")
+    if not isinstance(row, Backend):
+        raise ModelError(
+            f"the backend {scheme}: {home} is not an unslant.models.open.Backend; report it to its package"
+        )
+    return row
+
+
+def all_backends() -> dict[str, Backend]:
+    """Scheme -> backend: unslant's own, then those of other packages that can be loaded."""
+    others: dict[str, Backend] = {}
+    for scheme in with_plugins({}, GROUP):
+        with suppress(ModelError):
+            if row := backend_of(scheme):
+                others[scheme] = row
+    return {**BACKENDS, **others}
 
 
 def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ()) -> Address:
@@ -125,13 +156,38 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
             meet; the message says what would.
     """
     options = options or ModelOptions()
-    scheme, model = _split(name, options)
+    scheme, backend, model = _split(name, options)
     if scheme in ("http", "decision") and not options.base_url:
         base_url, _, model = name.partition("#")
         if not model:
             shown = url_without_secrets(name)
             raise InputError(f"{shown}: name the model behind the server, as in {shown.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
+    _check_urls(options, needs)
+    if not model:
+        raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
+    applies = backend.options - (scoring_options() if tuple(needs) == ("generate",) else frozenset())
+    if backend.open_weights and needs and "generate" not in needs:
+        applies -= {"connections"}  # the engine fills its batches by tokens
+    useless = [f"--{f.name.replace('_', '-')}" for f in fields(options) if f.name in options.given - applies]
+    if useless:
+        raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
+    elsewhere = "--ray" * (options.ray is not None) or "--tensor-parallel" * (options.tensor_parallel is not None)
+    if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
+        raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
+    if options.bits and "train" in needs:
+        raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
+    for need in needs:
+        if need not in backend.can:
+            others = [other.example for other in all_backends().values() if need in other.can]
+            raise InputError(
+                f"{name} is {backend.what}, which can {' and '.join(backend.can)} only; this needs "
+                f"{_NEEDED_FOR[need]}: give {' or '.join(others)}"
+            )
+    return Address(scheme, model, options)
+
+
+def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
     for url in options.addresses:
         if not _is_address(url):
             raise InputError(
@@ -144,29 +200,6 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
             "--base-url is given several times: servers can share the scoring of labels, all in the same way; replies "
             "are asked of one"
         )
-    backend = BACKENDS[scheme]
-    if not model:
-        raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
-    given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
-    applies = backend.options - (_OF_SCORES if tuple(needs) == ("generate",) else frozenset())
-    if backend.open_weights and needs and "generate" not in needs:
-        applies -= {"connections"}  # the engine fills its batches by tokens
-    useless = [f"--{option.replace('_', '-')}" for option in given if option not in applies]
-    if useless:
-        raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
-    elsewhere = "--ray" * (options.ray is not None) or "--tensor-parallel" * (options.tensor_parallel is not None)
-    if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
-        raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
-    if options.bits and "train" in needs:
-        raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
-    for need in needs:
-        if need not in backend.can:
-            others = [other.example for other in BACKENDS.values() if need in other.can]
-            raise InputError(
-                f"{name} is {backend.what}, which can {' and '.join(backend.can)} only; this needs "
-                f"{_NEEDED_FOR[need]}: give {' or '.join(others)}"
-            )
-    return Address(scheme, model, options)
 
 
 def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
@@ -176,8 +209,9 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
         InputError: see :func:`address_of`.
     """
     if isinstance(model, str):
-        return "score" not in BACKENDS[address_of(model, options).scheme].can
-    return hasattr(type(model), "generate") and not hasattr(type(model), "score")
+        address_of(model, options)
+        return "score" not in _split(model, options or ModelOptions())[1].can
+    return isinstance(model, Model) and "score" not in model.info.can
 
 
 def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
@@ -186,21 +220,25 @@ def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence
     Raises:
         InputError: on an option that applies to none of them; see also :func:`address_of`.
     """
-    useful = [BACKENDS[_split(name, options)[0]].options for name in names]
+    useful = [_split(name, options)[1].options for name in names]
     found = []
     for name, own in zip(names, useful, strict=True):
-        for_others = {option: getattr(ModelOptions, option) for option in frozenset().union(*useful) - own}
+        for_others: dict[str, Any] = {
+            f.name: f.default for f in fields(options) if f.name in frozenset().union(*useful) - own
+        }
         found.append(replace(options, **for_others))
         address_of(name, found[-1], needs)
     return found
 
 
-def _split(name: str, options: ModelOptions) -> tuple[str, str]:
+def _split(name: str, options: ModelOptions) -> tuple[str, Backend, str]:
+    """Scheme, its backend, and the rest of the name, which is empty where the server's address is in the name."""
     if options.base_url or name.startswith(_WEB):
-        address = next(iter(options.addresses), name.partition("#")[0])
-        return _speaks(address), name if options.base_url else ""
+        scheme = _speaks(next(iter(options.addresses), name.partition("#")[0]))
+        return scheme, BACKENDS[scheme], name if options.base_url else ""
     scheme, colon, rest = name.partition(":")
-    return (scheme, rest) if colon and scheme in BACKENDS else ("", name)
+    backend = backend_of(scheme) if colon else None  # names of files may hold a colon too
+    return (scheme, backend, rest) if backend else ("", BACKENDS[""], name)
 
 
 def _is_address(url: str) -> bool:
@@ -223,7 +261,7 @@ def open_model(
     needs: Sequence[str] = ("score",),
     *,
     tokenizer: Any = None,
-    **changes: Any,
+    **changes: Unpack[ModelKeywords],
 ) -> ScoringModel:
     """Open a model that gives log-probabilities of labels.
 
@@ -237,7 +275,6 @@ def open_model(
         InputError: see :func:`address_of`.
         ModelError: if the model cannot be loaded.
     """
-    model: ScoringModel
     if not isinstance(name, str):
         if options or changes:
             raise InputError("the model is loaded already: leave out options that say how to load it")
@@ -248,34 +285,37 @@ def open_model(
         return TransformersModel(name, tokenizer, name.config.name_or_path or type(name).__name__)
     if tokenizer is not None:
         raise InputError(f"{name!r} is opened with its own tokenizer: give tokenizer= with a loaded model only")
-    address = address_of(name, replace(options or ModelOptions(), **changes), ("score", *needs))
-    model = BACKENDS[address.scheme].open("score", address)
+    model: ScoringModel = _load("score", name, replace(options or ModelOptions(), **changes), ("score", *needs))
     return model
 
 
 def open_chat(name: str, options: ModelOptions | None = None, generate: GenerateOptions | None = None) -> ChatModel:
     """Open a model that generates replies; see :func:`open_model`."""
-    address = address_of(name, options, ("generate",))
-    model: ChatModel = BACKENDS[address.scheme].open("generate", address, (generate or GenerateOptions()).filled())
+    model: ChatModel = _load("generate", name, options, ("generate",), (generate or GenerateOptions()).filled())
     return model
 
 
+def _load(to: str, name: str, options: ModelOptions | None, needs: Sequence[str], *more: GenerateOptions) -> Any:
+    scheme, model, chosen = address_of(name, options, needs)
+    backend = backend_of(scheme)
+    assert backend is not None
+    return backend.loader(to, chosen)(model, chosen, *more)
+
+
 def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",)) -> None:
-    """Look whether a model can be opened, without its weights: the files of a local one are there, a server answers.
+    """Check that a model can be opened, without its weights: the files of a local one are there, a server answers.
 
     Raises:
         InputError: see :func:`address_of`.
         ModelError: if it cannot be opened.
     """
-    address = address_of(name, options, needs)
-    if BACKENDS[address.scheme].open_weights:
+    scheme, model, chosen = address_of(name, options, needs)
+    if not scheme:
         from unslant.models.hf.loading import check_loads
 
-        check_loads(address)
+        check_loads(model, chosen)
     elif "score" in needs:
-        model = open_model(name, options)
-        if is_remote(model):
-            model.ask_identity()
+        open_model(name, options).identify()
     else:
         open_chat(name, options)
 
@@ -288,30 +328,27 @@ def opened(model: Any, needs: Sequence[str] = ("score",)) -> Any:
     """
     if isinstance(model, str):
         return open_model(model, needs=needs) if "score" in needs else open_chat(model)
-    if callable(model) and not _of_transformers(model) and not hasattr(model, needs[0]):
+    if callable(model) and not isinstance(model, Model) and not _of_transformers(model):
         model = model()
-    wanted = (needs[0], *_PROTOCOL.get(needs[0], ()))
-    lacking = [name for name in wanted if not hasattr(type(model), name) and name not in getattr(model, "__dict__", ())]
-    if lacking or _of_transformers(model):
-        raise InputError(_not_a_model(model, lacking))
+    if not isinstance(model, Model) or needs[0] not in model.info.can:
+        raise InputError(_not_a_model(model))
     return model
 
 
-_PROTOCOL = {"score": ("name", "identity", "cost")}
-"""What a model must have beside the method, see :class:`unslant.models.base.ScoringModel`."""
-
-
 def _of_transformers(model: object) -> bool:
+    # By its shape: the library need not be installed, and models of peft and of others wrap those of transformers.
     return hasattr(model, "get_input_embeddings") and hasattr(model, "config")
 
 
-def _not_a_model(model: object, lacking: Sequence[str] = ()) -> str:
+def _not_a_model(model: object) -> str:
     kind = type(model).__name__
     if _of_transformers(model) or (isinstance(model, tuple) and model and _of_transformers(model[0])):
         return (
             f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
         )
+    if isinstance(model, Model):
+        return f"{model.name} can {' and '.join(sorted(model.info.can))} only"
     return (
-        f"{kind} is not a model{': it has no ' * bool(lacking)}{', '.join(lacking)}; give a name, what "
-        "unslant.open_model returns, or an object as unslant.models.ScoringModel describes"
+        f"{kind} is not a model; give a name, what unslant.open_model returns, or an object whose class is a subclass "
+        "of unslant.models.ScoringModel"
     )

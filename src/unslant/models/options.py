@@ -4,7 +4,8 @@ import json
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, get_type_hints
 
 from unslant.errors import InputError
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
@@ -24,7 +25,7 @@ KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
 CONNECTIONS = 8
 """Replies at a time, from a server or in one batch, where nothing else is said."""
 SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
-"""Kinds of servers that are known, see :mod:`unslant.models.servers`."""
+"""Kinds of servers that are known, see :mod:`unslant.models.label_scores`."""
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
 if TYPE_CHECKING:
@@ -33,51 +34,66 @@ else:  # as flags
     Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS]
 
 
+class AppliesTo(NamedTuple):
+    """Where an option has an effect: schemes of backends (see :data:`unslant.models.open.BACKENDS`)."""
+
+    schemes: tuple[str, ...]
+    scores_only: bool = False
+
+
+LOCAL, SCORED_LOCALLY = AppliesTo(("",)), AppliesTo(("",), scores_only=True)
+SERVED, SCORED_SERVED = AppliesTo(("http", "decision")), AppliesTo(("http",), scores_only=True)
+REMOTE, ANY = AppliesTo(("http", "decision", "inspect")), AppliesTo(("", "http", "decision", "inspect"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    base_url: Addresses = None
+    # A new option is a field here, with its default, help and where it applies, and a line in the keywords below, since
+    # editors and type checkers derive keywords from nothing else (a test compares the two).
+
+    base_url: Annotated[Addresses, SERVED] = None
     """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
-    adapter: Annotated[str | None, Reach.PLACE] = None
+    adapter: Annotated[str | None, Reach.PLACE, LOCAL] = None
     """peft adapter to put on the model: folder or Hub id."""
-    device: str = "auto"
+    device: Annotated[str, LOCAL] = "auto"
     """auto, cpu, cuda or mps."""
-    dtype: str = "auto"
+    dtype: Annotated[str, LOCAL] = "auto"
     """auto, float32, bfloat16 or float16."""
-    revision: str | None = None
+    revision: Annotated[str | None, LOCAL] = None
     """Branch, tag or commit of a model of the Hub."""
-    device_map: str | None = None
+    device_map: Annotated[str | None, LOCAL] = None
     """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
-    tensor_parallel: int | None = None
+    tensor_parallel: Annotated[int | None, SCORED_LOCALLY] = None
     """Cut the layers of a local model across so many GPUs of this machine, which compute every pass together."""
-    bits: int | None = None
+    bits: Annotated[int | None, LOCAL] = None
     """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
-    trust_remote_code: Annotated[bool, Reach.CODE] = False
+    trust_remote_code: Annotated[bool, Reach.CODE, LOCAL] = False
     """Run model code that comes with the weights."""
-    allow_missing: bool = False
+    allow_missing: Annotated[bool, LOCAL] = False
     """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
-    ray: Annotated[str | None, Reach.ADDRESS] = None
+    ray: Annotated[str | None, Reach.ADDRESS, SCORED_LOCALLY] = None
     """Score with copies of a local model on the Ray cluster at this address; auto: one that runs, or started here."""
-    ray_actors: int | None = None
+    ray_actors: Annotated[int | None, SCORED_LOCALLY] = None
     """Copies of the model; by default one for each GPU of the cluster, without any one for each machine."""
-    ray_gpus: float | None = None
+    ray_gpus: Annotated[float | None, SCORED_LOCALLY] = None
     """GPUs of each copy; by default 1, or none where the cluster has none."""
-    server: str = "auto"
+    server: Annotated[str, SCORED_SERVED] = "auto"
     """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
-    top: int | None = None
+    top: Annotated[int | None, SCORED_SERVED] = None
     """Most probable tokens to ask a server for; by default as many as labels need and the server gives."""
-    header: Annotated[tuple[str, ...], Reach.HEADER] = ()
+    header: Annotated[tuple[str, ...], Reach.HEADER, SERVED] = ()
     """Header of every request, as 'NAME: VALUE', or 'NAME: $VARIABLE' to read it from the environment."""
-    extra_body: Annotated[str | None, Reach.BODY] = None
+    extra_body: Annotated[str | None, Reach.BODY, SERVED] = None
     """JSON object to add to every request, such as {"chat_template_kwargs":{"enable_thinking":false}}."""
-    max_completion_tokens: int | None = None
+    max_completion_tokens: Annotated[int | None, SCORED_SERVED] = None
     """Where labels are scored in a chat: send this in place of max_tokens 1."""
-    connections: int | None = None
+    connections: Annotated[int | None, ANY] = None
     """Requests to a server at a time: for scores up to 32, as it keeps up; for replies 8 (locally: in a batch)."""
-    retries: int = 5
+    retries: Annotated[int, REMOTE] = 5
     """Retries of a request that failed for a passing reason."""
-    timeout: int | None = None
+    timeout: Annotated[int | None, REMOTE] = None
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
@@ -114,6 +130,11 @@ class ModelOptions:
             self.headers()
         if taken := sorted(self.body().keys() & _SET_BY_US):
             raise InputError(f"--extra-body: {taken[0]!r} is set by unslant; leave it out")
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Names of the options that differ from their defaults."""
+        return frozenset(f.name for f in fields(self) if getattr(self, f.name) != f.default)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -168,19 +189,24 @@ class ModelOptions:
         return {"extra_body": recorded_body(self.body())} if self.body() else {}
 
 
-class ModelKeywords(TypedDict, total=False):
-    """The fields of :class:`ModelOptions` as keywords, for editors and type checkers."""
+class LocalKeywords(TypedDict, total=False):
+    """The fields of :class:`ModelOptions` that say how a local model is loaded in this process."""
 
-    base_url: Addresses
     adapter: str | None
     device: str
     dtype: str
     revision: str | None
     device_map: str | None
-    tensor_parallel: int | None
     bits: int | None
     trust_remote_code: bool
     allow_missing: bool
+
+
+class ModelKeywords(LocalKeywords, total=False):
+    """All fields of :class:`ModelOptions` as keywords."""
+
+    base_url: tuple[str, ...] | str | None
+    tensor_parallel: int | None
     ray: str | None
     ray_actors: int | None
     ray_gpus: float | None
@@ -192,6 +218,22 @@ class ModelKeywords(TypedDict, total=False):
     connections: int | None
     retries: int
     timeout: int | None
+
+
+def options_for(scheme: str) -> frozenset[str]:
+    """Names of the options that apply to one of unslant's own backends."""
+    return frozenset(name for name, where in _applies().items() if scheme in where.schemes)
+
+
+def scoring_options() -> frozenset[str]:
+    """Names of the options that apply only where labels are scored."""
+    return frozenset(name for name, where in _applies().items() if where.scores_only)
+
+
+@cache
+def _applies() -> dict[str, AppliesTo]:
+    hints = get_type_hints(ModelOptions, include_extras=True)
+    return {name: where for name, hint in hints.items() for where in hint.__metadata__ if isinstance(where, AppliesTo)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,18 +278,3 @@ class GenerateOptions(LengthOptions):
             temperature=temperature if self.temperature is None else float(self.temperature),
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
         )
-
-
-@dataclass(frozen=True)
-class Address:
-    """A model's name taken apart, see :mod:`unslant.models.open`.
-
-    Attributes:
-        scheme: kind of model.
-        model: the name without its scheme.
-        options: how it is run.
-    """
-
-    scheme: str
-    model: str
-    options: ModelOptions

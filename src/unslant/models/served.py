@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 import httpx
@@ -21,11 +21,10 @@ import numpy as np
 from unslant.errors import ModelError
 from unslant.models.base import NOBODY, Scored
 from unslant.models.first_token import Bounds, NoScores
-from unslant.models.http import Malformed, Refused, Unusable, is_lost
-from unslant.models.http_model import HttpModel, ServerGroup, connection_of, group_of
-from unslant.models.label_scores import LabelScores
-from unslant.models.options import Address
-from unslant.models.servers import KINDS, Kind, known_by, known_from
+from unslant.models.http import Connection, Malformed, Refused, Unusable, is_lost
+from unslant.models.http_model import HttpModel, connection_of, joined
+from unslant.models.label_scores import KINDS, Kind, LabelScores, known_by, known_from
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 
 LOOK = 5.0
@@ -43,7 +42,7 @@ class ServedModel(HttpModel):
     Args:
         model: name the server knows it by.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        server: one of :data:`~unslant.models.servers.KINDS`; by default the server is asked.
+        server: one of :data:`~unslant.models.label_scores.KINDS`; by default the server is asked.
         top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
         max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
         connection: see :class:`~unslant.models.http_model.HttpModel`.
@@ -57,9 +56,10 @@ class ServedModel(HttpModel):
         server: str = "auto",
         top: int | None = None,
         max_completion_tokens: int | None = None,
-        **connection: Any,
+        extra_body: Mapping[str, Any] | None = None,
+        **connection: Unpack[Connection],
     ) -> None:
-        super().__init__(model, base_url, **connection)
+        super().__init__(model, base_url, extra_body=extra_body, **connection)
         self.top = top
         self._kind = KINDS.get(server)
         self._scores: LabelScores | None = None
@@ -68,17 +68,16 @@ class ServedModel(HttpModel):
 
     @property
     def _address(self) -> Mapping[str, str]:
-        return {"base_url": self.server.base_url, "top_logprobs": str(self.top or "auto"), "engine": "served"}
+        return {"top_logprobs": str(self.top or "auto"), "engine": "served"}
 
     @property
-    def facts(self) -> Mapping[str, object]:
-        """See :func:`unslant.models.base.facts_of`."""
-        return {**({"server": self._kind.name} if self._kind else {}), **super().facts}
+    def _facts(self) -> Mapping[str, object]:
+        return {"server": self._kind.name} if self._kind else {}
 
-    def ask_identity(self) -> None:
-        """Ask the server who it is: its list of models, llama.cpp's properties, the name that its replies give.
+    def ask_who(self) -> dict[str, str]:
+        """What the server says of itself: its list of models, llama.cpp's properties, the name that its replies give.
 
-        What a server does not tell is left out; so is the fingerprint of its system, of which it may have several (see
+        What it does not say is left out; so is the fingerprint of its system, of which it may have several (see
         :mod:`unslant.models.answered`).
 
         Raises:
@@ -98,7 +97,7 @@ class ServedModel(HttpModel):
             "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
             "answered_as": sorted(names),
         }
-        self.who = {name: _short(value) for name, value in told.items() if value}
+        return {name: _short(value) for name, value in told.items() if value}
 
     def _all_told(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
         found = dict(self.server.all(asked, self._told))
@@ -202,7 +201,7 @@ class ServedModel(HttpModel):
                 self.server,
                 self.model,
                 self._known(),
-                self._cost,
+                self.cost,
                 top=self.top,
                 extra_body=self._extra,
                 max_completion_tokens=self._max_completion_tokens,
@@ -241,17 +240,17 @@ def _short(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def open_served(address: Address) -> HttpModel | ServerGroup:
-    """A model behind a server, with the key that the environment has for it; see :mod:`unslant.models.open`."""
-    options = address.options
-    return group_of(
+def load_served(name: str, options: ModelOptions) -> ServedModel:
+    """A model behind one server or several, with the key that the environment has; see :mod:`unslant.models.open`."""
+    return joined(
         [
             ServedModel(
-                address.model,
+                name,
                 url,
                 server=options.server,
                 top=options.top,
                 max_completion_tokens=options.max_completion_tokens,
+                extra_body=options.body(),
                 **connection_of(options),
             )
             for url in options.addresses

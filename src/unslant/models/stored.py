@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,13 @@ from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, same_
 from unslant.models.base import (
     Cost,
     Encoded,
+    Journal,
+    Model,
+    ModelInfo,
     ResumableModel,
     Scored,
     ScoringModel,
-    is_remote,
-    is_resumable,
-    renders_prompts,
-    tokenizes,
+    TokenizingModel,
 )
 from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store, digest
@@ -37,16 +36,49 @@ _SHARE_OF_TIME = 0.01
 """Writing may take this share of the time; where a write takes long, the next one waits accordingly."""
 
 
-class StoredModel:
+class Stored(Model):
+    """A model behind a store: the info is the model's own, but for the identity that the store uses.
+
+    Attributes:
+        model_asked: the model that is asked.
+        offline: it is not asked; everything must be in the store.
+    """
+
+    model_asked: Model
+    offline: bool
+    _identity: Mapping[str, str] | None = None
+    """Under which the results of the last call are stored."""
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._as_stored(self.model_asked.info)
+
+    def describe(self) -> ModelInfo:
+        return self._as_stored(self.model_asked.describe())
+
+    def _as_stored(self, info: ModelInfo) -> ModelInfo:
+        facts = {**info.facts, "offline": True} if self.offline else info.facts
+        return replace(info, identity=self._identity or info.identity, facts=facts)
+
+    @property
+    def waiting(self) -> str:
+        return self.model_asked.waiting
+
+    @property
+    def unwrapped(self) -> Model:
+        return self.model_asked
+
+
+class StoredModel(Stored, ScoringModel):
     """Wraps a model; scores of prompts that the store knows come from there.
 
     A prompt is known by the model's identity and its exact tokens (its text, where the model does not tokenize by
     itself). An interrupted call continues when the same call is made again, in this process or another one. For a
     :class:`~unslant.models.base.ResumableModel` the scores are then equal, bit for bit, to those of an unbroken call.
 
-    Nobody can look into a :class:`~unslant.models.base.RemoteModel`. It is asked who it is, and :data:`ASKED_AGAIN` of
-    the prompts that the store knows are put to it again; if one answer differs (:func:`same_scores`), everything stored
-    of that model is dropped and asked anew (or, where an earlier call has given some of it out, the call fails).
+    Nobody can look into a remote model. It is asked who it is, and :data:`ASKED_AGAIN` of the prompts that the store
+    knows are put to it again; if one answer differs (:func:`same_scores`), everything stored of that model is dropped
+    and asked again (or, where an earlier call has given some of it out, the call fails).
 
     ``cost`` is what the scores have cost whenever they were computed, in this process or before; prompts taken over
     from *other* calls cost nothing.
@@ -58,80 +90,32 @@ class StoredModel:
         offline: a remote model is not asked at all; every prompt must be in the store.
 
     Attributes:
-        recalled: prompts that came from the store so far.
-        taken_over: those of them that other calls had scored.
         apart: why nothing is stored of the model or recalled: what acts on it in memory; empty otherwise.
         purpose: what it is asked for. Scores are shared among calls of one purpose only, so that the cost measured of
             each is its own. Most commands have the empty one.
     """
 
     def __init__(self, model: ScoringModel, store: Store, run: str = "", *, offline: bool = False) -> None:
-        self.model_asked = model
-        self.store = store
-        self.run = run
-        self.offline = offline and is_remote(model)
-        self._identity: Mapping[str, str] | None = None
-        self.cost = Cost()
-        self.recalled = 0
-        self.taken_over = 0
-        self.purpose = ""
-        self.apart = ""
+        super().__init__(model.info)
+        self.model_asked: ScoringModel = model
+        self.store, self.run, self.offline = store, run, offline and model.info.remote
+        self.purpose = self.apart = ""
 
-    @property
-    def name(self) -> str:
-        """The model's own."""
-        return self.model_asked.name
+    def identify(self) -> ModelInfo:
+        self._identity = self._identified(0)
+        return self.info
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """That under which the last call's scores are stored; the model's own before any."""
-        return self._identity or self.model_asked.identity
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """See :func:`unslant.models.base.facts_of`."""
-        own = ({"offline": True} if self.offline else {}) | ({"apart": self.apart} if self.apart else {})
-        return dict(getattr(self.model_asked, "facts", {})) | own
-
-    @property
-    def engine(self) -> str:
-        """What scores: the model's engine, or its class."""
-        return str(getattr(self.model_asked, "engine", type(self.model_asked).__name__))
-
-    @property
-    def parameters(self) -> int | None:
-        """Number of weights, where the model tells."""
-        return getattr(self.model_asked, "parameters", None)
-
-    @property
-    def copies(self) -> int:
-        """How many copies of the model are at work."""
-        return int(getattr(self.model_asked, "copies", 1))
-
-    @property
-    def renders_prompts(self) -> bool:
-        """See :func:`unslant.models.base.renders_prompts`."""
-        return renders_prompts(self.model_asked)
-
-    @property
-    def waiting(self) -> str:
-        """What a remote model waits for; empty if nothing."""
-        return str(getattr(self.model_asked, "waiting", ""))
+    def _as_stored(self, info: ModelInfo) -> ModelInfo:
+        info = super()._as_stored(info)
+        return replace(info, facts={**info.facts, "apart": self.apart}) if self.apart else info
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.ScoringModel.score`.
-
-        Raises:
-            StoreError: if the store cannot be written, or what is asked for is damaged; the rest is kept.
-            ModelError: if a remote model does not answer, or has changed since an earlier call, or ``offline`` and a
-                prompt is not in the store.
-        """
         model = self.model_asked
         identity = self._identity = self._identified(len(prompts))
-        if not tokenizes(model):
+        if not isinstance(model, TokenizingModel):
             keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts), self.purpose)
             found = self.store.open_pass(Kept, identity, keys, self.run)
-            if is_remote(model) and not self._still_right(found, prompts):
+            if model.info.remote and not self._still_right(found, prompts):
                 self.store.forget(identity)
                 if self.recalled:
                     raise ModelError(
@@ -139,16 +123,15 @@ class StoredModel:
                         "run has used; they have been dropped: run the same command again"
                     )
                 found = self.store.open_pass(Kept, identity, keys, self.run)
-            if watch := getattr(model, "watch", None):
-                for position, kept in sorted(found.stored().items()):
-                    watch.note(kept.by, prompts[position].group, stored=True)
+            for position, kept in sorted(found.stored().items()):
+                model.note_stored(kept.by, prompts[position].group)
             try:
                 yield from _Call(self, found).score(lambda missing: model.score([prompts[i] for i in missing]))
             except ModelChanged as change:  # what the other model gave was stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise
             return
-        if foreign := getattr(model, "foreign_code", ()):
+        if foreign := model.foreign_code:
             yield from self._apart(
                 prompts, f"code that comes from no installed library acts on it: {', '.join(foreign[:3])}"
             )
@@ -158,10 +141,10 @@ class StoredModel:
         keys = keys_of(identity, map(_token_bytes, encoded), self.purpose)
         seconds = time.perf_counter() - started
         found = self.store.open_pass(Kept, identity, keys, self.run)
-        if not self._agrees(found, encoded):
+        if not self._agrees(model, found, encoded):
             yield from self._apart(prompts, "it gives other scores than those that are stored of it")
             return
-        if is_resumable(model):
+        if isinstance(model, ResumableModel):
             call = _ResumableCall(self, found)
             model.cost.seconds += seconds
             yield from call.score_encoded(model, prompts, encoded)
@@ -170,16 +153,16 @@ class StoredModel:
                 lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
             )
 
-    def _agrees(self, found: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
+    def _agrees(self, model: TokenizingModel, found: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
         """Whether a model in this process gives the scores that are stored, on the longest prompt and a few others."""
         known = found.stored()
-        if not known or not hasattr(self.model_asked, "agrees"):  # replicas are loaded from files by unslant itself
+        if not known:
             return True
         longest = max(known, key=lambda i: len(encoded[i].context))
         others = sorted(set(known) - {longest})
         drawn = np.random.default_rng().choice(others, min(PROBES - 1, len(others)), replace=False) if others else ()
         probes = [longest, *map(int, drawn)]
-        return bool(self.model_asked.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes]))
+        return model.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
         """Scores of a model of which nothing is stored or recalled, because of what acts on it in memory."""
@@ -192,16 +175,14 @@ class StoredModel:
 
     def _identified(self, asked: int) -> Mapping[str, str]:
         """Who the model is now, under the name by which the store knows it; ``asked`` prompts are put to it."""
-        model = self.model_asked
-        if self.offline and is_remote(model):
-            found = self.store.latest(model.address)
+        remote = self.model_asked.info.remote
+        if self.offline:
+            found = self.store.latest(self.model_asked.info.identity)  # not asked yet, so that this is its address
             if found is None:
                 raise self._not_stored(asked, asked)
             return found
-        if is_remote(model):
-            model.ask_identity()
-        found, before = self.store.known_as(model.identity), self._identity or {}
-        if is_remote(model) and self.cost.prompts + self.recalled and found != before:
+        found, before = self.store.known_as(self.model_asked.identify().identity), self._identity or {}
+        if remote and self.cost.prompts + self.recalled and found != before:
             differ = sorted(key for key in {**found, **before} if found.get(key) != before.get(key))
             raise ModelError(
                 f"{self.name}: after {self.cost.prompts + self.recalled:,} prompts "
@@ -226,8 +207,7 @@ class StoredModel:
         if len(positions) > ASKED_AGAIN:
             chosen = np.random.default_rng().choice(len(positions), ASKED_AGAIN, replace=False)
             positions = [positions[i] for i in chosen]
-        ask = getattr(self.model_asked, "ask_again", self.model_asked.score)
-        answers = list(ask([prompts[i] for i in positions]))
+        answers = list(self.model_asked.ask_again([prompts[i] for i in positions]))
         failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
@@ -238,11 +218,6 @@ class StoredModel:
             for kept, scored in pairs
             if scored.logprobs is not None
         )
-
-
-def unwrapped(model: Any) -> Any:
-    """The model that is asked, without the store in front of it; any other object itself."""
-    return model.model_asked if isinstance(model, StoredModel) else model
 
 
 class _Call:
@@ -321,7 +296,7 @@ class _Finished(Exception):
     """Another process has finished the call meanwhile."""
 
 
-class _ResumableCall(_Call):
+class _ResumableCall(_Call, Journal):
     """A call whose model resumes after its last batch; it is the journal that the model writes in.
 
     Several processes may work on one call. Each takes over what the one ahead of it has noted, with its cost, so that
@@ -363,7 +338,6 @@ class _ResumableCall(_Call):
         return cost
 
     def state(self, stretch: str) -> bytes:
-        """See :class:`unslant.models.base.Journal`."""
         state = self.found.state(stretch)
         if self.unfinished and self.found.done == self.total:  # its states are gone: the model would begin again
             raise _Finished
@@ -380,7 +354,6 @@ class _ResumableCall(_Call):
         self.count()
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
-        """See :class:`unslant.models.base.Journal`."""
         rows = [(self.planned[one.index], Kept(one.logprobs)) for one in results if one.logprobs is not None]
         self.rows += [row for row in rows if row[0] not in self.known]
         self.states[stretch] = (step, state)

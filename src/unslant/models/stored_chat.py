@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from unslant.errors import ModelError
-from unslant.models.chat import Chat, ChatModel, LocalChat, Reply, is_local
+from unslant.models.base import ModelInfo
+from unslant.models.chat import ChatModel, Reply
 from unslant.models.options import GenerateOptions
-from unslant.models.stored import keys_of
+from unslant.models.stored import Stored, keys_of
 from unslant.prompts import Prompt
 from unslant.store import KeptReply, Store
 
 
-class StoredChat(Chat):
+class StoredChat(Stored, ChatModel):
     """Wraps a chat model; replies that the store knows come from there, and first.
 
     A reply is known by the model's identity, the prompt, and which of the equal prompts of a call it answers: equal
@@ -28,45 +29,31 @@ class StoredChat(Chat):
         store: where replies are kept.
         run: id of the run on whose behalf it is asked.
         offline: a model that is not local is not asked; every reply must be in the store.
-
-    Attributes:
-        recalled: replies that came from the store so far.
     """
 
     def __init__(self, model: ChatModel, store: Store, run: str = "", *, offline: bool = False) -> None:
-        super().__init__()
-        self.model_asked, self.store, self.run = model, store, run
-        self.offline = offline and not is_local(model)
-        self._from_store: Counter[str] = Counter()
-        self.answerers = getattr(model, "answerers", self.answerers)  # so that it knows of those that are stored
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The model's own."""
-        return self.model_asked.name
+        super().__init__(model.info)
+        self.model_asked: ChatModel = model
+        self.store, self.run, self.offline = store, run, offline and model.info.remote
+        self.answerers = model.answerers  # so that it knows of those that are stored
+        self._counts = self  # those of copies made by `at` are counted here
 
     def at(self, generate: GenerateOptions) -> StoredChat:
-        """See :class:`~unslant.models.chat.ChatModel`."""
         other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
-        other._from_store = self._from_store
+        other._counts = self._counts
         return self._accounted_here(other)
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """That under which its replies are stored."""
-        return self.store.known_as(self.model_asked.identity)
-
-    @property
-    def recalled(self) -> int:
-        return self._from_store.total()
+    def identify(self) -> ModelInfo:
+        self._identity = self.store.known_as(self.model_asked.identify().identity)
+        return self.info
 
     def _note(self, reply: Reply, prompt: Prompt) -> None:
         if reply.recalled:  # of the others the model asked has taken note, before they were stored
             super()._note(reply, prompt)
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
-        identity = self.identity
-        if foreign := getattr(self.model_asked, "foreign_code", ()):
+        identity = self.identify().identity
+        if foreign := self.model_asked.foreign_code:
             warnings.warn(
                 f"{self.name}: code that comes from no installed library acts on it: {', '.join(foreign[:3])}; its "
                 "replies are neither stored nor recalled",
@@ -77,7 +64,7 @@ class StoredChat(Chat):
         found = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
         known = found.stored()
         for position, kept in known.items():
-            self._from_store[self.name] += 1
+            self._counts.recalled += 1
             yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True, by=kept.by)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
@@ -86,23 +73,12 @@ class StoredChat(Chat):
                 "out --offline"
             )
         done = len(known)
-        for position, reply in self._asked(prompts, missing):
+        for reply in self.model_asked.generate_at(prompts, missing) if missing else ():
             if reply.text is not None:
                 tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
-                found.write([(position, KeptReply(reply.text, reply.declined, tokens, reply.by))], done)
-            yield replace(reply, index=position)
-
-    def _asked(self, prompts: Sequence[Prompt], missing: Sequence[int]) -> Iterator[tuple[int, Reply]]:
-        """The model's replies to the prompts at these positions, with their positions."""
-        if not missing:
-            return
-        if isinstance(self.model_asked, LocalChat):
-            for reply in self.model_asked.generate_at(prompts, missing):
-                yield reply.index, reply
-        else:
-            for reply in self.model_asked.generate([prompts[i] for i in missing]):
-                yield missing[reply.index], reply
+                found.write([(reply.index, KeptReply(reply.text, reply.declined, tokens, reply.by))], done)
+            yield reply
 
 
 def _contents(prompts: Sequence[Prompt]) -> Iterator[bytes]:

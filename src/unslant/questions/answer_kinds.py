@@ -58,7 +58,7 @@ class RawAnswer:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """A list written as text, in JSON or Python form; None if the text is no list."""
+    """A list written as text, in JSON or Python form; None if the text is not a list."""
     stripped = text.strip()
     if not stripped.startswith(("[", "(")):
         return None

@@ -177,5 +177,5 @@ def question_of(record: Mapping[str, object], kind: type[AnyQuestion] = Question
             value = frozenset(value) if item.name == "answers" else tuple(value)
         made[item.name] = value
     if values:
-        raise ValueError(f"not a question: {next(iter(values))!r} is no field of it")
+        raise ValueError(f"not a question: {next(iter(values))!r} is not one of its fields")
     return kind(**made)  # type: ignore[arg-type]

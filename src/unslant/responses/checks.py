@@ -91,14 +91,14 @@ def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
     """What :func:`write_table` wrote, with its columns as they are.
 
     Raises:
-        InputError: if there is no such file, it is no Parquet, or damaged.
+        InputError: if there is no such file, it is not Parquet, or damaged.
     """
     table = read_parquet(path)
     run, packed = _about(table.schema.metadata or {}, table.num_rows, path)
     try:
         return table, run, unpack(packed) if packed else ()
     except ValueError as error:
-        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
 
 
 def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run, bytes]:
@@ -112,7 +112,7 @@ def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run,
         parse_json(written.decode())  # refuses what no JSON of ours has: keys twice, deep nesting, endless numbers
         run = Run.parse(written)
     except ValueError as error:
-        raise InputError.at(path, f"is no table of responses: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
     return run, packed
 
 
@@ -233,7 +233,9 @@ def _check_rows(table: pa.Table) -> None:
     labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label", values=True)
     logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "is not one number a label")
     right = logprobs.values <= MOST_POSITIVE  # false for nan
-    logprobs.require(right, f"holds what is no natural-log probability: {_one(logprobs.values, ~right)}", values=True)
+    logprobs.require(
+        right, f"holds a value that is not a natural-log probability: {_one(logprobs.values, ~right)}", values=True
+    )
     if "bounds" in table.column_names:
         bounds = _Lists(table, "bounds")
         inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])

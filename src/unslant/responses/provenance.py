@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unslant.errors import InputError
+from unslant.errors import InputError, without_options
 
 
 class _Part(BaseModel):
@@ -50,6 +52,32 @@ class Provenance(_Part):
         "show; empty from Python",
     )
     date: str = Field(default="", description="day (UTC); that of SOURCE_DATE_EPOCH where it is set")
+
+    @classmethod
+    def merge(cls, blocks: Sequence[Provenance]) -> Provenance:
+        """That of a whole run, from those of its shards: of what each machine says of itself, all is kept, and the
+        command is that of a shard without the options that made it one."""
+        first = blocks[0]
+        devices = zip_longest(*([model.device for model in block.models] for block in blocks), fillvalue="")
+        changes = {
+            "models": [
+                model.model_copy(update={"device": _each(found)})
+                for model, found in zip(first.models, devices, strict=False)
+            ],
+            "versions": {
+                name: _each(block.versions.get(name, "") for block in blocks)
+                for name in dict.fromkeys(chain(*(block.versions for block in blocks)))
+            },
+            "platform": _each(block.platform for block in blocks),
+            "command": without_options(first.command, frozenset({"--shard", "--plan"})),
+            "date": max(block.date for block in blocks),
+        }
+        return first.model_copy(update=changes)
+
+
+def _each(values: Iterable[str]) -> str:
+    """Every different value, once."""
+    return "; ".join(dict.fromkeys(filter(None, values)))
 
 
 META_NAME = "unslant-provenance"

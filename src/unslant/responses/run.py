@@ -6,7 +6,7 @@ Nobody reads a key out of a dict again: what a study knows of its run is a field
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
@@ -14,10 +14,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from unslant.arrays import jsonable
-from unslant.errors import without_options
 from unslant.questions.question_set import LoadReport
 from unslant.responses.cost import ChatCost, Cost, Count, Number
-from unslant.responses.provenance import AskedModel, Provenance
+from unslant.responses.provenance import Provenance
 
 Tally = dict[str, Count]
 Hits = tuple[Count, Count]
@@ -366,7 +365,7 @@ class Run(Record):
             answered_by=AnsweredBy.merge(run.answered_by for run in runs),
             unsteady=sum(run.unsteady for run in runs),
             apart=next((run.apart for run in runs if run.apart), ""),
-            provenance=_merged([run.provenance for run in runs]),
+            provenance=Provenance.merge([run.provenance for run in runs]),
         )
 
 
@@ -379,30 +378,3 @@ def _adapter() -> TypeAdapter[Run]:
 def _defaults() -> Mapping[str, Any]:
     run = Run()
     return {f.name: getattr(run, f.name) for f in fields(run)}
-
-
-def _merged(blocks: Sequence[Provenance]) -> Provenance:
-    """Provenance of the whole run: its command is that of a shard without ``--shard``."""
-    first = blocks[0]
-    versions = dict.fromkeys(name for block in blocks for name in block.versions)
-
-    def each(part: Callable[[Provenance], str]) -> str:
-        return "; ".join(dict.fromkeys(value for block in blocks if (value := part(block))))
-
-    def device(place: int) -> str:
-        return each(lambda block: block.models[place].device if place < len(block.models) else "")
-
-    def version(name: str) -> str:
-        return each(lambda block: block.versions.get(name, ""))
-
-    models: list[AskedModel] = [
-        model.model_copy(update={"device": device(place)}) for place, model in enumerate(first.models)
-    ]
-    changes = {
-        "models": models,
-        "versions": {name: version(name) for name in versions},
-        "platform": each(lambda block: block.platform),
-        "command": without_options(first.command, frozenset({"--shard", "--plan"})),
-        "date": max(block.date for block in blocks),
-    }
-    return first.model_copy(update=changes)

@@ -13,15 +13,15 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from unslant.errors import InputError, ModelError, UnslantError, first_line
 from unslant.extras import needed
-from unslant.models.base import Encoded
+from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
-from unslant.models.options import Address, ModelOptions
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 from unslant.store.identity import known_as
@@ -48,39 +48,33 @@ class RayModel(Elsewhere):
     store. That all copies have this identity is checked.
 
     Args:
-        address: the model; the fields ``ray``, ``ray_actors`` and ``ray_gpus`` of its options say where it runs.
+        name: of the model.
+        options: how it is loaded; ``ray``, ``ray_actors`` and ``ray_gpus`` say where it runs.
 
     Raises:
         ModelError: if Ray is not installed, or there is no cluster at the address.
         InputError: if the cluster has fewer GPUs than are asked for.
     """
 
-    def __init__(self, address: Address) -> None:
-        super().__init__()
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        super().__init__(name)
         self._ray = needed("ray", "--ray")
-        _connect(self._ray, str(address.options.ray))
-        size, resources, threads = _actors(self._ray, address.options)
-        self._pool = Pool(self._ray, address, size, resources, threads)
+        _connect(self._ray, str(options.ray))
+        size, resources, threads = _actors(self._ray, options)
+        self._pool = Pool(self._ray, name, options, size, resources, threads)
+        self._info = replace(self._info, copies=size)
 
-    @property
-    def about(self) -> About:
-        """What the first replica said about itself."""
-        return self._pool.about
-
-    @property
-    def copies(self) -> int:
-        """How many replicas there are."""
-        return self._pool.size
+    def identify(self) -> ModelInfo:
+        """What the first replica said about itself; waits for it."""
+        self._info = replace(self._pool.about.info, copies=self._pool.size)
+        return self._info
 
     @property
     def waiting(self) -> str:
-        """What is being waited for; empty if nothing."""
         return self._pool.waiting
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """See :class:`~unslant.models.hf.model.TransformersModel`."""
-        facts: dict[str, object] = self._pool.ask_one("facts", self._sample, frozenset(self._spelling))
+    def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
+        facts: dict[str, object] = self._pool.ask_one("facts", sample, spelling)
         return facts
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
@@ -98,13 +92,8 @@ class RayModel(Elsewhere):
             return actor.score.remote([prompts[i].group for i in unit.members], [encoded[i] for i in unit.members])
 
         questions = by_question(prompts, range(len(prompts)))
-        units = cut(questions, distinct, self._pool.size, self.about.token_budget)
+        units = cut(questions, distinct, self._pool.size, self._pool.about.token_budget)
         return self._pool.run(units, ask, prompts)
-
-
-def open_ray(address: Address) -> RayModel:
-    """A local model on a Ray cluster; see :mod:`unslant.models.open`."""
-    return RayModel(address)
 
 
 def _connect(ray: Any, where: str) -> None:
@@ -170,7 +159,7 @@ class Pool:
 
     Args:
         ray: the module, connected to a cluster.
-        address: the model.
+        name, options: of the model.
         size: number of actors.
         resources: of each, as ``ray.remote`` takes them.
         threads: of each.
@@ -179,9 +168,12 @@ class Pool:
         waiting: what is being waited for; empty if nothing.
     """
 
-    def __init__(self, ray: Any, address: Address, size: int, resources: Mapping[str, Any], threads: int) -> None:
-        self._ray, self._model, self.size = ray, address.model, size
-        self._start: Callable[[], Any] = partial(ray.remote(**resources)(Replica).remote, address, threads, os.getcwd())
+    def __init__(
+        self, ray: Any, name: str, options: ModelOptions, size: int, resources: Mapping[str, Any], threads: int
+    ) -> None:
+        self._ray, self._model, self.size = ray, name, size
+        replica = ray.remote(**resources)(Replica)
+        self._start: Callable[[], Any] = partial(replica.remote, name, options, threads, os.getcwd())
         self._starting: dict[Any, Any] = {}  # what it will say about itself -> actor
         self._idle: list[Any] = []
         self._never_ready = 0
@@ -289,9 +281,9 @@ class Pool:
             self._about = about
             for text in about.warned:
                 warnings.warn(text, stacklevel=2)
-        ours = self._about.identity
-        if known_as(about.identity, [json.dumps(ours)]) != ours:
-            differ = sorted(key for key in {**ours, **about.identity} if ours.get(key) != about.identity.get(key))
+        ours, theirs = dict(self._about.info.identity), about.info.identity
+        if known_as(theirs, [json.dumps(ours)]) != ours:
+            differ = sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
             raise ModelError(
                 f"{self._model}: the machines of the cluster do not load the same model; {', '.join(differ)} differ"
             )

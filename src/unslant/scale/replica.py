@@ -5,28 +5,25 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unslant.errors import UnslantError
-from unslant.models.base import Cost, Encoded, Scored
+from unslant.models.base import Cost, Encoded, Journal, ModelInfo, Scored, TokenizingModel
 from unslant.models.hf.precision import PROMPTS, spread
 from unslant.models.hf.tree import other_costs
-from unslant.models.options import Address
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a replica says about itself; see :class:`~unslant.models.hf.model.TransformersModel`."""
+    """What a replica says about itself, once it has loaded the model."""
 
-    name: str
-    identity: dict[str, str]
-    engine: str
-    parameters: int
+    info: ModelInfo
     token_budget: int
     warned: tuple[str, ...] = ()
 
@@ -50,22 +47,23 @@ class Replica:
     """A model, or this process's part of one, in a process of its own.
 
     Args:
+        name, options: of the model.
         threads: of torch.
         folder: that relative paths start from.
     """
 
-    def __init__(self, address: Address, threads: int, folder: str) -> None:
+    def __init__(self, name: str, options: ModelOptions, threads: int, folder: str) -> None:
         self._failed: UnslantError | None = None
         with suppress(OSError):  # another machine may not have it, nor need it
             os.chdir(folder)
         try:
             import torch
 
-            from unslant.models.hf.loading import open_local
+            from unslant.models.hf.loading import load_model
 
             torch.set_num_threads(threads)
             with warnings.catch_warnings(record=True) as warned:
-                self._model = open_local(address)
+                self._model = load_model(name, options)
             self._warned = tuple(str(warning.message) for warning in warned)
         except UnslantError as error:  # raised by ``about``: of an error in a constructor, Ray keeps the text only
             self._failed = error
@@ -73,14 +71,13 @@ class Replica:
     def about(self) -> About:
         if self._failed:
             raise self._failed
-        model = self._model
-        return About(model.name, dict(model.identity), model.engine, model.parameters, model.token_budget, self._warned)
+        return About(self._model.identify(), self._model.token_budget, self._warned)
 
     def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        """The model's facts, as if it alone had been asked."""
+        """All facts about the model, as if it alone had been asked."""
         self._model.sample = list(sample)
         self._model.encoder.spelling |= spelling
-        return self._model.facts
+        return self._model.all_facts()
 
     def encode(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         """Token ids of the prompts."""
@@ -103,7 +100,7 @@ class Replica:
                 passes.results, before = [], now
 
 
-class _Passes:
+class _Passes(Journal):
     """A journal that holds the results of the last forward passes."""
 
     def __init__(self) -> None:
@@ -116,37 +113,20 @@ class _Passes:
         self.results += [(one.index, one.logprobs) for one in results]
 
 
-class Elsewhere(ABC):
-    """A scoring model whose weights are in replicas; see :mod:`unslant.models.base`."""
+class Elsewhere(TokenizingModel):
+    """A scoring model whose weights are in replicas, which load them from files, so that nothing else acts on them."""
 
-    def __init__(self) -> None:
-        self.cost = Cost()
+    def __init__(self, name: str) -> None:
+        super().__init__(ModelInfo(name=name))
         self._sample: list[Encoded] = []
         self._spelling: set[str] = set()
 
-    @property
+    def describe(self) -> ModelInfo:
+        return replace(self.identify(), facts=self._facts(self._sample, frozenset(self._spelling)))
+
     @abstractmethod
-    def about(self) -> About:
-        """What the replicas say about themselves."""
-
-    @property
-    def name(self) -> str:
-        return self.about.name
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """See :mod:`unslant.models.hf.identity`."""
-        return self.about.identity
-
-    @property
-    def engine(self) -> str:
-        """``tree`` or ``plain``: what scores in the replicas."""
-        return self.about.engine
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return self.about.parameters
+    def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
+        """What :meth:`Replica.facts` answers in one of the replicas."""
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
         """Token ids of the prompts; ModelError naming the group of a prompt that is too long."""

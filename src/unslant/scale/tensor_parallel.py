@@ -21,8 +21,9 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import IO, Any
@@ -32,7 +33,7 @@ import torch
 from unslant.errors import InputError, ModelError, UnslantError
 from unslant.models.base import Encoded
 from unslant.models.hf.loading import check_loads, config_of
-from unslant.models.options import Address
+from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 
@@ -48,48 +49,39 @@ class TensorParallelModel(Elsewhere):
     Scores equal those of one process to float tolerance. The identity says into how many parts it is cut.
 
     Args:
-        address: the model; ``tensor_parallel`` of its options is the number of parts.
+        name: of the model.
+        options: how it is loaded; ``tensor_parallel`` is the number of parts.
 
     Raises:
         InputError: if the machine has fewer GPUs than parts.
         ModelError: if the model cannot be loaded, or cut into that number of parts.
     """
 
-    def __init__(self, address: Address) -> None:
-        super().__init__()
-        self.size = int(address.options.tensor_parallel or 1)
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        super().__init__(name)
+        self.size = int(options.tensor_parallel or 1)
         if torch.cuda.is_available() and self.size > (there := torch.cuda.device_count()):
             raise InputError(f"--tensor-parallel {self.size}: there are {there} GPUs here; give fewer")
-        check_loads(address)
-        _check_divides(address.model, config_of(address), self.size)
-        self._parts = _Parts(address, self.size)
+        check_loads(name, options)
+        _check_divides(name, config_of(name, options), self.size)
+        self._parts = _Parts(name, options, self.size)
         self._end = weakref.finalize(self, self._parts.end)
         try:
-            self._about: About = self._parts.ask("about")
+            about: About = self._parts.ask("about")
         except UnslantError:
             self.close()
             raise
-        for text in self._about.warned:
+        self._info = replace(about.info, identity={**about.info.identity, "tensor parallel": str(self.size)})
+        for text in about.warned:
             warnings.warn(text, stacklevel=2)
 
     def close(self) -> None:
         """End the processes; nothing can be asked any more."""
         self._end()
 
-    @property
-    def about(self) -> About:
-        """What the first part said about itself."""
-        return self._about
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """See :mod:`unslant.models.hf.identity`; and ``tensor parallel``, the number of parts."""
-        return {**self._about.identity, "tensor parallel": str(self.size)}
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """See :class:`~unslant.models.hf.model.TransformersModel`; how half precision agrees is not measured."""
-        facts: dict[str, object] = self._parts.ask("facts", self._sample, frozenset(self._spelling), of=1)
+    def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
+        """How half precision agrees is not measured."""
+        facts: dict[str, object] = self._parts.ask("facts", sample, spelling, of=1)
         return facts
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
@@ -97,11 +89,6 @@ class TensorParallelModel(Elsewhere):
 
     def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
         return self._parts.stream("score", [prompt.group for prompt in prompts], encoded)
-
-
-def open_tensor_parallel(address: Address) -> TensorParallelModel:
-    """A local model cut across the GPUs of this machine; see :mod:`unslant.models.open`."""
-    return TensorParallelModel(address)
 
 
 def _check_divides(name: str, config: Any, size: int) -> None:
@@ -129,8 +116,8 @@ def _check_divides(name: str, config: Any, size: int) -> None:
 class _Parts:
     """The processes that hold a part each, and what they are asked."""
 
-    def __init__(self, address: Address, size: int) -> None:
-        self._model, self._ended, self._dead = address.model, False, 0
+    def __init__(self, name: str, options: ModelOptions, size: int) -> None:
+        self._model, self._ended, self._dead = name, False, 0
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -149,7 +136,7 @@ class _Parts:
         ]
         for rank in range(size):
             threading.Thread(target=self._watch, args=(rank,), daemon=True).start()
-        self._send(size, address)
+        self._send(size, name, options)
 
     def ask(self, method: str, *arguments: Any, of: int | None = None) -> Any:
         """What the first part answers.
@@ -228,7 +215,7 @@ def be_a_part() -> None:
     os.dup2(2, 1)  # what libraries print must not get between the answers
     calls: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
-    model, running = _part(calls.get()[0], rank), iter(())
+    model, running = _part(rank, *calls.get()), iter(())
     while True:
         method, *arguments = calls.get()
         try:
@@ -255,7 +242,7 @@ def _listen(calls: SimpleQueue[Any]) -> None:
     os._exit(0)
 
 
-def _part(address: Address, rank: int) -> Replica:
+def _part(rank: int, name: str, options: ModelOptions) -> Replica:
     """This process's part of the model, once all processes have met."""
     cuda, size = torch.cuda.is_available(), int(os.environ["WORLD_SIZE"])
     if cuda:
@@ -264,4 +251,4 @@ def _part(address: Address, rank: int) -> Replica:
         "nccl" if cuda else "gloo", timeout=_PATIENCE, device_id=torch.device("cuda", rank) if cuda else None
     )
     threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, len(os.sched_getaffinity(0)) // size))
-    return Replica(address, threads, os.getcwd())
+    return Replica(name, options, threads, os.getcwd())

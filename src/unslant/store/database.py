@@ -82,11 +82,7 @@ class Database:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The open connection.
-
-        Raises:
-            StoreError: if it has been closed, or belongs to the process that this one was forked from.
-        """
+        """The open connection; StoreError if it is closed, or belongs to the process that this one was forked from."""
         if self._connection is None:
             raise StoreError(f"{self.path}: {self._closed}")
         return self._connection
@@ -273,14 +269,9 @@ class Database:
 
 
 _WHOLE = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-)
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
+)  # fmt: skip
 """Errors that say nothing of what is in the file."""
 _UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unslant.errors import InputError
+from unslant.extras import load_row, with_plugins
 
 if TYPE_CHECKING:
     from unslant.experiment.study import Study
@@ -33,9 +33,19 @@ BY_HAND = {
 TRAINING = "unslant.studies.debias.training_log:TrainingLog"
 
 
+def studies() -> dict[str, str]:
+    """:data:`STUDIES`, and those of installed packages (entry points of the group ``unslant.studies``)."""
+    return with_plugins(STUDIES, "unslant.studies")
+
+
 def study_named(name: str) -> type[Study[Any]]:
-    """The study of this name."""
-    study: type[Study[Any]] = _named(STUDIES[name])
+    """The study of this name.
+
+    Raises:
+        KeyError: if there is none.
+        ModelError: naming the package that cannot be imported.
+    """
+    study: type[Study[Any]] = load_row(studies()[name], f"the study {name}")
     return study
 
 
@@ -46,19 +56,15 @@ def read_result(path: str | Path) -> Describes:
         InputError: if the file is neither, holds answers of several models, or its study needs more than responses.
     """
     if Path(path).is_dir():
-        training: Describes = _named(TRAINING).read(path)
+        training: Describes = load_row(TRAINING, "a training log").read(path)
         return training
     from unslant.experiment.recorded import responses_in
     from unslant.experiment.result import RecordedResult
 
     name = responses_in(path).run.study
-    kind = study_named(name).result if name in STUDIES else None
+    known = studies()
+    kind = study_named(name).result if name in known else None
     if kind is None or not issubclass(kind, RecordedResult):
-        known = ", ".join(name for name in STUDIES if issubclass(study_named(name).result, RecordedResult))
-        raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {known}")
+        usable = ", ".join(name for name in known if issubclass(study_named(name).result, RecordedResult))
+        raise InputError.at(path, f"holds responses of the study {name!r}; a report can be made from those of {usable}")
     return kind.from_parquet(path)
-
-
-def _named(home: str) -> Any:
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)

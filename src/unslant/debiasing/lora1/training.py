@@ -292,7 +292,7 @@ class _Checkpoint:
 
 def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
     """What a gradient depends on besides the settings, by the name that messages use."""
-    identity = asker.model.identity if asker.model else {}
+    identity = asker.model.identify().identity if asker.model else {}
     elicitation: Any = asker.elicitation
     writer = getattr(elicitation, "writer", None)
     return {

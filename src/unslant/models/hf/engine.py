@@ -1,26 +1,105 @@
-"""Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference)."""
+"""Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference).
+
+Both run batch by batch and can continue behind any batch (:class:`Checkpoint`) with bit for bit the same numbers. What
+a batch computes depends, in the last bits, on the batches before it: on the keys and values of the root path that they
+hand on. So a checkpoint holds those, and nothing before it needs to be run again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors.torch import load, save
 from torch import Tensor
+from torch.nn.functional import linear
 
 from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
-from unslant.models.hf.checkpoint import Checkpoint, Result, Step, layout_digest
-from unslant.models.hf.output import float32_output
 from unslant.models.hf.tokenization import distinct_sequences
 from unslant.models.hf.tree import Batch, plan
 
-_LOGIT_ELEMENTS = 1 << 26  # logits held at once: 256 MiB in float32
+_LOGIT_ELEMENTS = 1 << 26
+"""Logits held at once, 256 MiB in float32: with large vocabularies they outgrow all else that a batch needs."""
 _LOGSUMEXP_ROWS = 16
+
+Result = tuple[int, Floats]
+"""Index of a prompt and the log-probability of each of its candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one batch brought.
+
+    Attributes:
+        number: how many batches have run.
+        results: of the prompts that now have all their scores.
+        checkpoint: gives the bytes from which to go on behind this batch. May be called later, or not at all.
+        skipped: prompts whose results came before the checkpoint that this process went on from.
+    """
+
+    number: int
+    results: list[Result]
+    checkpoint: Callable[[], bytes]
+    skipped: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state behind a batch.
+
+    Attributes:
+        number: how many batches have run.
+        open: candidates that have been read in part; shape ``(n,)``.
+        sums: what has been read of them; shape ``(n,)``.
+        spine: keys and values of the root path handed on, per layer.
+    """
+
+    number: int
+    open: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sums: Floats = field(default_factory=lambda: np.empty(0))
+    spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+
+    def to_bytes(self, layout: bytes) -> bytes:
+        """As bytes; ``layout`` (see :func:`layout_digest`) tells which batches it belongs to."""
+        tensors = {
+            "layout": torch.frombuffer(bytearray(layout), dtype=torch.uint8),
+            "number": torch.tensor([self.number]),
+            "open": torch.from_numpy(self.open),
+            "sums": torch.from_numpy(self.sums),
+        }
+        for i, (key, value) in enumerate(self.spine):
+            tensors |= {f"key.{i}": key.cpu().contiguous(), f"value.{i}": value.cpu().contiguous()}
+        return bytes(save(tensors))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, layout: bytes, device: torch.device) -> Checkpoint:
+        """What :meth:`to_bytes` wrote; the beginning if there is nothing, or it belongs to other batches."""
+        if not data:
+            return cls(0)
+        tensors = load(data)
+        if bytes(tensors["layout"].tolist()) != layout:
+            return cls(0)
+        layers = sum(name.startswith("key.") for name in tensors)
+        spine = [(tensors[f"key.{i}"].to(device), tensors[f"value.{i}"].to(device)) for i in range(layers)]
+        return cls(int(tensors["number"]), tensors["open"].numpy(), tensors["sums"].numpy(), spine)
+
+
+def layout_digest(batches: Iterable[NDArray[np.generic]]) -> bytes:
+    """A digest of how a call is cut into batches."""
+    found = blake2b(digest_size=16)
+    for batch in batches:
+        found.update(len(batch).to_bytes(8, "little"))
+        found.update(np.ascontiguousarray(batch).tobytes())
+    return found.digest()
 
 
 class TreeEngine:
@@ -49,6 +128,7 @@ class TreeEngine:
         """
         if not encoded:
             return
+        # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget)
         name = layout_digest(batch.ids for batch in layout.batches)
@@ -64,6 +144,7 @@ class TreeEngine:
         open_ = start.open
         for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
+            # A candidate's tokens may lie in several batches, and several of them in one: += would add only one.
             np.add.at(sums, batch.read_candidate, scores)
             cost.tokens += len(batch)
             cost.forwards += 1
@@ -77,7 +158,7 @@ class TreeEngine:
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
-            device = logits.device
+            device = logits.device  # the output layer's, where layers are spread over GPUs
             # A few rows at a time: what is written in between then stays in fast memory.
             total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
@@ -100,6 +181,8 @@ class TreeEngine:
                 logits_to_keep=_kept_rows(self.model, needed),
                 use_cache=False,
             )
+        # Some classes accept the implementation and then call an attention of their own, over the packed tokens as if
+        # they were one text: plausible numbers, and wrong ones.
         if context.calls == 0:
             raise NotImplementedError("the model does not use the attention interface")
         return output.logits[0].float(), rows, context
@@ -121,7 +204,7 @@ class PlainEngine:
         """Score batch by batch; see :meth:`TreeEngine.steps`."""
         if not encoded:
             return
-        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))
+        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))  # little padding
         batches = list(self._batches(encoded, order))
         name = layout_digest(np.asarray(batch) for batch in batches)
         start = Checkpoint.from_bytes(checkpoint, name, _device(self.model)).number
@@ -156,6 +239,7 @@ class PlainEngine:
             sequences += own
         device = _device(self.model)
         ids, mask = padded(sequences, device)
+        # Padding is on the right, so that positions need no shift; logits are kept where any of the rows is read.
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
@@ -177,6 +261,7 @@ class PlainEngine:
                 at = [column_of[start + j] for j in range(len(tokens))]
                 logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
                 chosen = torch.from_numpy(tokens).to(device, torch.long)[:, None]
+                # In double: a float32 sum over a long continuation would depend on its order.
                 scores[c] = float(logprobs.gather(1, chosen).double().sum())
             yield i, scores
 
@@ -212,6 +297,7 @@ def using(model: Any, implementation: str) -> Iterator[None]:
     Raises:
         NotImplementedError: if the model's class does not let its attention be exchanged.
     """
+    # Set and set back at every pass: the caller may use the model, and its identity includes the implementation.
     # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = base.config._attn_implementation
@@ -222,3 +308,44 @@ def using(model: Any, implementation: str) -> Iterator[None]:
         yield
     finally:
         base.set_attn_implementation(before)
+
+
+_ELEMENTS = 1 << 24
+"""Weights converted at once: 64 MiB in float32."""
+_HALF = (torch.float16, torch.bfloat16)
+
+
+@contextmanager
+def float32_output(model: Any) -> Iterator[None]:
+    """While the block runs, the model's output layer takes and gives float32. Does nothing to a wider layer.
+
+    Layers in packed integers (quantised ones) multiply as they do.
+    """
+    head = model.get_output_embeddings()
+    if head is None or not {p.dtype for p in head.parameters()} & set(_HALF):
+        yield
+    elif type(head) is torch.nn.Linear and "forward" not in vars(head):
+        vars(head)["forward"] = lambda hidden: _product(hidden.float(), head.weight, head.bias)
+        try:
+            yield
+        finally:
+            del vars(head)["forward"]
+    else:  # an adapter's layer, or one of the model's own making
+        halves = [(m, name, p) for m in head.modules() for name, p in m._parameters.items() if p is not None]
+        halves = [(m, name, p) for m, name, p in halves if p.dtype in _HALF]
+        hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(), *inputs[1:]))
+        try:
+            for module, name, parameter in halves:
+                module._parameters[name] = parameter.float()
+            yield
+        finally:
+            hook.remove()
+            for module, name, parameter in halves:
+                module._parameters[name] = parameter
+
+
+def _product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = max(1, _ELEMENTS // weight.shape[1])
+    parts = [linear(hidden, some.float()) for some in torch.split(weight, rows)]
+    logits = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+    return logits if bias is None else logits + bias.float()

@@ -23,9 +23,9 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 
 from unslant.models.base import Cost, Encoded
-from unslant.models.hf.cut import is_cut, part, whole
 from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.foreign import Scan, cells
+from unslant.models.hf.precision import is_cut, part, whole
 from unslant.store.identity import fingerprint_text
 from unslant.version import __version__
 

@@ -2,144 +2,168 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from unslant.errors import InputError, ModelError, one_of
+from unslant.errors import InputError, ModelError, first_line, one_of
 from unslant.extras import needed
-from unslant.models.hf.weights import dense, in_parts, is_gguf, quantised
+from unslant.models.hf.sanity import check_config, check_size, holes, incomplete_weights, is_gguf
+from unslant.models.options import LocalKeywords, ModelOptions
 from unslant.models.reachable import refusal
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
-    from unslant.models.options import Address
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-_CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
-"""Endings of what earlier versions of transformers saved though it is no weight."""
-_LISTED = 12
 LARGE = 50_000_000
 """Weights from which the number type decides the time."""
 
 
 def load_model(
     name: str,
+    options: ModelOptions | None = None,
     *,
-    dtype: str = "auto",
-    device: str = "auto",
-    adapter: str | None = None,
     engine: str = "auto",
     token_budget: int | None = None,
-    trust_remote_code: bool = False,
-    allow_missing: bool = False,
-    revision: str | None = None,
-    device_map: str | None = None,
-    bits: int | None = None,
-    tensor_parallel: int | None = None,
+    **changes: Unpack[LocalKeywords],
 ) -> TransformersModel:
-    """Load a causal language model and its tokenizer.
+    """Load a causal language model and its tokenizer, in this process.
 
     Args:
         name: a reference model (``fair``, ``prefers-a``, ...), a folder, a GGUF file or a folder with one (its weights
             are dequantized), or a Hub id.
-        dtype: ``auto`` is float32 on a CPU (with a word about bfloat16 where the processor has it and the model is
-            large), and the type the weights are stored in elsewhere.
-        device: ``auto`` is cuda, then mps, then cpu. ``cuda:1`` and the like are allowed.
-        adapter: folder or Hub id of a ``peft`` adapter.
+        options: how it is loaded; any of them can be given as a keyword instead (``device="cpu"``). Their field's help
+            says what each does. ``dtype`` ``auto`` is float32 on a CPU (with a word about bfloat16 where the processor
+            has it and the model is large), and the type the weights are stored in elsewhere. ``device`` ``auto`` is
+            cuda, then mps, then cpu; ``cuda:1`` and the like are allowed. With ``tensor_parallel`` this process loads
+            its part, and torch's process group must be set up (:mod:`unslant.scale.tensor_parallel` does it all).
         engine, token_budget: see :class:`~unslant.models.hf.model.TransformersModel`.
-        trust_remote_code: run model code that comes with the weights. Off unless asked for.
-        allow_missing: load a checkpoint or adapter whose weights are not those of the model's configuration, with
-            random numbers for what is missing; every result says so.
-        revision: branch, tag or commit of a Hub id.
-        device_map: how the layers are spread over the GPUs: ``auto``, ``balanced``, ``balanced_low_0`` or
-            ``sequential`` (see transformers); by default all are on one ``device``.
-        bits: 4 (NF4) or 8 (LLM.int8()): quantise the weights with bitsandbytes as they are loaded.
-        tensor_parallel: load the part of so many that is this process's; torch's process group must stand
-            (:mod:`unslant.scale.tensor_parallel` does it all).
 
     Raises:
         ModelError: if model, tokenizer or adapter cannot be found or loaded, weights are missing or left over, or do
             not fit on the GPUs; the message says what to do.
         InputError: on an unknown dtype or device, or options that do not go together.
+
+    Example:
+        >>> unslant.load_model("fair", device="cpu").name
+        'fair'
     """
-    if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}: {one_of(dtype, DTYPES)}")
-    if device.split(":")[0] not in DEVICES:
-        raise InputError(f"unknown device {device!r}: {one_of(device, DEVICES)}")
-    if device_map is not None and device_map not in DEVICE_MAPS:
-        raise InputError(f"unknown device map {device_map!r}: {one_of(device_map, DEVICE_MAPS)}")
-    if device_map is not None and device != "auto":
-        raise InputError(f"--device-map {device_map} spreads a model over all GPUs: leave out --device {device}")
-    source = locate(name)
-    if bits is not None and is_gguf(source):
-        raise InputError(f"--bits {bits}: the weights of a GGUF file are unpacked; give the original checkpoint")
-    for library in ("torch", "transformers"):
-        needed(library, f"{name}, a local model,")
-    if bits is not None:
-        needed("bitsandbytes", f"--bits {bits}")
-    if device_map is not None:
+    if foreign := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
+        raise InputError(f"load_model has no option {foreign[0]}: {one_of(foreign[0], LocalKeywords.__annotations__)}")
+    how = replace(options or ModelOptions(), **changes)
+    _check_options(how)
+    source = _prepared(name, how)
+    if how.bits is not None:
+        needed("bitsandbytes", f"--bits {how.bits}")
+    if how.device_map is not None:
         needed("accelerate", "--device-map")
-    if adapter:
-        adapter_base(adapter)  # nothing else is loaded where it is no adapter
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from unslant.models.hf.model import TransformersModel
 
-    place = _device(device, torch)
-    kind = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source, revision)}
+    place = _device(how.device, torch)
+    dtype = ("float32" if place == "cpu" else "auto") if how.dtype == "auto" else how.dtype
+    where = _where_to_look(source, how)
     with quiet_loading(source):
-        incomplete = [_checked(name, source, allow_missing, options)]
-        tokenizer = _load("tokenizer", name, AutoTokenizer, source, **options)
-        model, found = _load(
-            "model",
-            name,
-            AutoModelForCausalLM,
-            source,
-            dtype=kind,
-            output_loading_info=True,
-            **options,
-            **(dense(source) if bits is None else quantised(bits, kind)),
-            **({"device_map": device_map or {"": place}} if device_map or bits else {}),
-            **({"distributed_config": in_parts(tensor_parallel)} if tensor_parallel else {}),
-        )
+        incomplete = [_checked(name, source, how, where)]
+        tokenizer = _load("tokenizer", name, AutoTokenizer, source, where)
+        form = {"dtype": dtype, "output_loading_info": True, **where, **_form(source, how, dtype, place)}
+        model, found = _load("model", name, AutoModelForCausalLM, source, form)
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
-            f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched anew for every "
+            f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched again for every "
             "pass: use more GPUs, --bits 8 or 4, or --dtype bfloat16"
         )
-    if getattr(model, "hf_quantizer", None) and is_gguf(source):  # dense by now, and can be saved and trained as such
+    if is_gguf(source) and getattr(model, "hf_quantizer", None):  # dense by now, and can be saved and trained as such
         model.hf_quantizer.remove_quantization_config(model)
-    incomplete.append(_incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing))
-    if dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
-        _tell_of_bfloat16()
+    incomplete.append(incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], how.allow_missing))
+    if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
+        _suggest_bfloat16()
     shown = name
-    if adapter:
-        model, also = with_adapter(model, adapter, allow_missing=allow_missing)
+    if how.adapter:
+        model, also = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
         incomplete.append(also)
-        shown = f"{name} + {Path(adapter).name}"  # or reports would show two models of one name
+        shown = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
+    if not (how.device_map or how.bits or how.tensor_parallel):
+        model = model.to(place)
     return TransformersModel(
-        (model if device_map or bits or tensor_parallel else model.to(place)).eval(),
+        model.eval(),
         tokenizer,
         shown,
         engine=engine,
         token_budget=token_budget,
-        adapter=adapter or "",
+        adapter=how.adapter or "",
         incomplete="; ".join(filter(None, incomplete)),
     )
 
 
+def _check_options(how: ModelOptions) -> None:
+    """Refuse unknown words before anything is imported or read."""
+    if how.dtype not in DTYPES:
+        raise InputError(f"unknown dtype {how.dtype!r}: {one_of(how.dtype, DTYPES)}")
+    if how.device.split(":")[0] not in DEVICES:
+        raise InputError(f"unknown device {how.device!r}: {one_of(how.device, DEVICES)}")
+    if how.device_map is not None and how.device_map not in DEVICE_MAPS:
+        raise InputError(f"unknown device map {how.device_map!r}: {one_of(how.device_map, DEVICE_MAPS)}")
+    if how.device_map is not None and how.device != "auto":
+        raise InputError(
+            f"--device-map {how.device_map} spreads a model over all GPUs: leave out --device {how.device}"
+        )
+
+
+def _prepared(name: str, how: ModelOptions) -> str:
+    """Where the model is, once the libraries that load it are there and its adapter is one."""
+    source = locate(name)
+    if how.bits is not None and is_gguf(source):
+        raise InputError(f"--bits {how.bits}: the weights of a GGUF file are unpacked; give the original checkpoint")
+    for library in ("torch", "transformers"):
+        needed(library, f"{name}, a local model,")
+    if how.adapter:
+        adapter_base(how.adapter)  # nothing else is loaded where it is no adapter
+    return source
+
+
+def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, Any]:
+    """In what form transformers is to load the weights: unpacked, quantised, spread or cut into parts."""
+    import transformers
+
+    found: dict[str, Any] = {}
+    if how.device_map or how.bits:
+        found["device_map"] = how.device_map or {"": place}
+    if how.bits:
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs every layer's number type
+        computed = {} if dtype == "auto" else {"bnb_4bit_compute_dtype": dtype}
+        found["quantization_config"] = (
+            transformers.BitsAndBytesConfig(load_in_8bit=True)
+            if how.bits == 8
+            else transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", **computed)
+        )
+    elif is_gguf(source) and hasattr(transformers, "GgufConfig"):  # earlier versions always unpack
+        # Packed blocks could be neither trained nor scored in batches exactly.
+        found["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    if how.tensor_parallel:
+        try:
+            from transformers.distributed import DistributedConfig
+
+            found["distributed_config"] = DistributedConfig(tp_size=how.tensor_parallel)
+        except (ImportError, TypeError):
+            raise ModelError("--tensor-parallel needs a newer transformers: pip install -U transformers") from None
+    return found
+
+
 @cache
-def _tell_of_bfloat16() -> None:
+def _suggest_bfloat16() -> None:
     """Say once what ``--dtype bfloat16`` saves; ``auto`` stays with the numbers that need no comparison."""
     warnings.warn(
         "scored in float32, though this processor computes in bfloat16 itself: --dtype bfloat16 takes less than half "
@@ -155,42 +179,16 @@ def _native_bfloat16(torch: Any) -> bool:
     return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
-def open_local(address: Address) -> TransformersModel:
-    """A local model; see :mod:`unslant.models.open`."""
-    options = address.options
-    return load_model(
-        address.model,
-        dtype=options.dtype,
-        device=options.device,
-        adapter=options.adapter,
-        trust_remote_code=options.trust_remote_code,
-        allow_missing=options.allow_missing,
-        revision=options.revision,
-        device_map=options.device_map,
-        bits=options.bits,
-        tensor_parallel=options.tensor_parallel,
-    )
-
-
-def check_loads(address: Address) -> None:
-    """Look whether a local model can be loaded, by the names and shapes of its weights; of a GGUF file, that it exists.
+def check_loads(name: str, options: ModelOptions) -> None:
+    """Check that a local model can be loaded, by the names and shapes of its weights; of a GGUF file, that it exists.
 
     Raises:
         ModelError: see :func:`load_model`.
     """
-    source, options = locate(address.model), address.options
-    for library in ("torch", "transformers"):
-        needed(library, f"{address.model}, a local model,")
-    if options.adapter:
-        adapter_base(options.adapter)
+    source = _prepared(name, options)
     if not is_gguf(source):
         with quiet_loading(source):
-            check_complete(
-                source,
-                trust_remote_code=options.trust_remote_code,
-                allow_missing=options.allow_missing,
-                revision=options.revision,
-            )
+            check_complete(source, options)
 
 
 def locate(name: str) -> str:
@@ -226,7 +224,7 @@ def locate(name: str) -> str:
     return name
 
 
-def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
+def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any]) -> Any:
     from unslant.reference import reference_names
 
     path = Path(source)
@@ -238,65 +236,51 @@ def _load(what: str, name: str, auto: Any, source: str, **options: Any) -> Any:
         return auto.from_pretrained(source, **options)
     except Exception as error:  # transformers raises many kinds, and all of them mean that this source is no use
         if is_gguf(path):
-            raise ModelError(f"{path}: the {what} cannot be loaded from it: {_first_line(error)}") from error
+            raise ModelError(f"{path}: the {what} cannot be loaded from it: {first_line(error)}") from error
         if path.is_dir():
-            raise ModelError(f"{source}: the {what} cannot be loaded: {_first_line(error)}") from error
+            raise ModelError(f"{source}: the {what} cannot be loaded: {first_line(error)}") from error
         raise ModelError(
             f"unknown model {name!r}: there is no such folder, none of the reference models is called so "
-            f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({_first_line(error)}); "
+            f"({one_of(name, reference_names())}), and it could not be downloaded from the Hub ({first_line(error)}); "
             "check the name and the network, or give a folder"
         ) from error
 
 
-def _checked(name: str, source: str, allow_missing: bool, options: dict[str, Any]) -> str:
+def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -> str:
     """Check what a checkpoint asks for before anything is built; stretches of zeros in it, where they are allowed.
 
     Raises:
         ModelError: see :mod:`unslant.models.hf.sanity`.
     """
-    from transformers import AutoConfig
-
-    from unslant.models.hf.sanity import check_config, check_size, holes
-
-    here = {key: value for key, value in options.items() if key != "trust_remote_code"}
-    if is_gguf(source):
-        needed("gguf", f"{name}, a GGUF file,")
-    check_config(source, **here)
     if not is_gguf(source):
-        config = _load("configuration", name, AutoConfig, source, **options)
-        check_size(source, config, trust_remote_code=options["trust_remote_code"])
-    elif found := holes(Path(source)):
-        if not allow_missing:
-            raise ModelError(
-                f"{source}: zeros in place of weights ({found}): the file is damaged, or was not copied whole. Fetch "
-                "it again, or insist with --allow-missing"
-            )
-        return f"{source}: zeros in place of weights ({found})"
-    return ""
+        check_size(source, _config(name, source, where), trust_remote_code=how.trust_remote_code)
+        return ""
+    needed("gguf", f"{name}, a GGUF file,")
+    check_config(source)
+    zeros = holes(Path(source))
+    if zeros and not how.allow_missing:
+        raise ModelError(
+            f"{source}: zeros in place of weights ({zeros}): the file is damaged, or was not copied whole. Fetch "
+            "it again, or insist with --allow-missing"
+        )
+    return f"{source}: zeros in place of weights ({zeros})" if zeros else ""
 
 
-def config_of(address: Address) -> Any:
-    """The configuration of a local model; nothing else of it is loaded."""
+def config_of(name: str, options: ModelOptions) -> Any:
+    """The configuration of a local model, checked; nothing else of it is loaded."""
+    source = locate(name)
+    with quiet_loading(source):
+        return _config(name, source, _where_to_look(source, options))
+
+
+def _config(name: str, source: str, where: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
-    from unslant.models.hf.sanity import check_config
-
-    source, options = locate(address.model), address.options
-    with quiet_loading(source):
-        check_config(source, **_where(source, options.revision))
-        return _load(
-            "configuration",
-            address.model,
-            AutoConfig,
-            source,
-            trust_remote_code=options.trust_remote_code,
-            **_where(source, options.revision),
-        )
+    check_config(source, **{key: value for key, value in where.items() if key != "trust_remote_code"})
+    return _load("configuration", name, AutoConfig, source, where)
 
 
-def check_complete(
-    source: str, *, trust_remote_code: bool = False, allow_missing: bool = False, revision: str | None = None
-) -> str:
+def check_complete(source: str, options: ModelOptions) -> str:
     """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
 
     Raises:
@@ -304,12 +288,11 @@ def check_complete(
     """
     from transformers import AutoModelForCausalLM
 
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, **_where(source, revision)}
-    _checked(source, source, allow_missing, options)
-    _, found = _load(
-        "model", source, AutoModelForCausalLM, source, device_map="meta", output_loading_info=True, **options
-    )
-    return _incomplete(source, found["missing_keys"], found["unexpected_keys"], allow_missing)
+    where = _where_to_look(source, options)
+    _checked(source, source, options, where)
+    form = {"device_map": "meta", "output_loading_info": True, **where}
+    _, found = _load("model", source, AutoModelForCausalLM, source, form)
+    return incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], options.allow_missing)
 
 
 def adapter_base(adapter: str) -> str:
@@ -322,9 +305,9 @@ def adapter_base(adapter: str) -> str:
     from peft import PeftConfig
 
     try:
-        return str(PeftConfig.from_pretrained(adapter, **_where(adapter)).base_model_name_or_path or "")
+        return str(PeftConfig.from_pretrained(adapter, **_here(adapter)).base_model_name_or_path or "")
     except Exception as error:  # as above
-        raise ModelError(f"{adapter}: the adapter cannot be loaded: {_first_line(error)}") from error
+        raise ModelError(f"{adapter}: the adapter cannot be loaded: {first_line(error)}") from error
 
 
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
@@ -339,16 +322,16 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
-            model = PeftModel.from_pretrained(model, adapter, **_where(adapter))
-            found = model.load_adapter(adapter, "default", **_where(adapter))  # again, for what it tells
+            model = PeftModel.from_pretrained(model, adapter, **_here(adapter))
+            found = model.load_adapter(adapter, "default", **_here(adapter))  # again, for what it tells
     except Exception as error:  # as above
         made_for = f" onto {own}, for it was made for {base}" if base else f" onto {own}"
         lines = [line.strip() for line in str(error).splitlines()]
-        reason = next((line for line in lines if line.startswith("size mismatch")), _first_line(error))
+        reason = next((line for line in lines if line.startswith("size mismatch")), first_line(error))
         raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error
     if base and Path(base).name != Path(own).name:
         warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
-    return model, _incomplete(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
+    return model, incomplete_weights(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
 
 
 @contextmanager
@@ -371,40 +354,21 @@ def quiet_loading(source: str) -> Iterator[None]:
             unpacking["tqdm"] = bar
 
 
-def _incomplete(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
-    """What weights are missing or left over, in words; empty if none.
-
-    Raises:
-        ModelError: if there are, and that is not allowed.
-    """
-    left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
-    found = ", ".join(
-        f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
-        for what, keys in (("missing", list(missing)), ("left over", left_over))
-        if keys
-    )
-    if found and not allowed:
-        raise ModelError(
-            f"{source}: the weights are not those that its configuration asks for: {found}; what is missing would be "
-            "random numbers. Give a complete checkpoint, or insist with --allow-missing"
-        )
-    return f"{source}: {found}" if found else ""
-
-
-def _listed(keys: list[str]) -> str:
-    return ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
-
-
-def _where(source: str, revision: str | None = None) -> dict[str, Any]:
-    """Where the libraries are to look: not at a Hub that cannot be reached, which they would try for a minute.
+def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
+    """Where the libraries are to look, and whether code found there may run.
 
     Raises:
         InputError: on a revision of what is no Hub id.
     """
-    here = Path(source).exists()
-    if here and revision is not None:
-        raise InputError(f"--revision {revision}: {source} is here, and has one only; it is for models of the Hub")
-    return {"local_files_only": here or not _hub_reachable()} | ({"revision": revision} if revision else {})
+    if how.revision is not None and Path(source).exists():
+        raise InputError(f"--revision {how.revision}: {source} is here, and has one only; it is for models of the Hub")
+    revision = {"revision": how.revision} if how.revision else {}
+    return {"trust_remote_code": how.trust_remote_code, **_here(source), **revision}
+
+
+def _here(source: str) -> dict[str, bool]:
+    """Not at a Hub that cannot be reached, which the libraries would try for a minute."""
+    return {"local_files_only": Path(source).exists() or not _hub_reachable()}
 
 
 def _hub_reachable() -> bool:
@@ -424,8 +388,3 @@ def _device(wanted: str, torch: Any) -> str:
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ModelError("no MPS device here: use --device cpu")
     return wanted
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

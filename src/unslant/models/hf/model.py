@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,10 @@ import torch
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
-from unslant.models.base import Cost, Encoded, Journal, Scored
-from unslant.models.hf.checkpoint import layout_digest
-from unslant.models.hf.cut import is_cut
-from unslant.models.hf.engine import PlainEngine, TreeEngine
+from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.hf.engine import PlainEngine, TreeEngine, layout_digest
 from unslant.models.hf.identity import Identifier
-from unslant.models.hf.precision import PROMPTS, agreement, spread
+from unslant.models.hf.precision import PROMPTS, agreement, is_cut, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
@@ -33,7 +32,7 @@ _SCALE = 5.0  # of scores of labels, where the self-check's are of random tokens
 _UNLIMITED = 1 << 30
 
 
-class TransformersModel:
+class TransformersModel(ResumableModel):
     """Scores continuations with a loaded causal language model.
 
     A self-check on the loaded weights compares the prefix tree with the plain path; a model that the tree cannot serve
@@ -42,11 +41,11 @@ class TransformersModel:
     Args:
         model: a causal language model, in evaluation mode, on its device.
         tokenizer: its tokenizer.
-        name: what people call it.
+        name: its display name.
         engine: ``auto`` (tree if the self-check passes), ``tree`` (refuse otherwise) or ``plain``.
         token_budget: tokens per forward pass; halved, and the run continued, when memory runs out.
         adapter: where its adapter came from.
-        incomplete: what the checkpoint lacked or had too many of; stated wherever results are.
+        incomplete: missing or unexpected weights; reported with every result.
 
     Attributes:
         sample: a few of the prompts asked, on which half precision is compared with float32.
@@ -66,15 +65,15 @@ class TransformersModel:
         adapter: str = "",
         incomplete: str = "",
     ) -> None:
+        can: frozenset[Ability] = frozenset({"score", "attend", "train"})
+        super().__init__(ModelInfo(name=name, can=can, parameters=int(model.num_parameters())))
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.name = name
         self.incomplete = incomplete
         self.device = torch.device(model.get_input_embeddings().weight.device)
         self.dtype: torch.dtype = model.dtype
-        self.cost = Cost()
-        told = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
-        self._identify = Identifier(model, tokenizer, told)
+        self._identity = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
+        self._identifier = Identifier(model, tokenizer, self._identity)
         self.sample: list[Encoded] = []
         self.encoder = Encoder(tokenizer)
         self.limit = _context_limit(model.config)
@@ -105,19 +104,42 @@ class TransformersModel:
         return self._engine.token_budget
 
     @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return int(self.model.num_parameters())
+    def info(self) -> ModelInfo:
+        """The facts: ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub.
+        ``quantization``: how its weights are packed, if they are. ``special_tokens``, if prompts spelled any: what
+        became of them (``text`` or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the
+        questions.
+        """
+        facts: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
+        if revision := getattr(self.model.config, "_commit_hash", None):
+            facts["revision"] = str(revision)
+        if getattr(self.model, "is_quantized", False):
+            facts["quantization"] = _packing(self.model.config.quantization_config)
+        if spelling := sorted(self.encoder.spelling):
+            facts["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
+        return replace(self._info, identity=self._identity, engine=self.engine, facts=facts)
 
-    @property
-    def identity(self) -> Mapping[str, str]:
+    def identify(self) -> ModelInfo:
         """Who the model is now; see :mod:`unslant.models.hf.identity`."""
-        return self._identify(self.engine)
+        self._identity = self._identifier(self.engine)
+        return self.info
+
+    def describe(self) -> ModelInfo:
+        return replace(self.identify(), facts=self.all_facts())
+
+    def all_facts(self) -> dict[str, object]:
+        """The facts of :attr:`info`, and ``half_precision``, if the model is in bfloat16 or float16: its
+        :class:`~unslant.responses.run.Agreement` with itself in float32 on a few of the prompts asked.
+        """
+        facts = dict(self.info.facts)
+        if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
+            facts["half_precision"] = agreement(self.model, self.sample)
+        return facts
 
     @property
     def foreign_code(self) -> tuple[str, ...]:
-        """See :mod:`unslant.models.hf.foreign`; as of the last look at :attr:`identity`."""
-        return self._identify.code.foreign
+        """See :mod:`unslant.models.hf.foreign`; as of the last :meth:`identify`."""
+        return self._identifier.code.foreign
 
     def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
         """Whether the model as it is gives some prompts the scores that are known of them, the engines' rounding apart.
@@ -130,29 +152,7 @@ class TransformersModel:
         largest = max(_SCALE, *(float(np.abs(scores).max()) for scores in known))
         return bool(max(apart) <= self._tolerance * largest)
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """What every result must tell of this model beside its identity.
-
-        ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub. ``quantization``: how
-        its weights are packed, if they are. ``half_precision``, if the model is in bfloat16 or float16: its
-        :class:`~unslant.responses.run.Agreement` with itself in float32 on a few of the prompts asked.
-        ``special_tokens``, if prompts spelled any: what became of them (``text`` or ``allow``, see
-        :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the questions.
-        """
-        found: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
-        if revision := getattr(self.model.config, "_commit_hash", None):
-            found["revision"] = str(revision)
-        if getattr(self.model, "is_quantized", False):
-            found["quantization"] = _packing(self.model.config.quantization_config)
-        if spelling := sorted(self.encoder.spelling):
-            found["special_tokens"] = SpecialTokens(read_as=self.encoder.special_tokens, questions=tuple(spelling))
-        if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
-            found["half_precision"] = agreement(self.model, self.sample)
-        return found
-
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """See :meth:`unslant.models.base.TokenizingModel.score`."""
         if encoded is None:
             started = time.perf_counter()
             encoded = self.encode(prompts)
@@ -179,7 +179,7 @@ class TransformersModel:
 
         The tree runs many prompts in one sequence, so foreign code that counts positions would act elsewhere.
         """
-        if self._identify.look().foreign:
+        if self._identifier.look().foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
         long = {i for i, item in enumerate(encoded) if _length(item) > self._rotary_switch}

@@ -1,4 +1,4 @@
-"""What half precision does to the answers: the same prompts, by the same model in float32."""
+"""What half precision does to the answers: the same prompts, by the same model in float32. And weights cut in parts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import copy
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unslant.models.base import Cost, Encoded
-from unslant.models.hf.cut import is_cut
 from unslant.models.hf.engine import PlainEngine
 from unslant.responses.run import Agreement
 
@@ -71,3 +71,31 @@ def _free_memory() -> int:
         limit, used = (int((Path("/sys/fs/cgroup") / f"memory.{name}").read_text()) for name in ("max", "current"))
         found.append(limit - used)
     return min(found, default=0)
+
+
+# Weights cut across processes (tensor parallelism)
+
+
+def is_cut(model: Any) -> bool:
+    """Whether this process holds a part of the model's weights only, so that all must compute in step."""
+    return any(_is_part(parameter) for parameter in model.parameters())
+
+
+def part(tensor: Tensor) -> Tensor:
+    """What this process holds of a tensor."""
+    found: Tensor = cast(Any, tensor).to_local() if _is_part(tensor) else tensor
+    return found
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor put together; all processes must call this, for the same tensors in the same order."""
+    found: Tensor = cast(Any, tensor).full_tensor() if _is_part(tensor) else tensor
+    return found
+
+
+def _is_part(tensor: Tensor) -> bool:
+    if not torch.distributed.is_available():
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)

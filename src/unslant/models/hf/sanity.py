@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from unslant.errors import ModelError, first_line
 from unslant.files import size_of
-from unslant.models.hf.weights import is_gguf
 
 _LARGEST_CONFIG = 64 << 20
 _COUNT = re.compile(
@@ -33,8 +32,16 @@ _MOST_TIMES = 4
 """A model may be so many times as large as its tensors; weights that are stored packed, so many times more."""
 _PACKED = 16
 _SMALL = 1 << 26
+_CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
+"""Endings of what earlier versions of transformers saved though it is no weight."""
+_LISTED = 12
 _HOLE = 4096
 """Bytes of zeros in a row that no block of trained weights has."""
+
+
+def is_gguf(source: str | Path) -> bool:
+    """Whether this is the name of a GGUF file."""
+    return str(source).lower().endswith(".gguf")
 
 
 def check_config(source: str, **where: Any) -> None:
@@ -189,3 +196,27 @@ def holes(path: Path) -> str:
         if empty := int((~blocks).sum()):
             found.append(f"{empty * _HOLE:,} bytes of {tensor.name}")
     return ", ".join(found[:4]) + (f" and of {len(found) - 4} more" if len(found) > 4 else "")
+
+
+def incomplete_weights(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
+    """What weights are missing or left over, in words; empty if none.
+
+    Raises:
+        ModelError: if there are, and that is not allowed.
+    """
+    left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
+    found = ", ".join(
+        f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
+        for what, keys in (("missing", list(missing)), ("left over", left_over))
+        if keys
+    )
+    if found and not allowed:
+        raise ModelError(
+            f"{source}: the weights are not those that its configuration asks for: {found}; what is missing would be "
+            "random numbers. Give a complete checkpoint, or insist with --allow-missing"
+        )
+    return f"{source}: {found}" if found else ""
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")

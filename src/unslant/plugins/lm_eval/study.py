@@ -19,7 +19,6 @@ from unslant.experiment.run_record import run_of, with_run
 from unslant.models import ModelOptions, ScoringModel
 from unslant.models.hf.tree import other_costs
 from unslant.models.open import address_of, opened
-from unslant.models.stored import unwrapped
 from unslant.plugins.lm_eval.documents import TaskSet, load
 from unslant.plugins.lm_eval.examine import Request
 from unslant.plugins.lm_eval.published import Published, published, sample
@@ -108,9 +107,11 @@ class TaskRun:
 
     def __init__(self, model: Any, found: TaskSet, chosen: LmEvalSettings, progress: Progress = no_progress) -> None:
         self.found = found
+        from unslant.models.hf.model import TransformersModel
+
         asker = opened(model)
-        local = unwrapped(asker)
-        if not hasattr(local, "encoder"):
+        local: Any = asker.unwrapped
+        if not isinstance(asker.unwrapped, TransformersModel):
             raise InputError(f"{asker.name}: unslant lm-eval runs local models only, and not on a cluster")
         with quiet():
             from unslant.plugins.lm_eval.tokenization import HarnessEncoder

@@ -59,7 +59,7 @@ def read(head: Head) -> list[Log]:
                              "from the pages as sent.")  # fmt: skip
     asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
     if missing := asked - len(log.samples or []):
-        dropped["samples that the log names and lacks"] += max(0, missing)
+        dropped["samples that the log names but does not hold"] += max(0, missing)
     if log.status != "success":
         notes.append(f"The run did not end well (status {log.status}).")
     if not pages:
@@ -79,8 +79,8 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
     answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
     shown, reply = choices, None if failed else sample.output.completion
-    if told := _as_sent(sample, labels):
-        page, reply = told
+    if sent := _as_sent(sample, labels):
+        page, reply = sent
         shown = options_on_page(page, labels)
         if sorted(shown) != sorted(text.strip() for text in choices):
             raise InputError.at(
@@ -104,7 +104,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         repeat=sample.epoch - 1,
     )
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
-    return _scored(found, tokens), told is not None
+    return _scored(found, tokens), sent is not None
 
 
 def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | None:

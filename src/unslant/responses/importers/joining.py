@@ -13,7 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
-from unslant.responses.importers.logged import FILE, Log, Logged, Order, ToldOnce
+from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
 from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
@@ -24,7 +24,7 @@ OTHER_LABELS = "labels-other"
 def joined(logs: Sequence[Log], name: str = "") -> Responses:
     """One table of the logs of one model.
 
-    A question's options are numbered as in the order given, else as on its first page; the others are told by their
+    A question's options are numbered as in the order given, else as on its first page; the others are known by their
     texts. A page that comes again is a repeat. Labels in reversed or shifted sequence are presentations of their own.
     Replies are read by the scores of their labels where every answer has them, else by their words.
 
@@ -33,9 +33,9 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             that their options contradict.
     """
     for log in logs:
-        told = ToldOnce()
+        consistency = Consistency()
         for page in () if log.checked else log.pages:
-            told.check(page)
+            consistency.check(page)
     logs = same_questions(logs)
     several = len({log.task for log in logs}) > 1
     by_id: dict[str, list[tuple[Logged, str]]] = {}
@@ -87,7 +87,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
-    """What all logs tell of their runs, each value once."""
+    """What all logs state of their runs, each value once."""
     found: dict[str, dict[str, None]] = {}
     for log in logs:
         for key, value in log.about.items():
@@ -141,7 +141,7 @@ def same_questions(logs: Sequence[Log]) -> list[Log]:
     """The logs under ids that are the same for the same question, and for no other.
 
     The ids of a log are kept where most that an earlier log has too stand for the same question there. Others (row
-    numbers of another task, shard or shuffled file) say nothing: questions are then told by their texts, and a new one
+    numbers of another task, shard or shuffled file) say nothing: questions are then known by their texts, and a new one
     whose id is taken gets the task before it.
     """
     known: dict[str, _Said] = {}
@@ -223,7 +223,7 @@ class _Question:
         return tuple(found)
 
     def _numbered_otherwise(self, page: Logged) -> bool:
-        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled anew."""
+        """Whether a page has the same options, but its log numbers them otherwise: their file was shuffled again."""
         own, shown = [text.strip() for text in self.options], [text.strip() for text in page.options]
         return bool(own) and sorted(own) == sorted(shown) and shown != [own[i] for i in page.order or ()]
 

@@ -1,6 +1,6 @@
 """Recorded label scores as a table of responses: published or home-grown score files, with no model.
 
-Two layouts of CSV or Parquet (both also ``.gz``), told apart by their columns; see ``docs/base-rate.md``:
+Two layouts of CSV or Parquet (both also ``.gz``), known by their columns; see ``docs/base-rate.md``:
 
 - long: one line per label, with columns ``label`` and ``logprob``;
 - wide: one line per question, with one column of log-probabilities per label, such as ``lp_A``, ``lp_B``.
@@ -307,7 +307,7 @@ def _order(line: _Line, labels: tuple[str, ...], names: Mapping[str, str]) -> tu
 
 
 def _contents(n: int, gold: int, original: int) -> tuple[int, ...]:
-    """Some contents with the right one, ``original``, at place ``gold``; which wrong one stands where is not known."""
+    """Some contents with the right one, ``original``, at place ``gold``; where each wrong one is, is not known."""
     if gold < 0 or original < 0:
         return tuple(range(n))
     rest = [content for content in range(n) if content != original]

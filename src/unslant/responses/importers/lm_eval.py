@@ -115,7 +115,7 @@ def read(head: Head) -> list[Log]:
     about = _about(results, task) | ({"filter": str(kept)} if (kept := next(iter(filters.values()))) else {})
     asked = results.get("n-samples", {}).get(task, {}).get("effective")
     if isinstance(asked, int) and asked > len(filters):
-        dropped["documents that the results count and the file lacks"] += asked - len(filters)
+        dropped["documents of the results that are missing in the file"] += asked - len(filters)
     if "chat template" in about:
         notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
     shown = tuple(one.page for one in pages)
@@ -202,7 +202,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
         right = _by_text(str(data["target"]), labels, options)
         right = _by_index(str(data["target"]), len(options)) if right is None else right
         if right is None:
-            raise ValueError(f"target {data['target']!r} is no option")
+            raise ValueError(f"target {data['target']!r} is not one of the options")
         pages = [
             Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
             for i, reply in enumerate(answers[0])
@@ -238,7 +238,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
     answers_of = [found for found in (several, index, text) if found is not None]
     if not answers_of:
-        raise ValueError(f"target {data['target']!r} is no option")
+        raise ValueError(f"target {data['target']!r} is not one of the options")
     page = Logged.of_scores(scores, labels=labels, answers=answers_of[0], options=options, **common)
     return [_Page("labels" if letters else "texts", page, answers_of[0 if several else -1], hit)]
 

@@ -39,7 +39,7 @@ def placed(place: object) -> Iterator[None]:
 
 @contextmanager
 def understood(place: object, what: str) -> Iterator[None]:
-    """Whatever does not have the shape that a format gives it is an error that names the place.
+    """Anything that does not have the shape of its format is an error that names the place.
 
     Raises:
         InputError: instead of what looking for a key, an item or a number raised.
@@ -48,7 +48,7 @@ def understood(place: object, what: str) -> Iterator[None]:
         with placed(place):
             yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
-        raise InputError.at(place, f"is no {what}: {type(error).__name__}: {first_line(error)}") from None
+        raise InputError.at(place, f"is not a {what}: {type(error).__name__}: {first_line(error)}") from None
 
 
 def in_results(
@@ -167,10 +167,10 @@ class Log:
     Attributes:
         harness: that wrote it.
         scores: what was scored: ``labels``, ``texts`` of options (which were not shown together) or ``words``.
-        dropped: rows that are no page, or one that stands there twice, by reason.
+        dropped: rows that are not a page, or a second time, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: what a reader should know, in sentences.
-        checked: its pages were compared with each other as they were read (:class:`ToldOnce`).
+        checked: its pages were compared with each other as they were read (:class:`Consistency`).
     """
 
     model: str
@@ -189,14 +189,14 @@ class Log:
             raise ValueError("it holds no page with its options")
 
 
-# A log says the same of a question wherever it tells a thing twice
+# A log says the same of a question wherever it states a thing twice
 
 
-class ToldOnce:
+class Consistency:
     """Check the pages of one log, one by one, against those before.
 
-    An id stands for one question with the same options. By order, an option of the question file has one text on every
-    page, and the right one is always the same. (Another log may number options otherwise: its file was shuffled anew.)
+    An id is of one question with the same options. By order, an option of the question file has one text on every
+    page, and the right one is always the same. (Another log may number options otherwise: its file was shuffled again.)
     """
 
     def __init__(self) -> None:

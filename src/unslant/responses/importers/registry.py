@@ -1,4 +1,4 @@
-"""Which importer reads a file, told by its content."""
+"""Which importer reads a file, known by its content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unslant.responses.table import Responses
 
 @dataclass(frozen=True)
 class Head:
-    """What a file is told by.
+    """By what a format is known.
 
     Attributes:
         names: columns of a table, keys of the first JSON object (of a file that is one object: its own), or members of
@@ -67,7 +67,7 @@ class Head:
             try:
                 found = parse_json(decoded(content, path))
             except ValueError as error:
-                raise InputError.at(path, f"is no JSON: {error}") from None
+                raise InputError.at(path, f"is not valid JSON: {error}") from None
         first = found[0] if isinstance(found, list) and found else found
         return cls(path, frozenset(first), first) if isinstance(first, dict) else cls(path, frozenset(), {})
 
@@ -95,7 +95,7 @@ def _members(content: bytes, path: Path) -> frozenset[str]:
                 raise InputError.at(path, f"unpacks to more than {MAX_BYTES >> 20:,} MiB; log fewer samples a file")
             return frozenset(archive.namelist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise InputError.at(path, f"is no zip that can be read: {first_line(error)}") from None
+        raise InputError.at(path, f"is not a readable zip: {first_line(error)}") from None
 
 
 GROUP = "unslant.importers"

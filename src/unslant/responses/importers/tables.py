@@ -25,7 +25,7 @@ from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.label_scores import has_label_scores, load_recorded, own_table
-from unslant.responses.importers.logged import Log, Logged, ToldOnce, understood
+from unslant.responses.importers.logged import Consistency, Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer
 from unslant.responses.table import Responses
 
@@ -82,7 +82,7 @@ def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
     by_model: dict[str, list[Logged]] = {}
     words = True
     unused: Counter[str] = Counter()
-    told: dict[str, ToldOnce] = {}
+    consistency: dict[str, Consistency] = {}
     for record in whole_records(path, list(chain(*FIELDS.values()))):
         data = record.data["data"] if _is_wrapped(record.data) else record.data
         row = _Row(data, fields, record.place)
@@ -92,7 +92,7 @@ def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
         model = str(row.get("model") or path.stem)
         by_model.setdefault(model, []).extend(pages)
         for page in pages:
-            told.setdefault(model, ToldOnce()).check(page)
+            consistency.setdefault(model, Consistency()).check(page)
         unused.update(row.unused(pages))
     scores = "words" if words else "labels"
     notes = tuple(f"Rows {reason}: {n:,}." for reason, n in unused.items())
@@ -128,11 +128,11 @@ class _Row:
             text = found.strip()
             found = parse_list(text) if text.startswith("[") else text.split("|")
             if found is None:
-                raise self.fail(key, f"{text!r} is no list: write JSON, or values with | between them")
+                raise self.fail(key, f"{text!r} is not a list: write JSON, or values with | between them")
         if found in (None, ""):
             return []
         if not isinstance(found, Sequence):
-            raise self.fail(key, f"{found!r} is no list")
+            raise self.fail(key, f"{found!r} is not a list")
         return list(found)
 
     def numbers(self, key: str) -> Floats | None:
@@ -145,14 +145,14 @@ class _Row:
             raise self.fail(key, f"{found!r} are no numbers") from None
         if key == "probs":
             if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-6)).all():
-                raise self.fail(key, "holds what is no probability, 0 to 1")
+                raise self.fail(key, "holds a value that is not a probability, 0 to 1")
             with np.errstate(divide="ignore"):
                 return np.minimum(np.log(values), 0.0)
         if not (values <= 1e-4).all():
-            raise self.fail(key, "holds what is no natural-log probability: above 0, or no number")
+            raise self.fail(key, "holds a value that is not a natural-log probability: above 0, or not a number")
         return np.minimum(values, 0.0)
 
-    def check_told_once(self, pages: Sequence[Logged]) -> None:
+    def check_agreement(self, pages: Sequence[Logged]) -> None:
         """Check that columns which tell the same thing agree; the others are named by ``--field``.
 
         Raises:
@@ -219,7 +219,7 @@ class _Row:
     def pages(self) -> list[Logged]:
         """One, or all orders of a row that holds them."""
         found = self.read()
-        self.check_told_once(found)
+        self.check_agreement(found)
         return found
 
     def read(self) -> list[Logged]:
@@ -271,7 +271,7 @@ class _Row:
         found = self.get("repeat")
         text = str(found if found not in (None, "") else 0)
         if not text.removesuffix(".0").isdigit():
-            raise self.fail("repeat", f"{found!r} is no sample number: 0, 1, ...")
+            raise self.fail("repeat", f"{found!r} is not a sample number: 0, 1, ...")
         return int(text.removesuffix(".0"))
 
     def order(self, n: int) -> tuple[int, ...] | None:

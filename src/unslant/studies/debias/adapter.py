@@ -61,7 +61,6 @@ def train(
     from unslant.debiasing.lora1.training import train as run
     from unslant.experiment.provenance_block import provenance
     from unslant.models.open import opened
-    from unslant.models.stored import unwrapped
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
@@ -75,7 +74,7 @@ def train(
     loaded = opened(model, ("score", "train"))
     asker = ModelAsker(loaded, elicitation, alphabet)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
-    block = provenance([unwrapped(loaded)], [found], chosen)
+    block = provenance([loaded.unwrapped], [found], chosen)
     block.versions["peft"] = needed("peft", "training an adapter").__version__
     log = TrainingLog.read(out)
     write_all(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
@@ -10,7 +12,7 @@ from unslant.debiasing.asker import asker_of
 from unslant.debiasing.base import Answers
 from unslant.debiasing.base import debias as answer
 from unslant.errors import InputError
-from unslant.experiment.options import with_options
+from unslant.experiment.options import WITH_LOG, check_no_model, check_unused, with_options
 from unslant.models.open import gives_replies, opened
 from unslant.presentations import parse_labels
 from unslant.questions import EMBEDDED
@@ -18,18 +20,22 @@ from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
 
 def debias(
-    model: Any,
-    questions: Any = EMBEDDED,
-    settings: AnswerSettings | None = None,
+    model: Any = None,
+    questions: Any = None,
+    /,
     *,
+    log: str | Path | Sequence[str | Path] = (),
     progress: Progress = no_progress,
+    settings: AnswerSettings | None = None,
     **options: Unpack[AnswerKeywords],
 ) -> Answers:
     """Answer every question with a debiasing method, as ``unslant debias`` does.
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: whatever :func:`unslant.load_questions` takes.
+        questions: what :func:`unslant.load_questions` takes; by default the embedded ones.
+        log: files of recorded scores or replies, in place of both; see
+            :func:`~unslant.studies.debias.recorded.debias_log`.
         settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords
             (``method="pride"``, ...), or both.
 
@@ -42,6 +48,15 @@ def debias(
         ModelError: if the model cannot be loaded or asked.
     """
     chosen = with_options(AnswerSettings, settings, options)
+    if log:
+        from unslant.studies.debias.recorded import debias_log
+
+        check_no_model(model, questions)
+        check_unused(WITH_LOG, chosen, but=("method", "fields"))
+        return debias_log(log, chosen.method, chosen.fields)
+    if model is None:
+        raise InputError("name a model, or recorded answers with log=")
+    questions = EMBEDDED if questions is None else questions
     method = method_named(chosen.method)
     in_words = gives_replies(model) if chosen.elicit == "auto" else chosen.elicit == "generate"
     needs = method.asks(in_words)

@@ -33,7 +33,7 @@ def debias_log(
     none: its choice is -1, and a note counts these.
 
     Args:
-        logs: files of one model, of any format that :func:`unslant.audit_log` reads.
+        logs: files of one model, of any format that :func:`unslant.audit` reads as ``log``.
         method: one of :data:`FROM_LOGS`, with settings after colons, such as ``pride:alpha=0.1``.
         fields: field -> column or key, for tables of your own.
 

@@ -120,7 +120,7 @@ class InstructionBoundary(Study[Any]):
             },
             polished=dict(polished),
             requests=requests_of(spent),
-            offline=getattr(model, "offline", False),
+            offline="offline" in model.info.facts,
             **answerers(model),
             provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),

@@ -54,7 +54,7 @@ class Unbiased(Study[UnbiasedSettings]):
         planned = plan(asking.questions, settings, pool_from=whole, shots_from=pool)
         if settings.generate:
             return asking.ask_for_replies(planned.asked, read_reply, counts=planned.counts())
-        parameters = getattr(asking.model, "parameters", None)
+        parameters = asking.model.info.parameters
         return asking.ask(
             planned.asked, [Cloze(asking.settings.writer())], parameters=parameters, counts=planned.counts()
         )

@@ -16,7 +16,6 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.metrics import Bootstrap
 from unslant.models.open import address_of
-from unslant.models.stored import unwrapped
 from unslant.presentations.interventions import VANILLA
 from unslant.studies.unbiased.contamination.finetuning import FineTuned, fine_tune
 from unslant.studies.unbiased.contamination.result import ContaminationResult
@@ -78,11 +77,11 @@ class Contamination(Study[ContaminationSettings]):
         published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
         model, training = job.open(0, needs, found), part_of(settings, Training)
         before = study.of_model(model, found, asked, job.record)
-        trained = fine_tune(unwrapped(model), published, settings.writer(), training, job.progress)
+        trained = fine_tune(model.unwrapped, published, settings.writer(), training, job.progress)
         after = study.of_model(model, found, asked, job.record).renamed(f"{before.model} + test set")
         if settings.save_model is not None:
             made = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
-            job.saves.append(partial(_save, unwrapped(model), made, settings.save_model))
+            job.saves.append(partial(_save, model.unwrapped, made, settings.save_model))
         return compare(before, after, trained=trained, training=training)
 
     def read(self, given: Given[ContaminationSettings]) -> ContaminationResult:

@@ -91,7 +91,7 @@ def chat_participant(model: ChatModel, writer: Writer) -> Participant:
         partial(rephrase, model, writer.chat),
         partial(judge_by_reply, model),
         lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
-        model_block(model.name, {"identity": model.identity}),
+        model_block(model.name, facts_of(model)),
         model,
     )
 

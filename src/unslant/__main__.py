@@ -1,0 +1,5 @@
+"""``python -m unslant`` is ``unslant``."""
+
+from unslant.cli import main
+
+main()
