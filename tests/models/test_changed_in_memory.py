@@ -305,15 +305,15 @@ def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(
     model: TransformersModel, monkeypatch: Patch
 ) -> None:
     """On a GPU the first batch compiles ``flex_attention``, as here the eager backend does."""
-    before = model.identity
+    before = model.identify().identity
     q = torch.randn(1, 1, 16, 8)
     torch.compile(flex_attention.flex_attention, backend="eager")(q, q, q)
     assert any(name.startswith("__compiled_fn") for name in vars(flex_attention))
-    assert (model.identity, model.foreign_code) == (before, ())
+    assert (model.identify().identity, model.foreign_code) == (before, ())
     own = modeling_llama.LlamaMLP.forward
     twice = torch.compile(lambda self, x: 2 * own(self, x), backend="eager")
     monkeypatch.setattr(modeling_llama.LlamaMLP, "forward", twice)
-    assert model.identity
+    assert model.identify().identity
     assert model.foreign_code != ()
 
 
