@@ -239,9 +239,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         "Mean change by each method, and its transfer to other questions.",
         figures=(
             Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
-            Figure(
-                "debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=about
-            ),
+            Figure("debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=about),
             Figure(
                 "debias-transfer",
                 "Transfer: mean change on the other sets",
