@@ -258,7 +258,7 @@ def metric_tables() -> str:
         if found.name.split(".")[1] in ("metrics", "auditing", "studies"):
             import_module(found.name)
     groups: dict[str, list[Metric]] = {}
-    for metric in sorted(METRICS.values(), key=lambda metric: metric.home):  # in each module, as declared
+    for metric in sorted(METRICS.values(), key=lambda metric: metric.key):
         groups.setdefault(_title(metric.home), []).append(metric)
     lines = []
     for title in sorted(groups):

@@ -33,7 +33,7 @@ from unslant.metrics.registry import metric_at
 from unslant.models import load_model
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
-from unslant.reports import Column, Table
+from unslant.reports import Column, Figure
 from unslant.responses.importers import IMPORTERS, importers
 from unslant.studies.readers import STUDIES, read_result
 
@@ -80,7 +80,7 @@ def test_a_number_of_the_whole_set_is_one_function(monkeypatch: pytest.MonkeyPat
         return Numbers({"halves.first": wilson(float(np.mean(half)), len(half))})
 
     numbers = first_half([True, False, True, True])
-    table = Table.of_metrics("t", "Numbers", {"value": numbers.cells()})
+    table = Figure.of_metrics("t", "Numbers", {"value": numbers.cells()}).table
     assert numbers["first"] == numbers[METRICS["halves.first"]] == wilson(0.5, 2)
     assert numbers.to_dict() == {"first": wilson(0.5, 2).to_dict()}
     assert table.rows[0][0] == Column.of("halves.first").name == "right in the first half"

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.thorough
 
 UNBIASED = ("study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "3", "--runs", "1", "--shots", "0")
 BOUNDARY = ("study", "instruction-boundary", "URL#m", "--settings", "vanilla", "--limit", "4")
+AUDIT = ("audit", "URL#m", "embedded", "--elicit", "generate", "--limit", "4", "--orders", "cyclic")
 PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strength", "1")
 COMMANDS = pytest.mark.parametrize("words", [UNBIASED, BOUNDARY, PROBE], ids=["unbiased", "boundary", "probe"])
 WRONG = {
@@ -122,3 +123,49 @@ def test_a_key_that_is_no_longer_accepted_keeps_what_had_come(tmp_path: Path):
         told = unslant(*typed(BOUNDARY, server.url), "--connections", "1")
     assert told.code == 2
     assert len(seen) == 8 + 1
+
+
+EMPTY = ("", " \n", "")
+"""Of 24 replies 22 of which say nothing; as many that say something else are a result, of which none is right."""
+
+
+@pytest.mark.parametrize("words", [UNBIASED, BOUNDARY, AUDIT], ids=["unbiased", "boundary", "audit"])
+@pytest.mark.parametrize(("others", "code"), [(EMPTY, 3), (("Well, that depends.",), 0)], ids=["empty", "unreadable"])
+def test_empty_replies_are_no_answers(words, others, code, tmp_path):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(body=completion("A" if len(seen) <= 2 else others[len(seen) % len(others)]))
+
+    with FaultServer(answer).running() as server:
+        ran = unslant(*typed(words, server.url), "--json", tmp_path / "r.json")
+    assert ran.code == code, ran.err
+    headline = json.loads((tmp_path / "r.json").read_text())["headline"]
+    assert ("an empty reply" in headline) == (code == 3)
+    if code:
+        assert f"{len(seen) - 2} of {len(seen)} responses of m failed" in headline
+
+
+def test_empty_replies_in_a_log_are_no_answers(tmp_path: Path):
+    def log(said: str) -> Path:
+        path = tmp_path / "log.jsonl"
+        rows = [
+            {
+                "id": f"q{i}",
+                "order": order,
+                "options": [("oak", "elm")[one] for one in order],
+                "answer": order.index(i % 2),
+                "reply": "A" if i < 1 else said,
+            }
+            for i in range(12)
+            for order in ([0, 1], [1, 0])
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    empty = unslant("audit", "--log", log(""))
+    assert (empty.code, empty.err.splitlines()[-1]) == (
+        3, "error: 22 of 24 responses of log failed (an empty reply)",
+    )  # fmt: skip
+    assert unslant("audit", "--log", log("Hard to say."), "--quiet").code == 0

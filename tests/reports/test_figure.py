@@ -114,7 +114,7 @@ def test_rows_of_metrics_have_their_formats_and_meanings() -> None:
     assert [column.name for column in made.table.columns] == ["metric", "value", "meaning", "interval by"]
     assert [mark.name for mark in made.marks(plot)] == [METRICS["drop"].label]
     text = str(made.charts[0].draw(PAPER).to_dict())
-    assert "'at': 0.0" in text  # a difference is drawn beside a line at 0
+    assert "'at': 0.0" in text  # a difference is drawn with a line at 0
     assert "+0.400" in text
 
 

@@ -75,6 +75,16 @@ def test_long_and_wide_say_the_same(tmp_path: Path) -> None:
     assert wide.table.select(same).to_pylist() == long.table.select(same).to_pylist()
 
 
+def test_a_column_without_a_name_is_no_field(tmp_path: Path) -> None:
+    """As pandas writes its index: it was taken for every field that has no column."""
+    text = "id,lp_A,lp_B,answer\nq,-1,-2,A\nr,-2,-1,B\n"
+    header, *lines = text.splitlines()
+    numbered = "\n".join([f",{header}", *(f"{i},{line}" for i, line in enumerate(lines))]) + "\n"
+    plain, found = (load_recorded(_file(tmp_path, one)) for one in (text, numbered))
+    assert found.table.equals(plain.table)
+    assert found.run.model == plain.run.model
+
+
 def test_gzip_and_parquet_are_read_too(tmp_path: Path) -> None:
     plain = load_recorded(_file(tmp_path, WIDE)).table
     (tmp_path / "scores.csv.gz").write_bytes(gzip.compress(WIDE.encode()))

@@ -25,14 +25,9 @@ OTHERS = [replace(question, id=f"o{question.id}") for question in QUESTIONS[:20]
 SETS = [QuestionSet.of(QUESTIONS, "one"), QuestionSet.of(OTHERS, "two")]
 
 
-def named(model: RuleModel, name: str) -> RuleModel:
-    model.name = name
-    return model
-
-
 def first_taker() -> RuleModel:
     """Knows nothing, and takes the label under which most answers of the sets stand."""
-    return named(when_unsure({"A": 6.0}), "takes-a")
+    return RuleModel(when_unsure({"A": 6.0}).rule, "takes-a")
 
 
 def certain() -> RuleModel:
@@ -45,7 +40,7 @@ def _right(stem: str, text: str, texts: list[str]) -> bool:
 
 def half() -> RuleModel:
     """Knows what ``takes-a`` knows, and spreads the rest evenly."""
-    return named(when_unsure({}), "half")
+    return RuleModel(when_unsure({}).rule, "half")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +79,7 @@ def test_neighbours_are_told_apart_by_paired_differences(board: Leaderboard) -> 
 
 
 def test_the_same_model_twice_shares_its_rank_and_is_not_told_apart() -> None:
-    found = unslant.leaderboard([first_taker(), named(first_taker(), "again")], SETS[0])
+    found = unslant.leaderboard([first_taker(), RuleModel(first_taker().rule, "again")], SETS[0])
     assert [one.rank for one in found.models] == [1, 1]
     assert [one.ranks for one in found.models] == [(1, 1), (1, 1)]
     (pair,) = found.neighbours

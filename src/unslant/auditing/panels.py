@@ -153,7 +153,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "The reported score uses the option order of the file. The mean over orders removes luck with it: quote that "
         "in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
         (chart,) if marks else (),
-        (Table.of_metrics("scores", "Scores of each run", shown),) if several else (),
+        (Figure.of_metrics("scores", "Scores of each run", shown).table,) if several else (),
         short="Score",
         first_screen=True,
     )
@@ -251,7 +251,7 @@ def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
         "numbers",
         "All numbers",
         "Every number with its 95 % interval, the number of questions behind it, and its meaning.",
-        tables=(Table.of_metrics("numbers", "Metrics", values, methods=not several), by_options),
+        tables=(Figure.of_metrics("numbers", "Metrics", values, methods=not several).table, by_options),
         short="Numbers",
         reference=True,
     )

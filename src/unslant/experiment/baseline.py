@@ -83,7 +83,7 @@ class Baseline:
         else:
             checked_provenance(values["provenance"], path)
 
-    def beside(self, result: StudyResult) -> StudyResult:
+    def compared_with(self, result: StudyResult) -> StudyResult:
         """The result together with its differences from this one.
 
         Raises:
@@ -175,7 +175,7 @@ class WithBaseline(StudyResult):
     def page(self) -> Page:
         page, name = self.result.page(), self.baseline.path.name
         pairs = [pair for _, pair in self.comparison.differences]
-        told = [
+        largest = [
             f"{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
             for pair in pairs[:MOST_TOLD]
         ]
@@ -191,7 +191,7 @@ class WithBaseline(StudyResult):
             notes=(*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else [])),
             first_screen=True,
         )
-        notes = (f"Differences from {name}: {'; '.join(told)}.", *page.notes)
+        notes = (f"Differences from {name}: {'; '.join(largest)}.", *page.notes)
         return replace(page, notes=notes, panels=(panel, *page.panels))
 
     def to_parquet(self, path: str | Path) -> None:

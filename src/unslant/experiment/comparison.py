@@ -15,7 +15,6 @@ from unslant.experiment.result import Paired, RecordedResult, StudyResult, write
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, agreement
 from unslant.metrics.registry import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
-from unslant.reports.figure import Row
 from unslant.reports.numbers import count
 
 EQUAL = 1e-12
@@ -108,16 +107,11 @@ class Comparison:
         return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {names}."]
 
     def figure(
-        self,
-        id: str,
-        title: str,
-        columns: Sequence[str | Column],
-        plots: Sequence[Plot | Chart] = (),
-        rows: Mapping[str, Row] | None = None,
+        self, id: str, title: str, columns: Sequence[str | Column], plots: Sequence[Plot | Chart] = ()
     ) -> Figure:
-        """One row a run: its numbers, and those of ``rows``."""
-        every = [{"model": name, **numbers, **(rows or {}).get(name, {})} for name, numbers in self.runs.items()]
-        return Figure(id, title, ["model"], columns, every, plots)
+        """One row a run: its numbers."""
+        rows = [{"model": name, **numbers} for name, numbers in self.runs.items()]
+        return Figure(id, title, ["model"], columns, rows, plots)
 
     def by_run(
         self,
@@ -208,7 +202,7 @@ def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n
     known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
     chart = Chart(
         id,
-        "From the published rank to the rank whatever the order",
+        "From the published rank to the rank over all orders",
         "One line a model, the best at the top; those that change rank are highlighted.",
         lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
     )
@@ -292,7 +286,7 @@ class ComparedModels(StudyResult, Generic[T]):
         """Write one table of responses for each model, as ``NAME-MODEL``."""
         write_each(self.results, path)
 
-    def beside_each_other(self, page: Page) -> Page:
+    def with_models(self, page: Page) -> Page:
         """The page with the names, settings and notes of all models."""
         names = ", ".join(self.models)
         settings = settings_rows(replace(self.results[0].run, model=names))

@@ -93,7 +93,7 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     refused: InputError | None = None
     if options.baseline is not None:
         try:
-            result = Baseline.read(options.baseline, type(result)).beside(result)
+            result = Baseline.read(options.baseline, type(result)).compared_with(result)
         except InputError as error:
             refused = error
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}

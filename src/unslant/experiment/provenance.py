@@ -66,21 +66,23 @@ def mostly_failed(requests: Mapping[str, ChatCost]) -> str:
 def unanswered(responses: Responses) -> str:
     """That more than half of the responses have no score, or none is an answer, and why; empty if neither is so.
 
-    Every study gives a verdict only on at least half of what was asked. A score that was refused counts as failed; an
-    unreadable reply does not (it is not right), unless there is nothing else.
+    Every study gives a verdict only on at least half of what was asked. A score that was refused counts as failed, and
+    so does a reply without any text; an unreadable reply does not (it is not right), unless there is nothing else.
     """
+    import pyarrow.compute as pc
+
     from unslant.responses.table import GENERATE
 
     table, name = responses.table, responses.run.model or "the model"
-    counts = table.group_by(["status", "elicitation"]).aggregate([([], "count_all")]).to_pylist()
-    lost = {"error", "refused"}
-    failed = sum(
-        one["count_all"] for one in counts if one["status"] in ({"error"} if one["elicitation"] == GENERATE else lost)
-    )
-    if 2 * failed > len(table):
-        row = next(row for row in table.select(["status", "raw"]).to_pylist() if row["status"] in lost)
-        return f"{failed:,} of {count(len(table), 'response')} of {name} failed ({row['raw']})"
-    if counts and not any(one["status"] == "ok" for one in counts):
+    status, raw = table["status"], pc.coalesce(table["raw"], "")
+    refused = pc.and_(pc.equal(status, "refused"), pc.not_equal(table["elicitation"], GENERATE))
+    empty = pc.and_(pc.equal(status, "unparsed"), pc.equal(pc.utf8_trim_whitespace(raw), ""))
+    failed = pc.or_(pc.or_(pc.equal(status, "error"), refused), empty)
+    n_failed = pc.sum(failed).as_py() or 0
+    if 2 * n_failed > len(table):
+        why = pc.filter(raw, failed)[0].as_py().strip() or "an empty reply"
+        return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
+    if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
         return f"none of {count(len(table), 'response')} of {name} is an answer"
     return ""
 

@@ -139,9 +139,10 @@ class Study(Generic[S]):
             for model, options, one in zip(given.models, given.options, settings, strict=True)
             if isinstance(model, str)
         ]
-        names = [address_of(model, options, self.needs(one)).model for model, options, one in named]
-        if len(set(names)) < len(names):
-            raise InputError(f"models {', '.join(model for model, *_ in named)}: two have the same name")
+        names = [(model, address_of(model, options, self.needs(one)).model) for model, options, one in named]
+        names += [(model.name, model.name) for model in given.models if isinstance(getattr(model, "name", None), str)]
+        if len({name for _, name in names}) < len(names):
+            raise InputError(f"models {', '.join(model for model, _ in names)}: two have the same name")
         return Job(self.needs, given, self.load(given), settings, record)
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:

@@ -189,7 +189,8 @@ def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str,
     said = value.strip(" []().").casefold()
     if said.startswith("tie") or said in _TIES:
         return ["A", "B"]
-    models = [str(data.get(names.get(name, ""), "")).casefold() for name in ("model_a", "model_b")]
+    columns = [names.get(name) for name in ("model_a", "model_b")]
+    models = [str(data.get(name, "")).casefold() if name is not None else "" for name in columns]
     if said and models.count(said) == 1:
         return "AB"[models.index(said)]
     match = _SIDE.fullmatch(said)

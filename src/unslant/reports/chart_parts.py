@@ -36,7 +36,7 @@ class Mark:
     Attributes:
         expected: what it would be without bias, drawn as a tick.
         dash: kind of line, where lines are drawn.
-        at: where it stands on a horizontal axis of numbers.
+        at: its place on a horizontal axis of numbers.
     """
 
     name: str

@@ -44,7 +44,7 @@ def intervals(
     expected: str = "",
     highlight: str = "",
 ) -> Any:
-    """Rows of points with intervals, series grouped within a row; differences beside a dashed line at 0.
+    """Rows of points with intervals, series grouped within a row; differences with a dashed line at 0.
 
     Args:
         rows: what a row is.
@@ -184,7 +184,7 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
 
 
 def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[dict[str, Any]]:
-    """Where to write the name of each point, in shares of the plot: beside it, or not at all where names would overlap.
+    """Where to write the name of each point, in shares of the plot: next to it, or not at all if names overlap.
 
     Names of one point share a label.
     """
@@ -236,7 +236,7 @@ def scatter(
         across, axis: titles of the x axis (``at``) and of the y axis.
         fit: fit the y axis to shares too, as to all other values.
         zero: begin fitted axes at 0.
-        names: write the names beside the points, where there is room.
+        names: write the names next to the points, where there is room.
     """
     import altair as alt
 

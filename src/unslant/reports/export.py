@@ -57,9 +57,9 @@ class Drawing:
 def drawing(chart: Chart, style: Style) -> Drawing:
     """Draw a chart, with its name for those who cannot see it."""
     spec = specification(chart.draw(style), style)
-    told = rests_on(spec, chart.of)
-    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, told) if part)
-    return Drawing(chart, spec | {"description": drawable(f"{said}.")}, told)
+    basis = rests_on(spec, chart.of)
+    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, basis) if part)
+    return Drawing(chart, spec | {"description": drawable(f"{said}.")}, basis)
 
 
 def rests_on(spec: Mapping[str, Any], of: str) -> str:
@@ -68,8 +68,8 @@ def rests_on(spec: Mapping[str, Any], of: str) -> str:
     found = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
     methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
     few = f"{found[0]:,} to " if len(found) > 1 else ""
-    told = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
-    return "; ".join([*told, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
+    parts = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
+    return "; ".join([*parts, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
 
 
 def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
@@ -233,9 +233,9 @@ def to_latex(table: Table) -> str:
         for cells, shown in zip((heads, *rows), (_N, *(_n(row) for row in table.rows)), strict=True):
             cells.insert(at, shown)
     body = _tabular([heads, *rows], align)
-    told = caption(table.title, table.explanation, _rests_on(table))
+    words = caption(table.title, table.explanation, _rests_on(table))
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{told}}}", rf"\label{{tab:{file_name(table.id)}}}",
+        r"\begin{table}", r"\centering", rf"\caption{{{words}}}", rf"\label{{tab:{file_name(table.id)}}}",
         _FITTED, body + "}", r"\end{table}",
     ]  # fmt: skip
     return tex_needs("booktabs,graphicx", written := "\n".join(lines)) + written + "\n"
@@ -245,13 +245,13 @@ def _rests_on(table: Table) -> str:
     """N, and how the intervals in a table were made."""
     found = [cell for row in table.rows for cell in row if isinstance(cell, Estimate) and cell.defined]
     sizes = sorted({cell.n for cell in found})
-    told = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
+    parts = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
     methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
     ranges = [method for method in methods if method == RANGE]
     made = [method for method in methods if method != RANGE]
-    told += [f"in small print 95 % intervals ({', '.join(made)})"] if made else []
-    told += [f"in small print the {RANGE} value"] if ranges else []
-    return "; ".join(told)
+    parts += [f"in small print 95 % intervals ({', '.join(made)})"] if made else []
+    parts += [f"in small print the {RANGE} value"] if ranges else []
+    return "; ".join(parts)
 
 
 def _n(row: Sequence[Cell]) -> str:
@@ -272,7 +272,7 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
     """Write every table as ``<id>.csv`` and ``<id>.tex``, and return the files.
 
     Args:
-        provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` beside them.
+        provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` in the same folder.
     """
     make_folder(folder)
     about = made_by(provenance)

@@ -14,7 +14,7 @@ from unslant.reports.numbers import Cell, How
 from unslant.reports.style import Style
 
 Row: TypeAlias = Mapping[Any, Any]
-"""Cells by the key of their column, or by metric; and whatever else a plot draws."""
+"""Cells by the key of their column, or by metric; and anything else that a plot draws."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Chart:
     Attributes:
         id: unique in the report; also the file name.
         explanation: how to read it, in one line.
-        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown beside it.
+        draw: makes an altair chart or a Vega-Lite specification in a style; ``n`` in its data is shown with it.
         of: what N counts.
     """
 
@@ -85,27 +85,6 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.id!r}: a row of {len(row)} cells under {len(self.columns)} columns")
-
-    @classmethod
-    def of_metrics(
-        cls, id: str, title: str, by_column: Mapping[str, Mapping[str, Cell]], methods: bool = False, **options: Any
-    ) -> Table:
-        """One row per metric defined in any column, with its values and meaning.
-
-        Args:
-            by_column: column name -> metric key -> value.
-            methods: add a column with the interval method.
-        """
-        keys = dict.fromkeys(key for found in by_column.values() for key, value in found.items() if defined(value))
-        rows: list[tuple[Cell, ...]] = []
-        for metric in (METRICS[key] for key in keys):
-            values = [found.get(metric.key) for found in by_column.values()]
-            unit = f", in {metric.unit}" if metric.unit not in ("", "%") else ""
-            method = next((value.method for value in values if isinstance(value, Estimate)), "")
-            rows.append((metric.name, *values, metric.meaning + unit, *([method] if methods else [])))
-        names = ("metric", *by_column, "meaning", *(["interval by"] if methods else []))
-        by_row = tuple(METRICS[key] for key in keys)
-        return cls(id, title, tuple(map(Column, names)), tuple(rows), by_row=by_row, **options)
 
     def how(self, row: int, column: int) -> How:
         """Format of one cell: that of the column's metric, else of the row; differences have the row's digits."""
@@ -199,7 +178,7 @@ class Figure:
         explanation: what the table holds.
         folded: see :class:`Table`.
         by_row: the metric of each row, where rows determine the number format.
-        drawn_only: there is no table, because another holds the same numbers.
+        drawn_only: without a table, where another holds the same numbers.
 
     Example:
         >>> rows = [{"model": "a", "accuracy": Estimate.bare(0.5, 8, "made")}]

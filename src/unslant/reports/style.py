@@ -56,7 +56,7 @@ class Style:
         return self.series[MEANINGS[name]] if name in MEANINGS else None
 
     def scaled(self, pixels: float) -> float:
-        """A length for text of 12 pixels, as large beside the text of this style."""
+        """A length for text of 12 pixels, as large relative to the text of this style."""
         return round(pixels * self.size / 12, 2)
 
 

@@ -138,7 +138,7 @@ def _few(values: Sequence[str]) -> str:
 
 def _texts(record: Record, names: Mapping[str, str]) -> dict[str, str]:
     """Every field as a text; empty where the file has no such column."""
-    values = {name: record.data.get(names.get(name, "")) for name in FIELDS}
+    values = {name: record.data.get(names[name]) if name in names else None for name in FIELDS}
     return {name: "" if value is None else str(value).strip() for name, value in values.items()}
 
 

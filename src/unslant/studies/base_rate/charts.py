@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
 
 _WIDTH = 200
+_DOTS = (
+    "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the accuracy "
+    "on all questions whose right option has that label (P5, figure 1, middle)."
+)
+_PAIRS = "Base rate of a label against accuracy on its questions, one dot for each subject and label."
+_TICKS = (
+    "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers reach 1.5 "
+    "interquartile ranges (P5, figure 1, bottom)."
+)
 
 
 def check_format(path: str | Path) -> None:
@@ -60,16 +69,15 @@ def figure_1(found: Findings) -> tuple[Figure, ...]:
 
 def _rates(found: Findings, main: BaseRates) -> Figure:
     name, top = found.elicitation, main.top if main.uneven else ""
-    rows = []
-    for n, rates in found.base_rates.items():
-        cells = zip(rates.labels, rates.by_label, rates.shares.tolist(), rates.by_position, strict=True)
-        keys = ("letter", "by_label", "shares", "by_position")
-        numbered = enumerate((dict(zip(keys, each, strict=True)) for each in cells), 1)
-        rows += [{"label": f"{n} options, {row['letter']}", "n": n, "place": str(i), **row} for i, row in numbered]
-    about = "Mean probability of each label over all label orders (P5, figure 1, top)."
+    rows = [
+        {"label": f"{n} options, {letter}", "letter": letter, "n": n, "place": str(i + 1)}
+        | {"by_label": rates.by_label[i], "shares": float(rates.shares[i]), "by_position": rates.by_position[i]}
+        for n, rates in found.base_rates.items()
+        for i, letter in enumerate(rates.labels)
+    ]
     plot = Plot(
         partial(charts.columns, axis="probability", fit=True),
-        about,
+        "Mean probability of each label over all label orders (P5, figure 1, top).",
         ["base_rates.by_label"],
         id=f"base-rates-{name}",
         name=["letter"],
@@ -99,35 +107,16 @@ def _gold_labels(found: Findings) -> Figure:
     ]
     drawn = [
         Chart(
-            f"gold-labels-{name}",
-            f"Accuracy by gold label, {name}",
-            "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the "
-            "accuracy on all questions whose right option has that label (P5, figure 1, middle).",
-            partial(_gold, found),
-            "questions a label",
+            f"gold-labels-{name}", f"Accuracy by gold label, {name}", _DOTS, partial(_gold, found), "questions a label"
         )
     ]
     if found.correlation is not None and found.correlation.r.defined:
-        drawn.append(
-            Chart(
-                f"base-rate-correlation-{name}",
-                f"r = {number(found.correlation.r, 2)}, {name}",
-                "Base rate of a label against accuracy on its questions, one dot for each subject and label.",
-                partial(_correlation, found),
-                "pairs of subject and label",
-            )
-        )
+        title, about = f"r = {number(found.correlation.r, 2)}, {name}", _PAIRS
+        draw, of = partial(_correlation, found), "pairs of subject and label"
+        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, draw, of))
     if found.by_subject is not None and len(found.by_subject.r) > 1:
-        drawn.append(
-            Chart(
-                f"base-rate-within-{name}",
-                f"Within subjects, median r = {number(found.by_subject.median, 2)}, {name}",
-                "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers "
-                "reach 1.5 interquartile ranges (P5, figure 1, bottom).",
-                partial(_within, found.by_subject),
-                "subjects",
-            )
-        )
+        title = f"Within subjects, median r = {number(found.by_subject.median, 2)}, {name}"
+        drawn.append(Chart(f"base-rate-within-{name}", title, _TICKS, partial(_within, found.by_subject), "subjects"))
     title = f"Accuracy by the right option's label, {name}, questions of {found.n_options} options"
     columns.append(Column("questions"))
     return Figure(f"base-rate-gold-{name}", title, ["subject"], columns, rows, drawn, folded=len(rows) > MOST_ROWS)

@@ -12,7 +12,6 @@ from unslant.debiasing.base import left_out_notes
 from unslant.experiment.provenance import settings_rows
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.figure import Row
 from unslant.reports.numbers import count, listed, number, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 MOST_TILES = 6
+_METHOD, _CKLD = ["method"], ["ckld"]
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
 _CHANGES = tuple(Column(name, _CHANGE, key=key) for key, name in _NAMES.items())
@@ -38,7 +38,7 @@ def page(result: DebiasResult) -> Page:
     return Page(
         about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
-        lead="; ".join(_told_of(result)[1:]),
+        lead="; ".join(_outcomes(result)[1:]),
         tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
@@ -56,20 +56,20 @@ def _sizes(result: DebiasResult) -> str:
 
 
 def headline(result: DebiasResult) -> str:
-    """What the method with the most accuracy does to accuracy and PBM; see :func:`_told_of`."""
-    told, models = _told_of(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
+    """What the method with the most accuracy does to accuracy and PBM; see :func:`_outcomes`."""
+    outcomes, models = _outcomes(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
     base = [entry for entry in result.entries if entry.method == "none"]
     start = ""
     if len(base) == 1:
         start = f"; undebiased accuracy {with_interval(base[0].measures['accuracy'], METRICS['accuracy'])}"
         start += f", chance {base[0].chance:.3f}" if math.isfinite(base[0].chance) else ""
-    if not told:
+    if not outcomes:
         return f"{models}: no difference to the undebiased model is defined{start}"
-    first = f"most accurate of {len(told)} methods is {told[0]}" if len(told) > 1 else told[0]
+    first = f"most accurate of {len(outcomes)} methods is {outcomes[0]}" if len(outcomes) > 1 else outcomes[0]
     return f"{models}: {first}, against the undebiased model{start}"
 
 
-def _told_of(result: DebiasResult) -> list[str]:
+def _outcomes(result: DebiasResult) -> list[str]:
     """Accuracy and PBM by each method, most accurate first; with several models and sets, in how many for sure."""
     own = [entry for entry in result.entries if entry.change and not entry.transferred]
     by_method: dict[str, list[Entry]] = {}
@@ -104,12 +104,12 @@ def _outcome(entries: Sequence[Entry]) -> str:
     return ", ".join(
         f"{_NAMES[key]} 0 by construction"
         if all(key in entry.constructed for entry in entries)
-        else f"{_NAMES[key]} {_told([entry.change[key].difference for entry in entries])}"
+        else f"{_NAMES[key]} {_in_words([entry.change[key].difference for entry in entries])}"
         for key in ("accuracy", "pbm")
     )
 
 
-def _told(found: Sequence[Estimate]) -> str:
+def _in_words(found: Sequence[Estimate]) -> str:
     if len(found) == 1:
         shows = "" if found[0].excludes(0) else ", no difference that shows"
         return with_interval(found[0], _DIFFERENCE) + shows
@@ -119,7 +119,7 @@ def _told(found: Sequence[Estimate]) -> str:
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
-    asked = " on ".join(names)
+    id, asked = f"debias-{k}", " on ".join(names)
     some = any(entry.left_out for entry in entries)
     compared = [entry for entry in entries if entry.change]
     answered = Column("answered", explanation="questions with an answer in every listing, of those asked")
@@ -129,7 +129,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
             "After each method, with 95 % intervals.",
             [key],
             title=f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}",
-            id=f"debias-{k}-{key}",
+            id=f"{id}-{key}",
             name=["shown"],
         )
         for key in ("accuracy", "pbm")
@@ -150,7 +150,8 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
          **{key: entry.change[key].p for key in _TESTED}}
         for entry in compared
     ]  # fmt: skip
-    of_differences = [
+    measures = [*_MEASURES, *[answered] * some]
+    changes = [
         *(Column(_NAMES[key], _DIFFERENCE, "debiased less undebiased, same questions", key) for key in _PAIRED),
         *(Column(f"{_NAMES[key]}: p", _P, _P.meaning, key) for key in _TESTED),
     ]
@@ -158,49 +159,28 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
     spent += [Column.of(f"debiasing_{key}") for key in ("tokens", "forwards", "seconds")]
     relative = [{"method": entry.method, **_relative(entry)} for entry in compared]
     return Panel(
-        f"debias-{k}",
+        id,
         f"Debiasing {asked}",
         "Every method answers the questions listed in many orders; remaining differences are bias.",
         figures=(
-            _by_method(f"{k}-measures", f"Measures, {asked}", [*_MEASURES, *[answered] * some], rows, plots),
-            _by_method(
-                f"{k}-change",
-                f"Difference to the undebiased model, {asked}",
-                of_differences,
-                differences,
+            Figure(f"{id}-measures", f"Measures, {asked}", _METHOD, measures, rows, plots),
+            Figure(
+                f"{id}-change", f"Difference to the undebiased model, {asked}", _METHOD, changes, differences,
                 explanation="RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they "
                 "changed at all."
-                + " Each method is compared over the questions that both it and the undebiased model answered."
-                * some,
+                + " Each method is compared over the questions that both it and the undebiased model answered." * some,
             ),
-            _by_method(
-                f"{k}-relative",
-                f"Relative change from the undebiased model, {asked}",
-                _CHANGES,
-                relative,
-                explanation="As in P1 table 3.",
-                folded=True,
+            Figure(
+                f"{id}-relative", f"Relative change from the undebiased model, {asked}", _METHOD, _CHANGES,
+                relative, explanation="As in P1 table 3.", folded=True,
             ),
-            _by_method(f"{k}-cost", f"Cost, {asked}", [*spent, Column("fitted on")], rows),
-            _by_method(f"{k}-ckld", f"CKLD without smoothing, {asked}", [Column.of("ckld")], rows, folded=True),
+            Figure(f"{id}-cost", f"Cost, {asked}", _METHOD, [*spent, Column("fitted on")], rows),
+            Figure(f"{id}-ckld", f"CKLD without smoothing, {asked}", _METHOD, _CKLD, rows, folded=True),
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
         short=asked,
         first_screen=True,
-    )
-
-
-def _by_method(
-    id: str,
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    plots: Sequence[Plot] = (),
-    *,
-    explanation: str = "",
-    folded: bool = False,
-) -> Figure:
-    return Figure(f"debias-{id}", title, ["method"], columns, rows, plots, explanation, folded)
+    )  # fmt: skip
 
 
 def _relative(entry: Entry) -> dict[str, Estimate]:
@@ -252,14 +232,14 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         for entry in result.entries
         if entry.transferred and result.transfer
     ]
-    range_told = "N counts models and sets; the range is from the smallest to the largest value."
+    about = "N counts models and sets; the range is from the smallest to the largest value."
     return Panel(
         "debias-all",
         "All methods",
         "Mean change by each method, and its transfer to other questions.",
         figures=(
             Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
-            _by_method("average", "Mean change over models and sets", _CHANGES, average, explanation=range_told),
+            Figure("debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=about),
             Figure(
                 "debias-transfer",
                 "Transfer: mean change on the other sets",

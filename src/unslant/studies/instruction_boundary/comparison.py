@@ -152,7 +152,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
             ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in result.notes),
         )
-        return self.beside_each_other(page)
+        return self.with_models(page)
 
     def _headline(self) -> str:
         parts, scores = [], self.comparison.scores("robustness")
@@ -214,7 +214,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         )
 
     def _forms(self, kind: str) -> Panel:
-        """How often each model gives each form of answer under vanilla, beside how often it is right (P3, figure 4)."""
+        """How often each model gives each form of answer under vanilla, and how often it is right (P3, figure 4)."""
         id = f"boundary-forms-{kind}"
         rows = [
             {"model": result.model, **vars(row), **row.outputs}

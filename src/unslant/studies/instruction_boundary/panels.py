@@ -78,8 +78,8 @@ def headline(metrics: BoundaryMetrics) -> str:
         else:
             parts.append("no setting lowers accuracy")
     came = any(row.errors.value < 1 for row in metrics.settings)
-    told = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
-    return told + missing(metrics)[0]
+    outcome = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
+    return outcome + missing(metrics)[0]
 
 
 def missing(metrics: BoundaryMetrics, model: str = "") -> tuple[str, str]:
@@ -95,10 +95,10 @@ def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float,
         if rows:
             worst = max(rows, key=lambda row: getattr(row, key).value)
             share = getattr(worst, key).value
-            told = f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
+            said = f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
             if key == "unreadable":
-                told += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
-            found.append((share, told))
+                said += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
+            found.append((share, said))
     return found
 
 

@@ -63,7 +63,7 @@ def _positions(found: QuestionCheck) -> Panel:
     ]
     plot = Plot(
         charts.counts,
-        "Number of questions whose right option stands in each position of the file.",
+        "Number of questions whose right option is in each position of the file.",
         ["right"],
     )
     columns = [Column("right"), Column("if equally often", 1, key="expected")]
@@ -98,8 +98,8 @@ def _first(found: QuestionCheck) -> tuple[str, ...]:
     options = " ".join(f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(question.options))
     right = listed([chr(ord("A") + i) for i in sorted(question.answers)]) or "none"
     how = found.questions.report.answers
-    told = (f"Answers were read as {how}.",) if how else ()
+    reading = (f"Answers were read as {how}.",) if how else ()
     return (
-        *told,
+        *reading,
         f"First question as understood: {question.stem[:200]} {options[:400]} Right: {right}.",
     )

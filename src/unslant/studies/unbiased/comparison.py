@@ -55,7 +55,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             panels=(self._models(), self._agreement(), self._alone(), self._confusion()),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
         )
-        return self.beside_each_other(page)
+        return self.with_models(page)
 
     def _models(self) -> Panel:
         both = "As published and under interventions, with 95 % intervals"

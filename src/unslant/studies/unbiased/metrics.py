@@ -77,7 +77,7 @@ class BoatMetrics(Jsonable):
         alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone.
         by_subject: subject -> ``vanilla`` and ``ours``; empty where there is one subject or none.
         replies: ``vanilla`` and ``ours`` -> what came back.
-        no_answer: replies that are no answer, under whatever presentation.
+        no_answer: replies without an answer, under all presentations.
         failed: presentations without a reply, or without a usable score.
     """
 

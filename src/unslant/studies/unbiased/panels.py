@@ -52,17 +52,17 @@ def notes(result: UnbiasedResult) -> list[str]:
 
 def unread(*results: UnbiasedResult) -> tuple[str, str]:
     """Words on replies that are missing or are no answer, for headline and lead; empty where they are :data:`FEW`."""
-    told = []
+    shares = []
     for result in results:
         who = f"{result.model}: " * (len(results) > 1)
         for key, words in (("vanilla", "as published"), ("ours", "under interventions")):
             replies = result.metrics.replies[key]
             if (share := replies.unreadable.value) > FEW:
                 right = f"(right among readable replies: {number(replies.readable, METRICS['readable'])})"
-                told.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}"))
+                shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}"))
             if result.outcomes.replied and (share := replies.errors.value) > FEW:
-                told.append((share, f"{who}{percent(share)} of the requests {words} got no reply"))
-    return worst_first(told)
+                shares.append((share, f"{who}{percent(share)} of the requests {words} got no reply"))
+    return worst_first(shares)
 
 
 def replies_of(results: Sequence[UnbiasedResult]) -> list[str]:
@@ -71,7 +71,7 @@ def replies_of(results: Sequence[UnbiasedResult]) -> list[str]:
 
 
 def names_of(codes: str) -> str:
-    """Names of interventions: ``DH+AR`` -> ``detailed hint + answer removal``."""
+    """Names of interventions: ``DH+AR`` -> ``distractor hint + answer removal``."""
     return " + ".join(NAMES[code] for code in codes.split("+"))
 
 
@@ -92,7 +92,7 @@ def _drop(result: UnbiasedResult) -> str:
 def _score(result: UnbiasedResult) -> Panel:
     metrics = result.metrics
     runs = ", ".join(number(value, METRICS["runs"]) for value in metrics.runs)
-    told = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
+    spread = f"mean {number(metrics.run_mean)}, standard deviation {number(metrics.run_std)}"
     values = vars(metrics)
     chances = ("vanilla_chance", "ours_chance")
     keys = ("vanilla", "ours", "drop", *chances, "none_found", "none_invented", "items", "run_mean", "run_std")
@@ -115,7 +115,7 @@ def _score(result: UnbiasedResult) -> Panel:
         "Does the score survive a change of presentation?",
         "Every question as published, and under randomly composed changes that do not change what is asked.",
         figures=figures,
-        notes=(f"Runs: {runs}; {told}.",) if runs else (),
+        notes=(f"Runs: {runs}; {spread}.",) if runs else (),
         short="Score",
     )
 
@@ -132,7 +132,7 @@ def _alone(result: UnbiasedResult) -> Panel:
     return Panel(
         "unbiased-alone",
         "Which change costs most?",
-        "Each intervention alone, on the questions that can take it, beside the same questions as published.",
+        "Each intervention alone, on the questions that can take it, and the same questions as published.",
         figures=(Figure("unbiased-alone", "One intervention alone", ["intervention"], columns, rows, [plot]),),
         short="One change",
         first_screen=True,
