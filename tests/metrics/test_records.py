@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +18,7 @@ from tests.reports.results import RESULTS
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS
 from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.readers import STUDIES
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -83,3 +88,34 @@ def test_the_docs_have_the_table_as_it_is() -> None:
     page = DOCS.read_text("utf-8")
     assert metric_tables() in page
     assert with_metric_tables(page) == page
+
+
+def test_every_metric_of_the_room_is_known_once_it_is_imported() -> None:
+    """A study may show any of them; none may depend on what else happens to have been imported."""
+    code = (
+        "import pkgutil, sys, unslant.metrics as m\n"
+        "known = set(m.METRICS)\n"
+        "for one in pkgutil.walk_packages(m.__path__, 'unslant.metrics.'): __import__(one.name)\n"
+        "print(sorted(set(m.METRICS) - known))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_knows_the_metrics_that_it_shows(name: str) -> None:
+    """In a process that has imported nothing else: as the command does."""
+    module = STUDIES[name].partition(":")[0]
+    folder = Path(importlib.import_module(module).__file__ or "").parent
+    keys = {
+        key
+        for path in folder.glob("*.py")
+        for key in re.findall(r'(?:Column\.of\(|METRICS\[)"([\w.]+)"', path.read_text("utf-8"))
+    }
+    beside = [f"{module.rpartition('.')[0]}.{path.stem}" for path in folder.glob("*.py") if path.stem != "__init__"]
+    code = (
+        f"import importlib\nfor one in {beside}: importlib.import_module(one)\n"
+        f"from unslant.metrics import METRICS\nprint(sorted(set({sorted(keys)!r}) - set(METRICS)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr

@@ -1,5 +1,10 @@
 """What the responses mean: pure functions from scores to named numbers, each with its interval and its N."""
 
+# A metric is known once its module is imported, and any study may show one of ours: all of them are imported here.
+from unslant.metrics import length_bias as length_bias
+from unslant.metrics import noise as noise
+from unslant.metrics import order_curve as order_curve
+from unslant.metrics import shortcuts as shortcuts
 from unslant.metrics.accuracy import ChanceTest, above_chance
 from unslant.metrics.association import agreement, associate, correlation
 from unslant.metrics.base_rate import BaseRates, base_rates
