@@ -367,9 +367,9 @@ def test_refusals_are_refusals_and_errors_are_errors(questions):
     assert (counts.unanswered_rows, counts.failed_rows) == (6 + 24, 6)
     place = {name: q for q, name in enumerate(found.scores.ids)}
     per_question = found.metrics.questions
-    assert per_question.accuracy[place["q3"]] == per_question.vote_accuracy[place["q3"]] == 0
-    assert np.isnan(per_question.accuracy[place["q5"]])
-    assert np.isnan(per_question.pbm[[place["q3"], place["q5"]]]).all()
+    assert per_question["accuracy"][place["q3"]] == per_question["vote_accuracy"][place["q3"]] == 0
+    assert np.isnan(per_question["accuracy"][place["q5"]])
+    assert np.isnan(per_question["pbm"][[place["q3"], place["q5"]]]).all()
     assert all(c.accuracy.n == 21 for c in found.corrections if c.method != "vote")
 
 

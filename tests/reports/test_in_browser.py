@@ -89,7 +89,7 @@ def test_questions_are_found_filtered_and_sorted(one: Path, result: AuditResult,
     assert shown_count(count.inner_text()) == len(scores) == 48
     assert scores.ids[int(values["pbm"].argmax())] in page.locator("#list li").first.inner_text()
     page.select_option("#filter", label="answer changes with the order")
-    assert shown_count(count.inner_text()) == int((values.consistency == 0).sum())
+    assert shown_count(count.inner_text()) == int((values["consistency"] == 0).sum())
     page.select_option("#filter", label="all questions")
     page.fill("#search", "Q00007")
     assert shown_count(count.inner_text()) == 1

@@ -135,7 +135,7 @@ def held_to_account(
         assert audit(third, asked, repeats=2, repeat_sample=10, **options).metrics.to_dict() == full.metrics.to_dict()
         assert third.asked == 0
         noise = full.replies.noise
-        assert (noise.between_repeats.value, noise.between_repeats.n) == (0, 10)
+        assert (noise["between_repeats"].value, noise["between_repeats"].n) == (0, 10)
         fourth = model(store)
         adaptive = audit(fourth, asked, adaptive=True, **options)
         reversed_only = sum(row.kind == "reverse" for row in adaptive.responses.rows())
