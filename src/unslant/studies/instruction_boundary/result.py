@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unslant.asking import GENERATE
+from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, Question
@@ -67,10 +68,10 @@ def result_of(responses: Responses) -> BoundaryStudy:
     settings = responses.run.settings
     rows = list(responses.rows())
     runs = sorted({row.run for row in rows}) or [0]
-    measured = [
-        boundary_metrics([row for row in rows if row.run == run], seed=int(settings.get("seed", 0))) for run in runs
-    ]
-    temperatures = settings.get("temperatures", ())
+    measured = [boundary_metrics([row for row in rows if row.run == run], seed=settings.get("seed", 0)) for run in runs]
+    temperatures = settings.get("temperatures", [])
+    if len(runs) > 1 and not 0 <= runs[0] <= runs[-1] < len(temperatures):
+        raise InputError(f"holds answers at more temperatures than the {len(temperatures)} of its settings")
     return BoundaryStudy(
         responses.run.model or "model",
         measured[0],
