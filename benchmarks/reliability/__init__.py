@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 PARTS = tuple(
-    "numbers served store methods switches long_replies readers writers outputs hostile ambiguous scale".split()
+    "numbers served store places methods switches long_replies readers writers outputs hostile ambiguous scale".split()
 )
 """Modules of this package."""
 APART = ("readers", "scale")

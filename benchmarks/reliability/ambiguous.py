@@ -101,10 +101,39 @@ def log_misread(rng: random.Random) -> str:
     return "" if kind == "none" else f"{kind}: read, {json.dumps(victim)}"
 
 
+def left_out_unsaid(rng: random.Random) -> str:
+    """A file some of whose records are bad, read without them; what is wrong, if that is not counted by reason."""
+    bad: dict[str, dict[str, Any]] = {
+        "no answer": {"question": "Which?", "options": ["x", "y"]},
+        "no options": {"question": "Which?", "answer": 0},
+        "an answer that is none": {"question": "Which?", "options": ["x", "y"], "answer": "z"},
+        "one option": {"question": "Which?", "options": ["x"], "answer": 0},
+        "no text": {"options": ["x", "y"], "answer": 0},
+    }
+    good = [{"question": f"Which is {i}?", "options": ["x", "y", "z"], "answer": "xyz"[i % 3]} for i in range(20)]
+    wrong = [dict(rng.choice(list(bad.values()))) for _ in range(rng.randrange(1, 15))]
+    records = rng.sample([*good, *wrong], len(good) + len(wrong))
+    try:
+        load_questions(records)
+        return f"read without a word: {json.dumps(records)}"
+    except InputError:
+        found = load_questions(records, on_bad="skip")
+    said = f"{len(wrong)} of {len(records)} records left out ("
+    first = found.report.caveats[0] if found.report.caveats else ""
+    if said not in first or found.report.n_skipped != len(wrong) or sum(found.report.skipped.values()) != len(wrong):
+        return f"{len(wrong)} of {len(records)} bad, and it says {first!r}"
+    unnamed = [reason for reason, n in found.report.skipped.items() if f"{n} {reason}" not in first]
+    return f"hidden: {unnamed}" if unnamed else ""
+
+
 CLASSES: dict[str, Callable[[random.Random], str]] = {
     "answers of questions, in random encodings": answers_misread,
     "logs with a column that contradicts another": log_misread,
+    "records left out": left_out_unsaid,
 }
+
+
+NOTES = {"records left out": "each counted by its reason, in the first caveat"}
 
 
 def rows(options: Options) -> Iterator[Row]:
@@ -112,7 +141,7 @@ def rows(options: Options) -> Iterator[Row]:
     for name, attempt in CLASSES.items():
         if not options.wants("ambiguous", name):
             continue
-        row = Row("ambiguous", name, note="right, refused, or the other reading named")
+        row = Row("ambiguous", name, note=NOTES.get(name, "right, refused, or the other reading named"))
         for i in range(max(1, int(options.cases * PER_CASE))):
             row.attempts += 1
             if wrong := attempt(random.Random(f"{options.seed}/{name}/{i}")):

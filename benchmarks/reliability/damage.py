@@ -164,15 +164,20 @@ def to_xlsx(records: list[Any]) -> bytes:
 
 def damage_zip(rng: Rng, content: bytes) -> bytes:
     """The zip with one member damaged, or swollen to gigabytes."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+    stream, packed = io.BytesIO(), zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", packed, compresslevel=1) as new:
         chosen = rng.choice(old.namelist())
         for name in old.namelist():
-            data = old.read(name)
-            if name == chosen:
-                data = b" " * (3 << 29) if rng.random() < 0.005 else damage_bytes(rng, data)
-            new.writestr(name, data)
+            with new.open(name, "w") as member:
+                if name == chosen and rng.random() < 0.005:
+                    for _ in range(3 << 9):
+                        member.write(_MEGABYTE)
+                else:
+                    member.write(damage_bytes(rng, old.read(name)) if name == chosen else old.read(name))
     return stream.getvalue()
+
+
+_MEGABYTE = b" " * (1 << 20)
 
 
 def to_parquet(rng: Rng, records: list[Any]) -> bytes:

@@ -168,4 +168,21 @@ def test_empty_replies_in_a_log_are_no_answers(tmp_path: Path):
     assert (empty.code, empty.err.splitlines()[-1]) == (
         3, "error: 22 of 24 responses of log failed (an empty reply)",
     )  # fmt: skip
+    answers = tmp_path / "answers.jsonl"
+    assert unslant("debias", "--log", log(""), "--out", answers, "--quiet").code == 3
     assert unslant("audit", "--log", log("Hard to say."), "--quiet").code == 0
+    assert unslant("debias", "--log", log("Hard to say."), "--out", answers, "--quiet").code == 0
+
+
+def test_empty_replies_give_no_corrected_answers(tmp_path: Path):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(body=completion("A" if len(seen) <= 2 else ""))
+
+    words = ("debias", "URL#m", "embedded", "--elicit", "generate", "--limit", "4", "--out", tmp_path / "a.jsonl")
+    with FaultServer(answer).running() as server:
+        ran = unslant(*typed(map(str, words), server.url), "--quiet")
+    assert ran.code == 3
+    assert f"{len(seen) - 2} of {len(seen)} requests to m failed (an empty reply)" in ran.err

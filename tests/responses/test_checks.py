@@ -155,3 +155,14 @@ def test_a_run_is_read_back_from_the_json_of_its_dump() -> None:
     assert whole.to_dict()["cost"]["ordinary_runs"] == 0.5
     with pytest.raises(ValueError, match="ordinary_runs"):
         Run.of(whole.to_dict())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"seed": "3"}, {"seed": True}, {"seed": -1}, {"temperatures": 1.0}, {"temperatures": [0, "1"]}],
+    ids=str,
+)
+def test_settings_that_results_are_computed_again_with_have_their_type(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    with pytest.raises(ValueError, match=rf"^its description \(settings\): value error, {name} "):
+        Run.of({"settings": settings})

@@ -130,6 +130,7 @@ class ReplyAsker(Asker):
 
     Attributes:
         replies, unanswered, failed: requests made; replies without an answer; requests that got no reply.
+        empty: replies without any text, which are among those without an answer, and count as failed.
         last_error: why the last of these failed.
     """
 
@@ -144,7 +145,7 @@ class ReplyAsker(Asker):
         progress: Progress = no_progress,
     ) -> None:
         self.chat, self.alphabet = model, alphabet
-        self.replies = self.unanswered = self.failed = 0
+        self.replies = self.unanswered = self.failed = self.empty = 0
         self.last_error = ""
         self._writer, self._progress = writer, progress
 
@@ -165,9 +166,11 @@ class ReplyAsker(Asker):
         """See :class:`Asker`."""
         if self.unanswered and self.unanswered + self.failed == self.replies:
             return f"none of {self.replies:,} replies of {self.chat.name} is an answer"
-        if 2 * self.failed <= self.replies:
+        failed = self.failed + self.empty
+        if 2 * failed <= self.replies:
             return ""
-        return f"{self.failed:,} of {self.replies:,} requests to {self.chat.name} failed ({self.last_error})"
+        why = self.last_error or "an empty reply"
+        return f"{failed:,} of {self.replies:,} requests to {self.chat.name} failed ({why})"
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         """See :meth:`Asker.ask`; MostlyFailedError if no request got a reply."""
@@ -187,6 +190,7 @@ class ReplyAsker(Asker):
                 if len(labels) == 1:  # a reply that names several options votes for none of them
                     probs[[label in labels for label in presentation.labels]] = 1.0
             self.unanswered += reply.text is not None and not probs.any()
+            self.empty += reply.text is not None and not reply.declined and not reply.text.strip()
             rows.append(probs)
         return rows
 

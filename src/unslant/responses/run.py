@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from unslant.arrays import jsonable
 from unslant.questions.question_set import LoadReport
@@ -220,6 +220,16 @@ class ShardHeader(Record):
     digest: str
 
 
+def _read_again(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings, of which those that results are computed again with have their type."""
+    if type(settings.get("seed", 0)) is not int or settings.get("seed", 0) < 0:
+        raise ValueError("seed is not a whole number from 0")
+    temperatures = settings.get("temperatures", [])
+    if type(temperatures) is not list or not all(type(one) in (int, float) and one >= 0 for one in temperatures):
+        raise ValueError("temperatures are not numbers from 0")
+    return settings
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run(Record):
     """How a table of responses came to be.
@@ -267,7 +277,7 @@ class Run(Record):
     engine: str = ""
     server: str = ""
     identity: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Annotated[dict[str, Any], AfterValidator(_read_again)] = field(default_factory=dict)
     loading: LoadReport | None = None
     cost: Cost = field(default_factory=Cost)
     requests: dict[str, ChatCost] = field(default_factory=dict)

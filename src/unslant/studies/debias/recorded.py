@@ -14,6 +14,7 @@ from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
+from unslant.experiment.provenance import unanswered
 from unslant.experiment.recorded import audit_tables
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
@@ -74,7 +75,8 @@ def debias_log(
     notes += left_out_notes(left_out(outcomes), len(outcomes))
     if not table.questions:
         outcomes = [replace(outcome, text="") for outcome in outcomes]
-    return Answers(chosen.name, questions, tuple(outcomes), fit_cost, asker.cost - fit_cost, tuple(notes))
+    cost = asker.cost - fit_cost
+    return Answers(chosen.name, questions, tuple(outcomes), fit_cost, cost, tuple(notes), unanswered(table))
 
 
 _NEEDED: Mapping[type[Method], str] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unslant.asking import GENERATE
+from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
 from unslant.models import Reply
 from unslant.presentations import Presentation, ShownOption
@@ -68,9 +69,11 @@ def result_of(responses: Responses) -> BoundaryStudy:
     """
     settings = responses.run.settings
     runs = sorted(set(responses.table["run"].to_pylist())) or [0]
-    seed = int(settings.get("seed", 0))
+    seed = settings.get("seed", 0)
     measured = [boundary_metrics(responses.where(run=run), seed=seed) for run in runs]
-    temperatures = settings.get("temperatures", ())
+    temperatures = settings.get("temperatures", [])
+    if len(runs) > 1 and not 0 <= runs[0] <= runs[-1] < len(temperatures):
+        raise InputError(f"holds answers at more temperatures than the {len(temperatures)} of its settings")
     return BoundaryStudy(
         responses.run.model or "model",
         measured[0],
