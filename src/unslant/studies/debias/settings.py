@@ -14,7 +14,7 @@ DEFAULT_METHODS = (
 
 @dataclass(frozen=True, kw_only=True)
 class DebiasSettings(ScoredLabelOptions, PromptOptions):
-    """Settings of :func:`unslant.studies.debias.study.debias_study`."""
+    """Settings of :class:`unslant.studies.debias.study.DebiasStudy`."""
 
     methods: Annotated[Names, Reach.PLACE] = DEFAULT_METHODS
     """Methods separated by commas, with settings after colons; see unslant debias."""
