@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+"""Folder of the project, where processes of parts begin: other parts change the working folder meanwhile."""
 PARTS = tuple(
     "numbers served store places methods switches long_replies readers writers outputs hostile ambiguous scale".split()
 )

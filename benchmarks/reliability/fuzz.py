@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.reliability import Options, Row
+from benchmarks.reliability import ROOT, Options, Row
 from unslant.errors import UnslantError
 
 SECONDS = 20
@@ -35,12 +35,14 @@ class Reader:
         case: draws a damaged file: name and content.
         read: reads it and uses what it gives; raises AssertionError where that is wrong in silence.
         names_file: whether every error must name the file.
+        share: of the cases; what takes long to make is tried less often.
     """
 
     name: str
     case: Callable[[random.Random], tuple[str, bytes]]
     read: Callable[[Path], object]
     names_file: bool = True
+    share: float = 1.0
 
 
 class Slow(BaseException):
@@ -48,12 +50,13 @@ class Slow(BaseException):
 
 
 def attack(part: str, reader: Reader, options: Options) -> Row:
-    """Try ``options.cases`` damaged files on a reader, each drawn from the seed and its number."""
-    row = Row(part, reader.name, options.cases)
+    """Try damaged files on a reader, its share of ``options.cases``, each drawn from the seed and its number."""
+    row = Row(part, reader.name, max(1, round(options.cases * reader.share)))
     start, refused, peak, reasons = 0, 0, 0, Counter[str]()
-    while start < options.cases:
+    while start < row.attempts:
         command = [sys.executable, "-m", "benchmarks.reliability.fuzz", part, reader.name, str(options.seed)]
-        with subprocess.Popen([*command, str(start), str(options.cases)], stdout=subprocess.PIPE, text=True) as child:
+        words = [*command, str(start), str(row.attempts)]
+        with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
             for line in child.stdout:
                 told = json.loads(line)
@@ -65,10 +68,10 @@ def attack(part: str, reader: Reader, options: Options) -> Row:
                     row.failures += 1
                     if reasons[where] == 1 and len(row.examples) < 20:
                         row.examples.append(f"case {told['case']}: {told['where']}")
-        if start < options.cases:  # it died over this one
+        if start < row.attempts:  # it died over this one
             row.fail(f"case {start}: the process ended with {child.returncode}")
             start += 1
-    row.note = f"{refused:,} refused, {options.cases - refused - row.failures:,} read, {peak >> 20} MiB at most"
+    row.note = f"{refused:,} refused, {row.attempts - refused - row.failures:,} read, {peak >> 20} MiB at most"
     row.examples += [f"{count} times {where}" for where, count in reasons.most_common(10) if count > 1]
     return row
 

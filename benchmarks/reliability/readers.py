@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import random
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,8 +20,10 @@ from benchmarks.reliability.logs import LOGS
 from benchmarks.reliability.others import OTHERS
 from benchmarks.reliability.records import Records, records_file
 from benchmarks.reliability.tables import TABLES
+from tests.questions.test_bombs import ENTITIES, SHARED, row, workbook
 from unslant.errors import UnslantError
 from unslant.questions import load_judging, load_math, load_questions
+from unslant.responses.importers import load_logs
 
 QUESTIONS: tuple[Records, ...] = (
     [
@@ -89,7 +95,40 @@ def _of_records(name: str, layouts: tuple[Records, ...], kind: str, use: Callabl
     return Reader(name, lambda rng: records_file(rng, "damaged", layouts, kind), use)
 
 
+def bomb(rng: random.Random) -> tuple[str, bytes]:
+    """A small file that stands for far more than it holds: a workbook, a packed text, a log in a zip."""
+    kind = rng.randrange(10)
+    if kind > 7:
+        content = rng.choice((b"{}\n", b"[{}]\n", b"1,2\n", b" ", b"[", b"\n"))
+        name = f"bomb.{rng.choice(('jsonl', 'json', 'csv', 'tsv'))}.gz"
+        return name, gzip.compress(content * rng.randrange(30_000_000, 100_000_000), 1)
+    n = rng.randrange(300_000, 1_500_000)
+    if kind == 7:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for member in ("header.json", "samples/1_epoch_1.json", "summaries.json"):
+                archive.writestr(member, rng.choice(('{"samples": [', " ", "[", '{"a":')) * n * rng.randrange(1, 20))
+        return "bomb.eval", stream.getvalue()
+    made: dict[str, Any] = (
+        {"rows": row(10**9 + n, "x")},
+        {"rows": "<row/>" * n},
+        {"rows": "<row>" + "<c/>" * n + "</row>"},
+        {"rows": "", "strings": "<si><t/></si>" * n},
+        {"rows": SHARED, "strings": f"<si><t>{'a' * n}</t></si>"},
+        {"rows": "<row/>" * (n // 4), "sheets": rng.randrange(200, 2000)},
+        {"rows": row(2, "&j;"), "before": ENTITIES},
+    )[kind]
+    with tempfile.TemporaryDirectory() as folder:
+        return "bomb.xlsx", workbook(Path(folder) / "bomb.xlsx", **made).read_bytes()
+
+
+def use_bomb(path: Path) -> None:
+    """Read it as questions, or as a log."""
+    load_logs([path]) if path.suffix == ".eval" else load_questions(path)
+
+
 _ALL = (
+    Reader("bombs", bomb, use_bomb, share=0.01),
     *(
         _of_records(f"questions {k}", QUESTIONS, k, use_questions)
         for k in ("jsonl", "json", "csv", "tsv", "xlsx", "parquet")

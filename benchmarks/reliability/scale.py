@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.reliability import Options, Row
+from benchmarks.reliability import ROOT, Options, Row
 
 MOST = 2_000_000_000
 """Bytes that an audit may take."""
@@ -55,7 +55,7 @@ def _audit(folder: Path, number: int, orders: str, row: Row) -> tuple[int, float
     outputs = ("numbers.json", "responses.parquet", "report.html")
     command = [sys.executable, "-c", _COMMAND, "audit", "m", str(path), "--orders", orders, "-q", "--store"]
     command += [str(folder / "store.sqlite3"), "--json", outputs[0], "--responses", outputs[1], "--html", outputs[2]]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(Path.cwd())]))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     if status or not all((folder / output).stat().st_size for output in outputs):

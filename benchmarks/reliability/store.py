@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reliability import Options, Row
+from benchmarks.reliability import ROOT, Options, Row
 from unslant.errors import UnslantError
 from unslant.store import Kept, KeptReply, Store, digest
 from unslant.store.repair import repair
@@ -137,7 +137,7 @@ with store.Store(Path({str(path)!r})) as opened:
 
 def process(code: str, *, stdin: bool = False) -> subprocess.Popen[bytes]:
     """Python code in a process of its own; with ``stdin``, of which it can read."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(Path.cwd())]))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
     source = subprocess.PIPE if stdin else subprocess.DEVNULL
     return subprocess.Popen([sys.executable, "-c", code], stdin=source, stdout=subprocess.PIPE, env=environment)
 

@@ -186,3 +186,18 @@ def test_empty_replies_give_no_corrected_answers(tmp_path: Path):
         ran = unslant(*typed(map(str, words), server.url), "--quiet")
     assert ran.code == 3
     assert f"{len(seen) - 2} of {len(seen)} requests to m failed (an empty reply)" in ran.err
+
+
+@pytest.mark.parametrize("others", ["", "I would rather not say."])
+def test_few_confidences_give_no_verdict(others, tmp_path):
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return Fault(body=completion("5" if len(seen) % 8 == 1 else others))
+
+    with FaultServer(answer).running() as server:
+        ran = unslant(*typed(PROBE, server.url), "--limit", "8", "--json", tmp_path / "r.json")
+    assert ran.code == 3
+    assert "hold" in ran.err.splitlines()[-1]
+    assert "too few answers are left" in json.loads((tmp_path / "r.json").read_text())["headline"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -175,6 +176,7 @@ def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
     return tuple(ordered.index(option) for option in options)
 
 
+_ROWS_AT_ONCE = 10_000
 _ranks = lru_cache(maxsize=64)(text_ranks)
 
 
@@ -189,14 +191,17 @@ class Responses:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Response], run: Run | None = None) -> Responses:
-        made = list(rows)
-        columns: dict[str, list[object]] = {}
-        for name, kind in _KINDS.items():
-            values = [getattr(row, name) for row in made]
-            if kind.startswith("frozenset"):
-                values = [None if value is None else sorted(value) for value in values]
-            columns[name] = values
-        return cls(pa.table(columns, schema=SCHEMA), run or Run())
+        """A table of the rows, which are taken a few thousand at a time: as objects they need far more memory."""
+        rows, parts = iter(rows), [SCHEMA.empty_table()]
+        while made := list(islice(rows, _ROWS_AT_ONCE)):
+            columns: dict[str, list[object]] = {}
+            for name, kind in _KINDS.items():
+                values = [getattr(row, name) for row in made]
+                if kind.startswith("frozenset"):
+                    values = [None if value is None else sorted(value) for value in values]
+                columns[name] = values
+            parts.append(pa.table(columns, schema=SCHEMA))
+        return cls(pa.concat_tables(parts).combine_chunks(), run or Run())
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

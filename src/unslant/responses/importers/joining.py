@@ -48,24 +48,27 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     replied = any(page.reply is not None for log in logs for page in log.pages)
     scored = in_words and bool(answers) and all(page.logprobs is not None for page in answers)
     elicitation = GENERATE if in_words and not scored else "cloze"
-    rows: list[Response] = []
-    questions = []
+    questions: list[Question] = []
     orders = Counter[int]()
     again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
-    for pages in by_id.values():
-        pages.sort(key=lambda one: one[0].repeat)
-        known = _Question([page for page, _ in pages], elicitation)
-        seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
-        rows += [known.row(page, seen, task) for page, task in pages]
-        again += _again([page for page, _ in pages], known)
-        orders[len({order for kind, _, order in seen if kind == "order"})] += 1
-        others = sum(n for (kind, *_), n in seen.items() if kind == OTHER_LABELS)
-        dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
-        if known.options and len(known.options) <= MAX_OPTIONS:
-            first = pages[0][0]
-            of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
-            questions.append(replace(of, pinned=first.pinned))
+
+    def rows() -> Iterator[Response]:
+        for pages in by_id.values():
+            pages.sort(key=lambda one: one[0].repeat)
+            known = _Question([page for page, _ in pages], elicitation)
+            seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
+            yield from (known.row(page, seen, task) for page, task in pages)
+            again.extend(_again([page for page, _ in pages], known))
+            orders[len({order for kind, _, order in seen if kind == "order"})] += 1
+            others = sum(n for (kind, *_), n in seen.items() if kind == OTHER_LABELS)
+            dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
+            if known.options and len(known.options) <= MAX_OPTIONS:
+                first = pages[0][0]
+                of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
+                questions.append(replace(of, pinned=first.pinned))
+
+    table = Responses.from_rows(rows()).table
     logged = LogFacts(
         scores="replies" if scored else logs[0].scores if not in_words or replied else "choices",
         files=tuple({key: log.about[key] for key in FILE if key in log.about} for log in logs),
@@ -82,8 +85,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         settings={key: ", ".join(values) for key, values in _facts(logs).items()},
         logged=logged,
     )
-    made = Responses.from_rows(rows, run)
-    return replace(made, questions=tuple(questions) if len(questions) == len(by_id) else ())
+    return Responses(table, run, tuple(questions) if len(questions) == len(by_id) else ())
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:

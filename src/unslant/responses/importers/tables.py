@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, permutations
 from math import factorial
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,19 @@ def _pages(path: Path, fields: Mapping[str, str]) -> list[Log]:
         Log(model, what, scores, tuple(pages), path.stem, notes=notes, checked=True)
         for model, pages in by_model.items()
     ]
+
+
+# A large log has the same few of these on every page; one object for all takes a fraction of the memory.
+
+
+@lru_cache(maxsize=64)
+def _alone(place: int) -> frozenset[int]:
+    return frozenset({place})
+
+
+@lru_cache(maxsize=1000)
+def _shared(order: tuple[int, ...]) -> tuple[int, ...]:
+    return order
 
 
 class _Row:
@@ -225,16 +240,16 @@ class _Row:
     def read(self) -> list[Logged]:
         if self.get("id") in (None, ""):
             raise self.fail("id", "is missing")
-        options = tuple(map(str, self.listed("options")))
+        options = tuple(intern(str(option)) for option in self.listed("options"))  # the same on many pages
         logprobs = next((found for key in ("logprobs", "probs") if (found := self.numbers(key)) is not None), None)
         n = len(options) or (logprobs.shape[-1] if logprobs is not None else 0) or len(self.listed("labels"))
         labels = tuple(map(str, self.listed("labels"))) or labels_for(ALPHABETS["A"], n)
         common: dict[str, Any] = {
-            "id": str(self.get("id")),
+            "id": intern(str(self.get("id"))),
             "labels": labels,
             "place": self.place,
-            "question": str(self.get("question") or ""),
-            "subject": str(self.get("subject") or ""),
+            "question": intern(str(self.get("question") or "")),
+            "subject": intern(str(self.get("subject") or "")),
             "repeat": self.repeat(),
         }
         if n < 2 or len(labels) != n:
@@ -257,13 +272,13 @@ class _Row:
                 )
                 for order, row in zip(permutations(range(n)), logprobs, strict=True)
             ]
-        common |= {"answers": frozenset({self.place_of("answer", labels)}), "options": options, "order": self.order(n)}
+        common |= {"answers": _alone(self.place_of("answer", labels)), "options": options, "order": self.order(n)}
         if logprobs is not None:
             if logprobs.shape != (n,):
                 raise self.fail("logprobs", f"holds {len(logprobs)} numbers for {n} options")
             return [Logged(logprobs=logprobs, **common)]
         if self.get("chosen") not in (None, ""):
-            return [Logged(chosen=frozenset({self.place_of("chosen", labels)}), **common)]
+            return [Logged(chosen=_alone(self.place_of("chosen", labels)), **common)]
         reply = self.get("reply")
         return [Logged.of_reply(None if reply is None else str(reply), **common)]
 
@@ -284,7 +299,7 @@ class _Row:
             order = ()
         if sorted(order) != list(range(n)):
             raise self.fail("order", f"{found!r} does not name every option, 0 to {n - 1}, once")
-        return order
+        return _shared(order)
 
     def place_of(self, key: str, labels: Sequence[str]) -> int:
         """A place, given as a label or counted from 0."""

@@ -54,8 +54,14 @@ class ProbeResult(StudyResult):
     @property
     def failure(self) -> str:
         """See :class:`StudyResult`."""
-        silent = [name for name, row in zip(self.table.models, self.table.original, strict=True) if np.isnan(row).all()]
-        return super().failure or "; ".join(f"no reply of {name} holds a confidence" for name in silent)
+        counts = zip(self.table.models, *self.table.missing_by_judge(), strict=True)
+        return super().failure or "; ".join(
+            f"no reply of {name} holds a confidence"
+            if missing == asked
+            else f"{missing:,} of {asked:,} replies of {name} hold no confidence"
+            for name, missing, asked in counts
+            if 2 * missing > asked or missing == asked
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""

@@ -58,6 +58,14 @@ class ScoreTable:
         parts = (self.original, self.rephrased, self.boat)
         return int(sum(np.isnan(part).sum() for part in parts if not np.isnan(part).all()))
 
+    def missing_by_judge(self) -> tuple[list[int], list[int]]:
+        """Of each model: confidences asked for and not given, and asked for. A question that nobody judged in some
+        model's words was not rephrased by it."""
+        as_is = [part for part in (self.original, self.boat) if not np.isnan(part).all()]
+        rephrased = [part[:, ~np.isnan(part).all(axis=0)] for part in self.rephrased]
+        asked = np.concatenate([*as_is, *rephrased], axis=1)
+        return np.isnan(asked).sum(axis=1).tolist(), [asked.shape[1]] * len(self.models)
+
     def to_parquet(self, path: str | Path, run: Run | None = None) -> None:
         """Write one row a confidence, and how they came to be; :func:`load_scores` reads the rows back."""
         versions = [("original", "", self.original)]
