@@ -168,11 +168,15 @@ def test_replies_that_were_sampled_are_repeats(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_accuracy_that_is_not_what_was_logged_is_told(tmp_path: Path) -> None:
+def test_accuracy_that_is_not_what_was_logged_comes_first(tmp_path: Path) -> None:
     context = page("Which?", ("x", "y", "z"))
     line = lm_eval({"question": "Which?"}, [(context, f" {label}") for label in "ABC"], [-1, -2, -3], 0, acc=0.0)
     result = audit_logs(write(tmp_path / "samples_t.jsonl", [line]))
-    assert "In 1 of 1 samples, acc as logged is not what target and scores say." in result.page().notes
+    (logged,) = result.run.logged.reported
+    assert (logged.value, logged.ours, logged.parted) == (0, 1, 1)
+    assert "lm-eval's acc, is 0.000 over 1 row; by the answers read here it is 1.000. 1 row differs" in " ".join(
+        result.summary().split()
+    )
 
 
 # --- files together
@@ -493,3 +497,115 @@ def test_prefers_a_is_named(
     if "details" not in name or one.metrics.counts.one_order == one.metrics.counts.questions:
         assert "cannot be known" in one.headline
         assert one.metrics.preference.named is None
+
+
+# --- the log's own score against the answers read here
+
+
+def shown_texts(question: str, options: tuple[str, ...], listing: str, order: tuple[int, ...] | None = None) -> dict:
+    """A sample of lm-eval that scores the texts of options, under a prompt that lists them in some order."""
+    at = order or tuple(range(len(options)))
+    lines = [listing.format(label="ABCDEF"[i], number=i + 1, text=options[k]) for i, k in enumerate(at)]
+    context = f"A story about {options[0]}.\n\n{question}\n\n{''.join(lines)}\nAnswer:"
+    scores = [-5.0 - k for k in range(len(options))]
+    return lm_eval({"question": question}, [(context, f" {text}") for text in options], scores, 0, acc=1.0)
+
+
+@pytest.mark.parametrize("listing", ["{label}. {text}\n", "{number} - {text}\n", "({label}) {text}\n", "- {text}\n"])
+def test_texts_that_the_prompt_lists_have_an_order(tmp_path: Path, listing: str) -> None:
+    options = ("a long walk", "a walk", "Fenton", "1.5 km")
+    turned = (2, 0, 3, 1)
+    for order, contents in ((None, options), (turned, tuple(options[k] for k in turned))):
+        (found,) = load_logs([write(tmp_path / "samples_l.jsonl", [shown_texts("Which?", options, listing, order)])])
+        assert found.run.logged.scores == "listed"
+        assert found.questions[0].options == contents
+        assert found.questions[0].options[next(iter(found.questions[0].answers))] == "a long walk"
+        assert found.rows()[0].logprobs[contents.index("Fenton")] == -7.0
+        audit = AuditResult.of(found)
+        assert "order plays no part" not in audit.page().headline
+        assert not audit.metrics.means["label_mass"].defined
+
+
+def test_texts_in_a_passage_are_not_a_list(tmp_path: Path) -> None:
+    passage = "Is it so? Some say no. Others, after long thought about the matter, say yes.\nAnswer:"
+    line = lm_eval({"question": "Is it?"}, [(passage, " no"), (passage, " yes")], [-1, -2], 1)
+    (found,) = load_logs([write(tmp_path / "samples_b.jsonl", [line])])
+    assert found.run.logged.scores == "texts"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_labels_scored_in_another_sequence(tmp_path: Path, listed: bool) -> None:
+    """D, C, B, A down the page is a label set; scored in that sequence, of a page from A to D, it is the usual one."""
+    options = ("x", "y", "z", "w")
+    context = "Which?\n" + "".join(f"{a}. {b}\n" for a, b in zip("DCBA" if listed else "ABCD", options, strict=True))
+    line = lm_eval({"question": "Which?"}, [(context, f" {a}") for a in "DCBA"], [-1, -2, -3, -4], 3, acc=0.0)
+    (found,) = load_logs([write(tmp_path / "samples_r.jsonl", [line])])
+    (row,) = found.rows()
+    assert found.run.logged.scores == "labels"
+    if listed:
+        assert (row.labels, row.answers, row.logprobs.tolist()) == (tuple("DCBA"), {3}, [-1, -2, -3, -4])
+    else:
+        assert (row.labels, row.answers, row.logprobs.tolist()) == (tuple("ABCD"), {0}, [-4, -3, -2, -1])
+    assert AuditResult.of(found).metrics.means["accuracy"].value == 0
+    assert found.run.logged.reported[0].parted == 0
+
+
+def test_several_right_options_by_their_texts(tmp_path: Path) -> None:
+    """As in ReCoRD: the document lists every spelling that is right."""
+    entities = ["Berlin", "The Wall", "Kohl"]
+    doc = {"passage": "P", "query": "Q", "entities": entities, "answers": ["wall", "Berlin"]}
+    line = lm_eval(doc, [("P\nQ", f" {one}") for one in entities], [-2, -1, -3], "Berlin", em=1.0, f1=1.0)
+    found = load_logs([write(tmp_path / "samples_record.jsonl", [line])])[0]
+    assert right(found.rows()) == [(0, 1)]
+    assert found.run.logged.reported[0].parted == 0
+
+
+@pytest.mark.parametrize(("folder", "metric", "logged", "ours"),
+                         [("leaderboard_musr", "acc_norm", "0.200", "0.400"),
+                          ("truthfulqa_mc2", "acc", "0.333", "0.167")])  # fmt: skip
+def test_another_metric_than_ours_is_said_first(
+    shared_data: Path, folder: str, metric: str, logged: str, ours: str
+) -> None:
+    (path,) = (shared_data / "logs" / "lm_eval_more" / folder).glob("samples_*.jsonl")
+    text = audit_logs(path).summary()
+    said = f"The log's own score, lm-eval's {metric}, is {logged}"
+    assert said in " ".join(text.split())
+    assert text.index("The log's own") < text.index(ours)
+
+
+def test_hybrid_logs_have_an_order(shared_data: Path) -> None:
+    for folder in ("c_hybrid", "logiqa", "leaderboard_musr"):
+        (path,) = (shared_data / "logs" / "lm_eval_more" / folder).glob("samples_*.jsonl")
+        result = audit_logs(path)
+        assert result.run.logged.scores == "listed", folder
+        assert "order plays no part" not in result.page().headline
+
+
+def test_inspect_answers_that_are_sets_are_refused(shared_data: Path) -> None:
+    with pytest.raises(InputError, match=r"multiple_correct=True, and in 6 of 12 samples"):
+        load_logs([shared_data / "logs" / "inspect" / "multiple_correct.eval"])
+
+
+def test_inspect_scores_that_differ_are_counted(shared_data: Path, tmp_path: Path) -> None:
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    (same,) = load_logs([shared_data / "logs" / "inspect" / "one_order.json"])
+    assert same.run.logged.reported[0].parted == 0
+    for sample in log["samples"][:3]:
+        for score in sample["scores"].values():
+            score["value"] = {"C": "I", "I": "C"}[score["value"]]
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(log))
+    (changed,) = load_logs([path])
+    assert changed.run.logged.reported[0].parted == 3
+    assert "3 rows differ, the first at changed.json, sample " in changed.run.logged.reported[0].caveat
+
+
+def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
+    state = json.loads((shared_data / "logs" / "helm" / "scenario_state.json").read_text())
+    for request in state["request_states"][:5]:
+        request["instance"]["split"] = "valid"
+    path = tmp_path / "scenario_state.json"
+    path.write_text(json.dumps(state))
+    (found,) = load_logs([path])
+    assert len(found.rows()) == len(state["request_states"]) - 5
+    assert found.run.logged.dropped == {"instances of the split valid; read is test": 5}

@@ -25,11 +25,17 @@ SAMPLED = 500
 
 
 def scored_texts(responses: Responses) -> bool:
-    """Whether texts of options were scored, each by itself, so that their order plays no part."""
+    """Whether texts of options were scored, in place of labels."""
     logged, harness = responses.run.logged, responses.run.lm_eval
-    if logged and logged.scores == "texts":
+    if logged and logged.scores in ("texts", "listed"):
         return True
     return harness is not None and any(task.scored != "labels" for task in harness.tasks.values())
+
+
+def unlisted(responses: Responses) -> bool:
+    """Whether each option was scored without the others on the page, so that their order plays no part."""
+    logged = responses.run.logged
+    return scored_texts(responses) and not (logged and logged.scores == "listed")
 
 
 def shortcuts_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> tuple[Shortcut, ...]:
@@ -64,7 +70,7 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
     """What an audit of one order leaves open, and the command that would settle it; empty for any other."""
     if counts.one_order < counts.questions:
         return ""
-    if scored_texts(responses):
+    if unlisted(responses):
         return (
             "each option scored by itself, so that order plays no part: `unslant audit MODEL FILE` shows them together"
         )

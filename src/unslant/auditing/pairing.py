@@ -70,7 +70,7 @@ def paired(run: tuple[str, Audited], other: tuple[str, Audited]) -> Paired:
 def _way(run: Audited) -> str:
     """How an answer is read: letters on a page and option texts on their own are two questions."""
     logged = run.responses.run.logged
-    if logged and logged.scores == "texts":
+    if logged and logged.scores in ("texts", "listed"):
         return "scores of option texts"
     return "scores of labels" if run.scores.is_scored else "words"
 

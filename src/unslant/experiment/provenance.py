@@ -180,6 +180,7 @@ def asked_about(run: Run, *more: str) -> str:
 
 _LOGGED_SCORES = {
     "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
+    "listed": "Scored were the texts of options, which the prompt lists: labels here are only their places there.",
     "words": "Answers were read from the logged replies by unslant's own reader.",
     "replies": "Scores are those of the labels at the token of each answer, which unslant's own reader found.",
 }
@@ -203,8 +204,11 @@ def logged_lines(run: Run) -> list[str]:
 
 
 def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
-    """What loading the questions of these runs met that must be known before the first number; each once."""
-    return tuple(dict.fromkeys(caveat for run in runs if run.loading for caveat in run.loading.caveats))
+    """What must be known before the first number, each once: what loading the questions of these runs met, and where
+    a harness's own score of logged answers is another one than ours."""
+    loaded = [caveat for run in runs if run.loading for caveat in run.loading.caveats]
+    logged = [score.caveat for run in runs if run.logged for score in run.logged.reported]
+    return tuple(dict.fromkeys(filter(None, (*loaded, *logged))))
 
 
 def cost_lines(cost: Cost) -> list[str]:

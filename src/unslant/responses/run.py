@@ -157,11 +157,44 @@ class AdaptiveRun(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoggedScore(Record):
+    """A harness's own score of the answers it logged.
+
+    Attributes:
+        metric: its name in the log.
+        value: mean over the rows that have one, from 0 to 1.
+        n: how many rows have one.
+        ours: how many of these unslant counts as right.
+        parted: rows in which the two disagree; None where the log's scores are shares, which no answer can match.
+        first: place of the first such row.
+    """
+
+    metric: str
+    value: float
+    n: Count
+    ours: Count
+    parted: Count | None = None
+    first: str = ""
+
+    @property
+    def caveat(self) -> str:
+        """What a reader must know before the first number; empty where both scores are the same."""
+        logged = f"The log's own score, {self.metric}, is {self.value:.3f} over {self.n:,} row{'s' * (self.n > 1)}"
+        here = f"by the answers read here it is {self.ours / self.n:.3f}"
+        if self.parted is None:
+            return f"{logged}, a mean of shares; {here}."
+        rows = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
+        return f"{logged}; {here}. {rows}, the first at {self.first}." if self.parted else ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogFacts(Record):
     """What an importer says of the log that it read.
 
     Attributes:
-        scores: what was scored: ``labels``, ``texts``, ``choices``, ``words``, or ``replies`` with scores of labels.
+        scores: what was scored: ``labels``, ``texts``, ``listed`` texts (of options that the prompt lists),
+            ``choices``, ``words``, or ``replies`` with scores of labels.
+        reported: the harness's own scores of these answers, one for each metric.
         files: name and digest of each file.
         orders: number of orders -> questions that were shown in so many.
         dropped: reason -> pages left out.
@@ -173,6 +206,7 @@ class LogFacts(Record):
     orders: Tally = field(default_factory=dict)
     dropped: Tally = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    reported: tuple[LoggedScore, ...] = ()
     right_by_replies: Hits | None = None
     right_by_labels: Hits | None = None
     right_by_first_tokens: Hits | None = None

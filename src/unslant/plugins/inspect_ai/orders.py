@@ -12,7 +12,7 @@ from inspect_ai.util import registry_info
 
 from unslant.errors import InputError
 from unslant.plugins.inspect_ai.orders_scorer import choice_in_orders
-from unslant.presentations import ALPHABETS, Presentation, present
+from unslant.presentations import ALPHABETS, Presentation, given_order, present
 from unslant.presentations.orders import orders_for
 from unslant.questions import Question, load_questions
 from unslant.questions.pinned import find_pinned
@@ -40,9 +40,10 @@ def in_orders(
 
     The samples of one question follow one another. Each has an id of its own, ``QUESTION|2-0-1-3``, so that epochs
     repeat an order and do not mix with others. Its metadata has ``unslant``: ``id`` of the question, ``order`` (the
-    index in the data set of the choice at each place, from the top), ``labels``, and ``pinned`` (indices of choices
-    that never move). Choices that speak about others, such as "all of the above", are pinned, unless the sample's
-    metadata has ``{"unslant": {"pinned": [...]}}`` already.
+    index in the data set of the choice at each place, from the top), ``labels``, ``pinned`` (indices of choices that
+    never move), and ``besides`` where the published order is asked in addition to a random sample of orders. Choices
+    that speak about others, such as "all of the above", are pinned, unless the sample's metadata has
+    ``{"unslant": {"pinned": [...]}}`` already.
 
     Args:
         dataset: samples with choices, and targets as ``choice()`` takes them; or a task, of which a copy is returned
@@ -68,12 +69,20 @@ def in_orders(
         found[question.id] = question, sample
     chosen = load_questions([question for question, _ in found.values()], limit=limit, seed=seed)
     shown = [
-        _sample(found[question.id][1], question, present(question, order))
+        _sample(found[question.id][1], question, present(question, order), besides)
         for question in chosen
-        for order in orders_for(question, str(orders), seed)
+        for order, besides in _orders(question, str(orders), seed)
     ]
     name, location = getattr(dataset, "name", None), getattr(dataset, "location", None)
     return MemoryDataset(shown, name=name, location=location)
+
+
+def _orders(question: Question, orders: str, seed: int) -> list[tuple[tuple[int, ...], bool]]:
+    """The orders of a question, the published one first, and whether that is asked besides the set: a random sample
+    leaves it out for most questions, and without it nobody could say what the data set as published scores."""
+    asked, given = orders_for(question, orders, seed), given_order(question)
+    rest = [(order, False) for order in asked if order != given]
+    return [(given, given not in asked), *rest]
 
 
 def _samples(task: Task) -> Dataset:
@@ -106,14 +115,15 @@ def _question(sample: Sample, name: str) -> Question:
         raise InputError(f"sample {name!r}: {error}") from None
 
 
-def _sample(sample: Sample, question: Question, presentation: Presentation) -> Sample:
+def _sample(sample: Sample, question: Question, presentation: Presentation, besides: bool) -> Sample:
     order = list(presentation.contents)
-    shown = {
+    shown: dict[str, object] = {
         "id": question.id,
         "order": order,
         "labels": list(presentation.labels),
         "pinned": list(question.pinned),
     }
+    shown |= {"besides": True} if besides else {}
     return sample.model_copy(
         deep=True,
         update={

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood
+from unslant.responses.importers.logged import Log, Logged, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
+
+_METRIC = "exact_match"
 
 
 def recognises(head: Head) -> bool:
@@ -28,28 +32,58 @@ def read(head: Head) -> list[Log]:
     dropped: Counter[str] = Counter()
     separate: dict[tuple[str, int], list[tuple[Mapping[str, Any], str]]] = {}
     state = parse_json(read_text(path))
+    splits = {str(request["instance"].get("split", "")) for request in state["request_states"]}
+    split = "test" if "test" in splits else min(splits, default="")
+    scores = _stats(path.with_name("per_instance_stats.json"))
     for i, request in enumerate(state["request_states"]):
         place = f"{path}, request {i + 1}"
         with understood(place, "request of HELM"):
             instance = request["instance"]
-            if request.get("perturbation") or instance.get("perturbation"):
+            own = str(instance.get("split", ""))
+            if own != split:  # HELM reports its splits apart
+                dropped[f"instances of the split {own or 'without a name'}; read is {split}"] += 1
+            elif request.get("perturbation") or instance.get("perturbation"):
                 dropped["perturbed instances"] += 1
             elif request.get("request_mode") == "calibration":
                 dropped["scores without the question (calibrated)"] += 1
             elif "output_mapping" in request:
-                pages.append(_page(request, place))
+                pages.append(replace(_page(request, place), score=scores.get(_trial(request))))
             elif "reference_index" in request:
-                trial = str(instance["id"]), int(request.get("train_trial_index", 0))
-                separate.setdefault(trial, []).append((request, place))
+                separate.setdefault(_trial(request), []).append((request, place))
             else:
                 dropped["requests that are no multiple choice"] += 1
-    found = [(kind, own) for kind, own in (("words", pages), ("texts", _scored(separate))) if own]
+    texts = [replace(page, score=scores.get((page.id, page.repeat))) for page in _scored(separate)]
+    found = [(kind, own) for kind, own in (("words", pages), ("texts", texts)) if own]
     if not found:
         raise InputError.at(path, "holds no multiple-choice requests (multiple_choice_joint or _separate)")
     spec = state["adapter_spec"]
     model, about = str(spec.get("model", path.stem)), {"adapter": str(spec.get("method", ""))}
     about |= {"worked examples": str(spec["max_train_instances"])} if "max_train_instances" in spec else {}
-    return [Log(model, "HELM", kind, tuple(own), path.parent.name, dropped, about) for kind, own in found]
+    if split and len(splits) > 1:
+        about["split"] = split
+    task, metric = path.parent.name, f"HELM's {_METRIC}"
+    return [Log(model, "HELM", kind, tuple(own), task, dropped, about, metric=metric) for kind, own in found]
+
+
+def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
+    """Instance and draw of worked examples."""
+    return str(request["instance"]["id"]), int(request.get("train_trial_index", 0))
+
+
+def _stats(path: Path) -> dict[tuple[str, int], float]:
+    """HELM's own scores of the unperturbed instances, by instance and draw; empty where the file is not there."""
+    scores: dict[tuple[str, int], float] = {}
+    if not path.exists():
+        return scores
+    with understood(path, "list of HELM's scores by instance"):
+        for one in parse_json(read_text(path)):
+            means = {
+                stat["name"]["name"]: stat.get("mean") for stat in one["stats"] if "perturbation" not in stat["name"]
+            }
+            score = unit_share(means.get(_METRIC))
+            if score is not None and not one.get("perturbation"):
+                scores[str(one["instance_id"]), int(one.get("train_trial_index", 0))] = score
+    return scores
 
 
 def _page(request: Mapping[str, Any], place: str) -> Logged:

@@ -4,7 +4,7 @@ Answers are read from the reply, not from the score, and where the log has the m
 token of the answer. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
 ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it logs; the page as
 sent, and the reply to it, stand in the transcript and in the score's explanation, and are read there. Samples of
-:func:`unslant.inspect.in_orders` tell question, order and labels in their metadata, under :data:`SHOWN`.
+:func:`unslant.inspect.in_orders` have question, order and labels in their metadata, under :data:`SHOWN`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,15 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, first_line
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, stated, understood
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    options_on_page,
+    question_on_page,
+    stated,
+    understood,
+    unit_share,
+)
 from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
@@ -46,6 +55,8 @@ def read(head: Head) -> list[Log]:
     pages = []
     dropped: Counter[str] = Counter()
     notes = []
+    _check_one_answer(log, path)
+    scorer = _scored_by(log.samples or [])
     for sample in log.samples or []:
         if not sample.choices:
             dropped["samples that are no multiple choice"] += 1
@@ -53,7 +64,7 @@ def read(head: Head) -> list[Log]:
         place = f"{path}, sample {sample.id} of epoch {sample.epoch}"
         with understood(place, "sample that can be read"):
             page, shuffled = read_page(sample, place)
-            pages.append(page)
+            pages.append(replace(page, score=_score(sample, scorer)))
             if shuffled:
                 notes.append("Options were shuffled by the solver, and logged in the file's order: orders are read "
                              "from the pages as sent.")  # fmt: skip
@@ -68,7 +79,38 @@ def read(head: Head) -> list[Log]:
         {"inspect": log.eval.packages.get("inspect_ai")}
         | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
     )
-    return [Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))]
+    metric = f"inspect's {scorer}" if scorer else ""
+    task = log.eval.task
+    return [Log(log.eval.model, "inspect", "words", tuple(pages), task, +dropped, about, tuple(notes), metric=metric)]
+
+
+def _check_one_answer(log: Any, path: Path) -> None:
+    """Raises InputError if an answer is a set of choices, which inspect counts as right only if the whole set is."""
+    several = sum(bool(sample.choices) and len(sample.target) > 1 for sample in log.samples or [])
+    if several and any(step.params.get("multiple_correct") for step in log.plan.steps):
+        raise InputError.at(
+            path,
+            f"was run with multiple_correct=True, and in {several:,} of {len(log.samples):,} samples several choices "
+            "are right: an answer is then a set of choices, and unslant audits one choice a question. Audit the "
+            "samples with one right choice, logged without multiple_correct",
+        )
+
+
+_VERDICTS = {"C": 1.0, "I": 0.0, "N": 0.0}
+"""Inspect's values for correct, incorrect and no answer."""
+
+
+def _scored_by(samples: Sequence[Any]) -> str:
+    """The scorer whose values are compared with the answers read here: inspect's ``choice``, else the first."""
+    names = list(dict.fromkeys(name for sample in samples for name in sample.scores or {}))
+    return next((name for name in names if name.rpartition("/")[2].startswith("choice")), next(iter(names), ""))
+
+
+def _score(sample: Any, scorer: str) -> float | None:
+    """Value of a sample's score, from 0 to 1; None where it has none, or another kind of value."""
+    found = (sample.scores or {}).get(scorer)
+    value = None if found is None or sample.error is not None else found.value
+    return _VERDICTS[value] if isinstance(value, str) and value in _VERDICTS else unit_share(value)
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
@@ -97,6 +139,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         id=str(shown_as.get("id", sample.id)),
         order=tuple(shown_as["order"]) if "order" in shown_as else None,
         pinned=tuple(shown_as.get("pinned", ())),
+        besides=bool(shown_as.get("besides", False)),
         answers=answers,
         place=place,
         question=_question(sample),

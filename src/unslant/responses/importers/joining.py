@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.errors import InputError
+from unslant.errors import InputError, shown
 from unslant.presentations.labels import alphabetical
 from unslant.presentations.presentation import NONE
 from unslant.questions.question import MAX_OPTIONS, Question
 from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
-from unslant.responses.run import Hits, LogFacts, Run
+from unslant.responses.run import Hits, LogFacts, LoggedScore, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 OTHER_LABELS = "labels-other"
@@ -49,6 +50,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     scored = in_words and bool(answers) and all(page.logprobs is not None for page in answers)
     elicitation = GENERATE if in_words and not scored else "cloze"
     questions: list[Question] = []
+    sequences: dict[int, tuple[str, ...]] = {}
     orders = Counter[int]()
     again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
@@ -57,6 +59,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         for pages in by_id.values():
             pages.sort(key=lambda one: one[0].repeat)
             known = _Question([page for page, _ in pages], elicitation)
+            _check_sequence(known, sequences, pages[0][0].place)
             seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
             yield from (known.row(page, seen, task) for page, task in pages)
             again.extend(_again([page for page, _ in pages], known))
@@ -75,6 +78,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         orders={str(k): n for k, n in sorted(orders.items())},
         dropped={reason: n for reason, n in dropped.items() if n},
         notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
+        reported=tuple(_reported(logs)),
         **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
     )
     run = Run(
@@ -86,6 +90,37 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         logged=logged,
     )
     return Responses(table, run, tuple(questions) if len(questions) == len(by_id) else ())
+
+
+def _reported(logs: Sequence[Log]) -> Iterator[LoggedScore]:
+    """The logs' own scores against the answers read here, metric by metric.
+
+    A row's score is the harness's verdict on the same answer, so where both say right or wrong and disagree, one of
+    the two has another right option, another rule, or another reading of the reply.
+    """
+    by_metric: dict[str, list[Logged]] = {}
+    for log in logs:
+        by_metric.setdefault(log.metric, []).extend(page for page in log.pages if page.score is not None)
+    for metric, pages in by_metric.items():
+        if not metric or not pages:
+            continue
+        scores, right = np.array([page.score for page in pages]), np.array([page.right for page in pages])
+        binary = bool(np.isin(scores, (0.0, 1.0)).all())
+        parted = np.flatnonzero(scores != right) if binary else np.empty(0, np.intp)
+        yield LoggedScore(
+            metric=metric,
+            value=float(scores.mean()),
+            n=len(pages),
+            ours=int(right.sum()),
+            parted=len(parted) if binary else None,
+            first=_short(pages[int(parted[0])].place) if len(parted) else "",
+        )
+
+
+def _short(place: str) -> str:
+    """A place without the folders of its file."""
+    path, comma, rest = shown(place).partition(", ")
+    return Path(path).name + comma + rest
 
 
 def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
@@ -187,6 +222,20 @@ def _renamed(said: Mapping[str, _Said], known: Mapping[str, _Said], task: str) -
         yield name, free
 
 
+def _check_sequence(question: _Question, sequences: dict[int, tuple[str, ...]], place: str) -> None:
+    """Raises InputError where labels stand in a sequence that is not the beginning of that of more options."""
+    sequences.setdefault(len(question.labels), question.labels)
+    for other in sequences.values():
+        shorter, longer = sorted((question.labels, other), key=len)
+        if longer[: len(shorter)] != shorter:
+            raise InputError.at(
+                place,
+                f"has the labels {', '.join(question.labels)} from the top, where other questions have "
+                f"{', '.join(other)}: a label then stands in different places by the number of options, and neither "
+                "can be measured; give a file for each label sequence",
+            )
+
+
 class _Question:
     """What is known of a question from its pages."""
 
@@ -198,7 +247,9 @@ class _Question:
         numbered = first.order or tuple(range(self.n))
         place = {content: k for k, content in enumerate(numbered)}
         self.options = tuple(first.options[place[i]] for i in range(self.n)) if first.options else ()
-        self.labels = alphabetical(first.labels)
+        usual = alphabetical(first.labels)
+        alone = len({page.labels for page in pages}) == 1  # D, C, B, A on every page: the standard of this log
+        self.labels = first.labels if alone else usual
         self.ranks = text_ranks(self.options) if self.options else ()
         self.answers = frozenset(self.order(first)[k] for k in first.answers)
 
@@ -275,7 +326,7 @@ class _Question:
             ((*standard[1:], standard[0]), given): "labels-shifted",
         }
         if page.labels == standard:
-            return "order"
+            return "given" if page.besides else "order"
         if set(page.labels) != set(standard):
             other = f"labels {', '.join(page.labels)} here, {', '.join(standard)} elsewhere"
             raise InputError.at(page.place, f"question {self.id!r} has {other}; give a file for each label set")

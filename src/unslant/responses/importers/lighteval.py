@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,17 @@ from unslant.responses.importers.logged import (
     in_results,
     is_mean,
     options_on_page,
+    order_on_page,
     question_on_page,
     shown_options,
     stated,
     understood,
+    unit_share,
 )
 from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
+_METRICS = ("acc", "exact_match", "em", "acc_norm")
 _FIRST = {"choices", "gold_index", "predictions"}
 """Columns of the first leaderboard."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
@@ -42,15 +46,17 @@ def recognises(head: Head) -> bool:
 
 def read(head: Head) -> list[Log]:
     path = head.path
-    pages, kinds, hits, name = [], set(), [], ""
+    pages, kinds, hits, name, metric = [], set(), [], "", ""
     for number, record in enumerate(whole_records(path)):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
             made = _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
             name = name or str((doc or {}).get("task_name") or "")
-            hits.append((_either(record.data, _METRIC) or record.data.get("metrics") or record.data).get("acc"))
+            logged = _either(record.data, _METRIC) or record.data.get("metrics") or record.data
+            hits.append(logged.get("acc"))
+            metric = metric or next((key for key in _METRICS if unit_share(logged.get(key)) is not None), "")
         kinds.add(made[0])
-        pages.append(made[1])
+        pages.append(replace(made[1], score=unit_share(logged.get(metric))))
     if len(kinds) != 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
     named = _FILE.match(path.stem)
@@ -65,7 +71,17 @@ def read(head: Head) -> list[Log]:
         "dtype": general.get("model_dtype") or config.get("dtype"),
         "chat template overridden": config.get("override_chat_template"),
     }
-    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=stated(about))]
+    return [
+        Log(
+            model,
+            "lighteval",
+            kinds.pop(),
+            tuple(pages),
+            task,
+            about=stated(about),
+            metric=f"lighteval's {metric}" if metric else "",
+        )
+    ]
 
 
 def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -133,17 +149,21 @@ def _answered(
     choices = tuple(str(text).strip() for text in doc["choices"])
     gold = doc["gold_index"]
     labels = labels_for(ALPHABETS["A"], len(choices))
-    bare = choices == labels
-    letters = bare or sorted(options_on_page(page, labels)) == sorted(choices)
-    options = shown_options(() if bare else choices, page, labels) if letters else choices
-    common |= {
-        "answers": frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)}),
-        "question": question_on_page(page),
-    }
+    listed = sorted(options_on_page(page, labels)) == sorted(choices)
+    # The first leaderboard scored letters and logged the texts; later versions log what was scored.
+    letters = choices == labels or (listed and "query" not in doc)
+    right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
+    common["question"] = question_on_page(page)
+    if scores and not letters:
+        order = order_on_page(page, choices) or tuple(range(len(choices)))
+        kind = "listed" if order_on_page(page, choices) else "texts"
+        common |= {"answers": frozenset(map(order.index, right)), "options": tuple(choices[k] for k in order)}
+        return kind, Logged.of_scores([scores[k] for k in order], labels=labels, **common)
+    options = shown_options(() if choices == labels else choices, page, labels) if letters or listed else choices
+    common |= {"answers": right, "options": options}
     if scores:
-        made = Logged.of_scores(scores, labels=labels, options=options, **common)
-        return "labels" if letters else "texts", made
-    return "words", Logged.of_reply(reply, labels=labels, options=options, **common)
+        return "labels", Logged.of_scores(scores, labels=labels, **common)
+    return "words", Logged.of_reply(reply, labels=labels, **common)
 
 
 IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read)

@@ -28,10 +28,12 @@ from unslant.responses.importers.logged import (
     in_results,
     is_mean,
     options_on_page,
+    order_on_page,
     question_on_page,
     shown_options,
     stated,
     understood,
+    unit_share,
 )
 from unslant.responses.importers.registry import Head, Importer
 
@@ -39,6 +41,10 @@ _IDS = ("id", "question_id", "qid", "idx", "ind")
 _QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", "Question", "input")
 _TEXTS = ("choices", "options", "endings", "mc1_targets", "mc2_targets", "answers", "candidates")
 _FILE = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT.*))?$")
+_METRICS = ("acc", "exact_match", "em", "acc_norm")
+"""Metrics of samples that name none (before 0.4.5)."""
+_RIGHT = ("answers", "answer", "gold", "golds", "targets", "correct", "correct_answers")
+"""Where a document lists several right options by their texts."""
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
@@ -63,8 +69,7 @@ class _Page:
 
     def fits(self, answers: frozenset[int]) -> bool:
         """Whether the logged accuracy is that of these answers."""
-        scores = self.page.logprobs
-        return self.hit is None or scores is None or (int(np.argmax(scores)) in answers) == self.hit
+        return self.hit is None or self.page.logprobs is None or replace(self.page, answers=answers).right == self.hit
 
 
 def read(head: Head) -> list[Log]:
@@ -74,7 +79,7 @@ def read(head: Head) -> list[Log]:
     documents: dict[str, set[str]] = {}
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
-    hashes, hits = hashlib.sha256(), []
+    hashes, hits, metric = hashlib.sha256(), [], ""
     for record in whole_records(path):
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
@@ -83,6 +88,9 @@ def read(head: Head) -> list[Log]:
             found = [] if again else _pages(record.data, record.place, dropped)
             hashes.update("".join(str(record.data.get(key, "")) for key in _HASHES).encode())
             hits.append(record.data.get("acc"))
+            metric = metric or _metric(record.data)
+            score = unit_share(record.data.get(metric))
+            found = [replace(one, page=replace(one.page, score=score)) for one in found]
         if again:
             dropped["the same document under another filter"] += 1
         elif not found:
@@ -109,8 +117,6 @@ def read(head: Head) -> list[Log]:
         )
     if fits_other > fits:
         pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
-    if wrong := sum(not one.fits(one.page.answers) for one in pages):
-        notes.append(f"In {wrong:,} of {len(pages):,} samples, acc as logged is not what target and scores say.")
     results, task = _results(path, hashes.hexdigest(), hits)
     about = _about(results, task) | ({"filter": str(kept)} if (kept := next(iter(filters.values()))) else {})
     asked = results.get("n-samples", {}).get(task, {}).get("effective")
@@ -119,7 +125,14 @@ def read(head: Head) -> list[Log]:
     if "chat template" in about:
         notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
     shown = tuple(one.page for one in pages)
-    return [Log(_model(path, results), "lm-eval", kinds.pop(), shown, task, dropped, about, tuple(notes))]
+    named = f"lm-eval's {metric}" if metric else ""
+    return [Log(_model(path, results), "lm-eval", kinds.pop(), shown, task, dropped, about, tuple(notes), metric=named)]
+
+
+def _metric(data: Mapping[str, Any]) -> str:
+    """The metric that a task reports: ``acc`` where it has one, else the first with a number for each sample."""
+    named = [name for name in data.get("metrics") or _METRICS if unit_share(data.get(name)) is not None]
+    return "acc" if "acc" in named else next(iter(named), "")
 
 
 def _model(path: Path, results: Mapping[str, Any]) -> str:
@@ -219,7 +232,8 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     if n < 2:
         return []
     scores = [value[0][0] for value in answers[:n]]
-    hit = {0.0: False, 1.0: True}.get(data["acc"]) if isinstance(data.get("acc"), int | float) else None
+    score = next((found for key in ("acc", "em") if (found := unit_share(data.get(key))) is not None), None)
+    hit = None if score is None else {0.0: False, 1.0: True}.get(score)
     if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options stand in the contexts, as in winogrande
         labels = labels_for(ALPHABETS["A"], n)
         options = _differing(contexts)
@@ -229,18 +243,26 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
                       right, hit)]  # fmt: skip
     options = _options(doc, n)
     bare = tuple(text.strip("().") for text in texts)
-    listed = options_on_page(context, bare)
     same = list(map(str.strip, options)) == texts
-    letters = bool(listed) or (bare in {alphabet[:n] for alphabet in ALPHABETS.values()} and not same)
-    labels = bare if letters else labels_for(ALPHABETS["A"], n)
-    options = shown_options(() if same else options, context, labels) if letters else options or tuple(texts)
-    several = _several(doc, texts)
+    alphabet = next((own[:n] for own in ALPHABETS.values() if set(own[:n]) == set(bare)), ())
+    listed = bool(options_on_page(context, bare))
+    letters = listed or (bool(alphabet) and not same)
+    on_page = () if letters else order_on_page(context, texts)
+    # Labels may be scored in another sequence than the page lists them in, and texts too: places are those of the page.
+    order = tuple(map(bare.index, alphabet)) if letters and not listed else on_page or tuple(range(n))
+    labels = tuple(bare[k] for k in order) if letters else labels_for(ALPHABETS["A"], n)
+    options = () if letters and same else options or (() if letters else tuple(texts))
+    options = tuple(options[k] for k in order) if options else ()
+    options = shown_options(options, context, labels) if letters else options
+    several = _several(doc, [texts[k] for k in order])
     index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
+    index = None if index is None else frozenset(map(order.index, index))
     answers_of = [found for found in (several, index, text) if found is not None]
     if not answers_of:
         raise ValueError(f"target {data['target']!r} is not one of the options")
-    page = Logged.of_scores(scores, labels=labels, answers=answers_of[0], options=options, **common)
-    return [_Page("labels" if letters else "texts", page, answers_of[0 if several else -1], hit)]
+    kind = "labels" if letters else "listed" if on_page else "texts"
+    page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=answers_of[0], options=options, **common)
+    return [_Page(kind, page, answers_of[0 if several and hit is None else -1], hit)]
 
 
 def _differing(contexts: Sequence[str]) -> tuple[str, ...]:
@@ -277,13 +299,25 @@ def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
 
 
 def _several(doc: Mapping[str, Any], texts: Sequence[str]) -> frozenset[int] | None:
-    """The right places where a document marks each of these options by 1 or 0."""
+    """The right choices where a document marks each by 1 or 0, or lists the texts of several (as ReCoRD does)."""
     for found in doc.values():
         if isinstance(found, Mapping) and isinstance(found.get("labels"), Sequence) and "choices" in found:
             marks, named = found["labels"], [str(text).strip() for text in found["choices"]]
             if named == list(texts) and len(marks) == len(named) and set(marks) <= {0, 1}:
                 return frozenset(k for k, mark in enumerate(marks) if mark)
+    for found in map(doc.get, _RIGHT):
+        if isinstance(found, list) and len(found) > 1 and all(isinstance(text, str) for text in found):
+            right = {_plain(text) for text in found}
+            marked = frozenset(k for k, text in enumerate(texts) if _plain(text) in right)
+            if marked and len(marked) < len(texts):
+                return marked
     return None
+
+
+def _plain(text: str) -> str:
+    """A text as SQuAD's scorers compare it: without case, punctuation, articles and spaces at its ends."""
+    words = re.sub(r"[^\w\s]", "", text.casefold()).split()
+    return " ".join(word for word in words if word not in ("a", "an", "the"))
 
 
 def _by_index(target: str, n: int) -> frozenset[int] | None:

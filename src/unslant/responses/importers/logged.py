@@ -70,6 +70,13 @@ def is_mean(mean: object, hits: Sequence[object]) -> bool:
     return bool(numbers and isinstance(mean, int | float) and abs(np.mean(numbers) - mean) < 1e-9)
 
 
+def unit_share(value: object) -> float | None:
+    """A logged score as a number from 0 to 1; None for anything else."""
+    if isinstance(value, bool | int | float) and 0 <= value <= 1:
+        return float(value)
+    return None
+
+
 def stated(facts: Mapping[str, object]) -> dict[str, str]:
     """The facts of a run that a log states, as texts."""
     return {key: str(value) for key, value in facts.items() if value not in (None, "", "N/A", "null", "?")}
@@ -93,6 +100,9 @@ class Logged:
         status: see :data:`unslant.responses.STATUSES`.
         reply: in full, for answers in words.
         repeat: sample number, where the log has one; pages of one question are numbered in this order.
+        score: the harness's own score of this answer, from 0 to 1; None where the log has none.
+        besides: in the published order, which was asked in addition to a random sample of orders: means over orders
+            leave it out.
     """
 
     id: str
@@ -111,6 +121,8 @@ class Logged:
     bounds: tuple[int, ...] = ()
     first: Floats | None = None
     repeat: int = 0
+    score: float | None = None
+    besides: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError where what a file holds cannot be a page."""
@@ -134,6 +146,13 @@ class Logged:
             check_plain([self.id, *self.labels, *self.options, self.question, self.subject, self.reply])
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer, or the option with the highest score, is a right one."""
+        if self.logprobs is not None and self.reply is None:
+            return int(np.argmax(self.logprobs)) in self.answers
+        return self.named in self.answers
 
     @property
     def named(self) -> int | None:
@@ -166,7 +185,9 @@ class Log:
 
     Attributes:
         harness: that wrote it.
-        scores: what was scored: ``labels``, ``texts`` of options (which were not shown together) or ``words``.
+        scores: what was scored: ``labels``, ``texts`` of options that no prompt lists, ``listed`` texts of options, or
+            ``words``.
+        metric: the harness's name for the scores of its pages.
         dropped: rows that are not a page, or a second time, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: what a reader should know, in sentences.
@@ -182,6 +203,7 @@ class Log:
     about: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     checked: bool = False
+    metric: str = ""
 
     def __post_init__(self) -> None:
         check_plain([self.model, self.task])
@@ -262,6 +284,9 @@ def _listed(numbers: Iterable[int] | None) -> str:
 
 # The question and its options as the text of a prompt has them
 
+_GAP = re.compile(r"\W*\w{0,3}\W*")
+"""What may stand between two options of a list: punctuation, and a label, a number, "or" or "and"."""
+_LONGEST_GAP = 20
 _LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
 _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
 
@@ -269,6 +294,30 @@ _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IG
 def options_on_page(text: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
     """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty where there is none, or not one a label."""
     return tuple(found["text"] for found in _last_run(text, labels))
+
+
+def order_on_page(text: str, options: Sequence[str]) -> Order:
+    """Which of some option texts stands at each place of the last list of them in a text; empty if none lists all.
+
+    Options that merely occur in a passage, far from one another, are not a list.
+    """
+    places = {option.strip().casefold(): k for k, option in enumerate(options)}
+    if len(places) < len(options) or "" in places:
+        return ()
+    longest_first = sorted(places, key=len, reverse=True)
+    any_option = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in longest_first))
+    lowered = text.casefold()
+    run: list[int] = []
+    listed, end = Order(), 0
+    for match in any_option.finditer(lowered):
+        gap, place = lowered[end : match.start()], places[match[0]]
+        if place in run or len(gap) > _LONGEST_GAP or not _GAP.fullmatch(gap):
+            run = []
+        run.append(place)
+        end = match.end()
+        if len(run) == len(options):
+            listed = tuple(run)
+    return listed
 
 
 def question_on_page(text: str) -> str:
@@ -287,9 +336,10 @@ def shown_options(known: Sequence[str], page: str, labels: Sequence[str] = ()) -
 
 def _last_run(text: str, labels: Sequence[str]) -> list[re.Match[str]]:
     runs: list[list[re.Match[str]]] = []
+    own = tuple(labels) if sorted(labels) != list(labels) else ()  # a sequence such as D, C, B, A
     for found in _LINE.finditer(text):
         label = found["label"]
-        alphabet = ALPHABETS["A"] if label.isalpha() else ALPHABETS["1"]
+        alphabet = own or ALPHABETS["A" if label.isalpha() else "1"]
         if label == alphabet[0]:
             runs.append([])
         if runs and len(runs[-1]) < len(alphabet) and label == alphabet[len(runs[-1])]:
