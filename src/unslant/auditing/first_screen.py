@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
 SAME = 0.02
-"""Two scores of one model no further apart than this are called the same: 2 points move no rank worth having."""
+"""Scores of one model whose difference lies within this bound are called the same, and the bound is stated."""
 _MOST_WORDS = 3
 """Names of question sets up to this long are in the headline; of longer ones, their number is."""
 _DIGITS = 2
