@@ -1,8 +1,7 @@
-"""What one order tells (shortcuts, the length of scored texts), and what it leaves open."""
+"""What one order shows (shortcuts, the length of scored texts), and what it leaves open."""
 
 from __future__ import annotations
 
-import math
 from statistics import fmean
 
 import numpy as np
@@ -15,7 +14,7 @@ from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.metrics.summary import Counts
 from unslant.presentations import given_order, parse_labels, present
 from unslant.prompts import Cloze
-from unslant.reports.numbers import count
+from unslant.reports.numbers import about, count
 from unslant.responses import Responses
 
 CHARACTERS_A_TOKEN = 4
@@ -72,7 +71,7 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
         return ""
     if unlisted(responses):
         return (
-            "each option scored by itself, so that order plays no part: `unslant audit MODEL FILE` shows them together"
+            "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` shows them together."
         )
     settings = AuditSettings().resolved(not scores.is_scored)
     alphabet, cloze = parse_labels(settings.labels), Cloze(settings.writer())
@@ -88,14 +87,11 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
             asked[kind] = (len(orders_in_words(question, settings.orders)),) * 2
         (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))
         tokens.append(asked[kind][1] * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
-    told = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell"
+    open_question = "Whether the order matters is not known from one; `unslant audit MODEL FILE` would settle it"
     if not tokens:
-        return told
+        return f"{open_question}."
     orders = sorted({n for n, _ in asked.values()})
     span = f"{orders[0]} to " if len(orders) > 1 else ""
-    return f"{told}, {span}{count(orders[-1], 'order')}, about {_about(fmean(tokens) * len(questions))} tokens"
-
-
-def _about(number: float) -> str:
-    """To two digits: 14,000."""
-    return f"{round(number, 1 - math.floor(math.log10(max(number, 1)))):,.0f}"
+    return (
+        f"{open_question}, in {span}{count(orders[-1], 'order')}, about {about(fmean(tokens) * len(questions))} tokens."
+    )
