@@ -69,6 +69,13 @@ def test_any_two_models_are_compared(questions):
     assert terms.total.value < terms.original.value
 
 
+def test_a_limit_borrows_from_all_questions_as_in_the_unbiased_study(questions):
+    found = contamination("fair", questions, against="memorised", limit=6, runs=2, shots=2)
+    alone = unbiased("fair", questions, limit=6, runs=2, shots=2, no_alone=True)
+    columns = ["question_id", "kind", "run", "contents", "answers", "interventions", "chosen"]
+    assert found.before.responses.table.select(columns).equals(alone.responses.table.select(columns))
+
+
 def test_different_settings_cannot_be_compared(questions):
     one = unbiased(RuleModel(knows(questions)), questions, runs=1, shots=0)
     other = unbiased(RuleModel(knows(questions)), questions, runs=2, shots=0)
