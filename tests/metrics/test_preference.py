@@ -203,7 +203,7 @@ def test_a_trace_that_decides_nearly_equal_options_is_told_as_such() -> None:
     found = preference(scores_of(nearly_even, (4,)))
     assert found.labels[0].chosen.value == 1
     assert (found.finding, found.named) == ("trace", None)
-    assert found.phrase == "falls back on A when unsure, but only by a trace"
+    assert found.phrase == "falls back on A when unsure, which moves 16 points of its near ties"
     assert found.labels[0].effect.value == pytest.approx(0.75 * np.log(0.255 / (0.745 / 3)))
 
 
