@@ -39,7 +39,7 @@ def test_a_model_that_saw_the_test_set_is_caught(result):
     assert result.vanilla_gain.low > 0.4
     assert result.ours_gain.value < 0.2
     assert result.excess.low > 0.2
-    assert "as after contamination" in result.headline
+    assert "better on published than on altered questions, as after training" in result.headline
 
 
 def test_the_result_is_plain_json_and_text(result, tmp_path):

@@ -97,12 +97,12 @@ class Nvr(Measured):
     "nvr.accuracy", "Nvr-X", "accuracy when the right option never stands there", unit="share", source="P5 sec. 3.2"
 )
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
-@metric("nvr.drop", "drop to Nvr-X", "as given less the Nvr-X score, paired", unit="difference")
+@metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")
 @metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)
 @metric(
     "nvr.never", "avoiding one label", "expected Nvr-X score of never answering one label", unit="share", plain=True
 )
-@metric("readings.gap", "gap", "one Nvr-X less the median of the others", unit="difference")
+@metric("readings.gap", "gap", "one Nvr-X minus the median of the others", unit="difference")
 def nvr(
     right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
 ) -> Nvr:

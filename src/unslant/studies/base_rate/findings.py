@@ -209,7 +209,7 @@ def _h1(cloze: Findings | None) -> Hypothesis:
 def _h2(cloze: Findings | None) -> Hypothesis:
     claim = "Accuracy is higher where the right option has a label with a high base rate."
     correlation = cloze.correlation if cloze else None
-    if cloze is None or correlation is None or not correlation.testable:
+    if cloze is None or correlation is None or not (correlation.testable and correlation.r.defined):
         reason = correlation.r.note if correlation else "no control responses"
         return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
     words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}"
@@ -273,6 +273,8 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
     if after.r.value <= -MODERATE and after.r.high < 0:
         return Hypothesis(name, claim, "does not hold", f"The correlation has reversed. {words}")
     gap = counterfactual.gold.gap
+    if not after.r.defined:
+        return Hypothesis(name, claim, "cannot be tested", words)
     if not (after.absent and after.r.low > -MODERATE):
         return Hypothesis(name, claim, "unclear", f"The interval is too wide for a verdict. {words}")
     if gap.value >= GAP and gap.low > 0:

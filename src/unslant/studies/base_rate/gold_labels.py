@@ -76,7 +76,7 @@ def _share(accuracy: float, n: int) -> Estimate:
 )
 @metric("by_subject.accuracy", "accuracy by gold label, one subject", "the same in one subject", unit="share")
 @metric(
-    "accuracy_by_gold_label.gap", "gap between gold labels", "highest less lowest accuracy by gold label", unit="share"
+    "accuracy_by_gold_label.gap", "gap between gold labels", "highest minus lowest accuracy by gold label", unit="share"
 )
 def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     """Split accuracy by gold label; all questions have n options; those without one right option are ignored."""

@@ -34,7 +34,9 @@ def _headline(found: QuestionCheck) -> str:
     names = [f"{oddity.count:,} {oddity.name}" for oddity in found.oddities]
     names += ["right answers favour a position"] * skewed
     names += [f"the longest option is right {_than_chance(found)}"] * long
-    return f"{understood}; to check: {listed(names, 4)}" if names else f"{understood}; no irregularity found"
+    if names:
+        return f"{understood}; to check: {listed(names, 4)}"
+    return f"{understood}; {'no irregularity found' if found.positions.tested else 'too few to test for skewed answers'}"
 
 
 def _than_chance(found: QuestionCheck) -> str:

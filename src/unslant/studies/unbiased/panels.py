@@ -100,7 +100,7 @@ def _guessing(metrics: BoatMetrics) -> str:
     if not (before.defined and after.defined and metrics.vanilla.defined):
         return ""
     said = f"Guessing gives {number(before, 2)} as published and {number(after, 2)} under the changes"
-    if not after.value < before.value <= metrics.vanilla.value < 1:
+    if verdict(metrics.drop).kind != "above" or not after.value < before.value <= metrics.vanilla.value:
         return f"{said}."
     guessed = (1 - metrics.vanilla.value) / (1 - before.value)  # share of questions answered by a guess
     return f"{said}, so that luck alone loses about {number(guessed * (before.value - after.value), 2)}."
