@@ -47,7 +47,7 @@ def test_the_result_is_plain_json_and_text(result, tmp_path):
     found = json.loads((tmp_path / "c.json").read_text())
     assert found["training"]["epochs"] == 80
     assert found["after"]["metrics"]["vanilla"]["n"] == 40
-    text = result.summary()
+    text = result.summary(details=True)
     assert "random + test set" in text
     assert "Fine-tuned on 40 questions" in text
 

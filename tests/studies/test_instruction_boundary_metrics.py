@@ -164,7 +164,8 @@ def test_over_one_model_there_is_no_test():
     assert result.difference.value == -0.25
     assert math.isnan(result.p_value)
     (same,) = across_models({"a": {"vanilla": 0.5, "vagueness": 0.25}, "b": {"vanilla": 0.75, "vagueness": 0.5}})
-    assert math.isinf(same.t)
+    assert math.isnan(same.p_value)  # a difference of a few questions is easily the same in two models
+    assert math.isnan(same.difference.low)
     assert json.dumps(same.to_dict(), allow_nan=False)
 
 

@@ -31,10 +31,12 @@ from unslant.studies.unbiased.probe.score_table import ScoreTable
 from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
 
-OPEN = re.compile(r"\b(cannot be determined|cannot be compared|can be measured|too few|was not tested)\b", re.IGNORECASE)
+OPEN = re.compile(
+    r"\b(cannot be determined|cannot be compared|can be measured|too few|was not tested)\b", re.IGNORECASE
+)
 CLAIMS = re.compile(
-    r"\b(but|loses?|gains?|costs?|lowers?|lower|raises?|rises?|best|worst|most|more|less|better|worse|changes? accuracy|"
-    r"same|equally|favour|often|robust to|no irregularity|no label|no sign|not? (?:above|robust))\b"
+    r"\b(but|loses?|gains?|costs?|lowers?|lower|raises?|rises?|best|worst|most|more|less|better|worse|"
+    r"changes? accuracy|same|equally|favour|often|robust to|no irregularity|no label|no sign|not? (?:above|robust))\b"
 )
 FEW = (1, 2, 3, FEWEST - 1)
 

@@ -178,7 +178,7 @@ def test_replies_in_words_are_read_and_failures_counted(questions):
     assert statuses == {"ok", "error"}
     assert result.metrics.no_answer == result.metrics.replies["ours"].unreadable.value == 0
     assert result.metrics.replies["ours"].errors.value > 0
-    assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary()
+    assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary(details=True)
 
 
 def test_a_reply_that_is_no_answer_is_not_right(questions):
@@ -209,7 +209,7 @@ def test_a_reply_that_is_no_answer_is_not_right(questions):
     share = percent(replies["ours"].unreadable.value)
     wanted = f"{share} of the replies under interventions hold no answer (right among readable replies: 1.000)"
     assert wanted in result.page().lines[-2]
-    assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary()
+    assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary(details=True)
     text = result.summary(details=True)
     assert all(words in text for words in ("unparsed", "refused", "no reply", "right among readable replies"))
     for page in (compare_models([result]).page(), compare(result, result.renamed("suspect")).page()):

@@ -309,7 +309,9 @@ class TestShots:
             for one in world_questions[:60]:
                 presentation = done(apply(one, ("DQ",), world_pool, run=run, shots=5)).presentation
                 stems = {presentation.stem, presentation.distractor}
-                asked = {next(q.stem for q in world_questions if q.id == shot.question_id) for shot in presentation.shots}
+                asked = {
+                    next(q.stem for q in world_questions if q.id == shot.question_id) for shot in presentation.shots
+                }
                 assert not stems & asked
 
     def test_of_jittered_questions_are_true_in_half(self):

@@ -163,10 +163,8 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         score = with_interval(scores[names[0]], 2)
         if len(names) == 1:
             return f"{names[0]} has a robustness of {score} to instructions"
-        ahead = lead(
-            names,
-            lambda one, other: robustness_difference(self.models[one].responses, self.models[other].responses),
-        )
+        tables = {one.model: one.responses for one in self.results}
+        ahead = lead(names, lambda one, other: robustness_difference(tables[one], tables[other]))
         if ahead.kind == "above":
             return f"{names[0]} is the most robust to instructions of {count(len(names), 'model')}: {score}"
         return f"Which of {listed(names)} is most robust to instructions cannot be determined {unsettled(ahead)}"

@@ -31,12 +31,15 @@ def page(found: QuestionCheck) -> Page:
 def _headline(found: QuestionCheck) -> str:
     understood = f"{count(len(found.questions), 'question')} understood"
     skewed, long = (p < LEVEL for p in found.tests)
-    names = [f"{oddity.count:,} {oddity.name}" for oddity in found.oddities]
+    left_out = {f"left out: {reason}" for reason in found.questions.report.skipped}  # a caveat above has them
+    names = [f"{one.count:,} {one.name}" for one in found.oddities if one.name not in left_out]
     names += ["right answers favour a position"] * skewed
     names += [f"the longest option is right {_than_chance(found)}"] * long
     if names:
         return f"{understood}; to check: {listed(names, 4)}"
-    return f"{understood}; {'no irregularity found' if found.positions.tested else 'too few to test for skewed answers'}"
+    return (
+        f"{understood}; {'no irregularity found' if found.positions.tested else 'too few to test for skewed answers'}"
+    )
 
 
 def _than_chance(found: QuestionCheck) -> str:

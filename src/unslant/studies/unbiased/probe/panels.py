@@ -63,13 +63,14 @@ def _headline(result: ProbeResult) -> str:
 
 def _rates(result: ProbeResult) -> str:
     """Over-confidence of each model at both ends."""
-    how = METRICS["ocr"]
-    rates = {name: [bias.rates[strength(bias.rates)].ocr for strength in (min, max)] for name, bias in
-             result.models.items()}  # fmt: skip
-    shown = [f"{name} {number(weak, how)} and {number(strong, how)}" for name, (weak, strong) in rates.items()]
-    return (
-        f"Answers that only the rewriting model accepts, in the original and the rewritten questions: {listed(shown)}."
-    )
+    shown = []
+    for name, bias in result.models.items():
+        weak, strong = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
+        if weak.defined and strong.defined:
+            shown.append(f"{name} {number(weak, METRICS['ocr'])} and {number(strong, METRICS['ocr'])}")
+    if not shown:
+        return ""
+    return f"Answers that only the rewriting model accepts, before and after rewriting: {listed(shown)}."
 
 
 def _model_bias(result: ProbeResult) -> Panel:
