@@ -192,6 +192,6 @@ def cost(result: AuditResult) -> str:
 
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
-        return "no smaller set of orders gives the same"
+        return "no smaller set of orders matches"
     at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
-    return f"--orders {point.orders} gives the same to within {max(point.apart, 0.0005):.3f}{at}"
+    return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"
