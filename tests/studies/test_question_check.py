@@ -58,7 +58,7 @@ def test_every_oddity_is_counted() -> None:
     }  # fmt: skip
     assert found.longest.value > 0.8
     assert found.longest_excess.low > 0.4
-    assert "more often than by chance" in found.summary()
+    assert "more often than by chance" in found.summary(width=200)
     assert found.positions.counts[0] > 40
     assert found.positions.p < 1e-6
 

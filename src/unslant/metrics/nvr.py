@@ -83,7 +83,9 @@ class Nvr(Measured):
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {**super().to_dict(), "readings": jsonable(self.readings)}
+        known = super().to_dict() | {"readings": jsonable(self.readings)}
+        del known["extremes"]
+        return known
 
 
 @metric(

@@ -18,6 +18,7 @@ from unslant.studies.instruction_boundary.metrics import DENSE, FORMS, SAME, Bou
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
 
+_ASKED = {"choice": "multiple-choice questions", "judging": "statements to judge"}
 KINDS = {"choice": "multiple choice", "judging": "judging"}
 TRUTH = "truth"
 """The row of how often each form is right."""
@@ -27,7 +28,7 @@ def page(study: BoundaryStudy) -> Page:
     """Every setting, the distribution of answers, and replies without an answer."""
     metrics = study.metrics
     named = [row for row in metrics.settings if not setting(row.setting).disturbing]
-    found = [_overview(study, named)] if named else []
+    found = [*_overview(study, named)] if named else []
     for kind in KINDS:
         rows = [row for row in named if row.kind == kind]
         if rows:
@@ -96,17 +97,17 @@ def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
 def _lines(metrics: BoundaryMetrics) -> tuple[str, ...]:
     """The score under a complete instruction and how many settings lower it; replies that could not be read."""
     base = metrics.robustness.get(BASELINE)
-    scores = [f"{with_interval(row.accuracy, 2)} of {KINDS[row.kind]} questions" for row in metrics.of_baseline]
+    scores = [f"{with_interval(row.accuracy, 2)} of the {_ASKED[row.kind]}" for row in metrics.of_baseline]
     said = f"With a complete instruction it is right on {' and '.join(scores)}" if scores else ""
     if base is not None and base.defined:
-        said += f"; robustness {with_interval(base, 2)}, high only if it copes with usual and unusual answers alike"
+        said += f"; robustness to unusual answers {with_interval(base, 2)}"
     ways = {kind: [change for change, found in metrics.effects if found.kind == kind] for kind in ("below", "above")}
     changed = [
         f"{verb} accuracy in {len(ways[kind])} of {count(len(metrics.effects), 'comparison')}"
         for kind, verb in (("below", "lower"), ("above", "raise"))
         if ways[kind]
     ]
-    effects = f"Other instructions {' and '.join(changed)} with it." if changed else ""
+    effects = f"Other instructions {' and '.join(changed)} with that one." if changed else ""
     return f"{said}." if said else "", effects, *(f"{words}." for _, words in most_missing(metrics)[:1])
 
 
@@ -125,7 +126,7 @@ def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float,
     return found
 
 
-def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
+def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Panel, Panel]:
     changes = {(change.setting, change.kind): change for change in study.metrics.changes}
     columns: list[str | Column] = [
         "settings.accuracy", "stability", "generalization", "robustness", "generalization_none",
@@ -159,15 +160,20 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
     robust = study.metrics.robustness.items()
     scores = [{"setting": name, "robustness": score} for name, score in robust if score.defined]
     title, by_setting = "Robustness by setting", Column.of("robustness")
-    return Panel(
+    effect = Panel(
         "boundary",
         "Effect of instructions on answers",
         "The same questions under complete, excessive and incomplete instructions.",
-        figures=(
-            Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),
-            Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),
-        ),
+        figures=(Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),),
         short="Settings",
+    )
+    return effect, Panel(
+        "boundary-robustness",
+        title,
+        "The robustness score is the harmonic mean of SR, accuracy where the right answer has a usual form, and GR, "
+        "accuracy where it has an unusual one: a model that knows only one of them scores near 0.",
+        figures=(Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),),
+        short="Robustness",
     )
 
 
