@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, interval, number, percent, with_interval
+from unslant.reports.numbers import count, number, with_interval
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement
@@ -33,8 +33,7 @@ def page(found: AnnotationAgreement) -> Page:
                       [{"item": item} for item in found.disputed])  # fmt: skip
     return Page(
         about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
-        headline=f"People confirm {percent(found.confirmed.value, 1)} of the expected answers to {items}"
-        f" ({interval(found.confirmed).replace(' – ', ' to ')})",
+        headline=f"People confirm {with_interval(found.confirmed, 2)} of the expected answers to {items}",
         lines=(_agreement(found),),
         tiles=Tile.row(("confirmed", found.confirmed), ("agreement", found.agreement)),
         panels=(

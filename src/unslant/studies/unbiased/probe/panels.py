@@ -70,7 +70,7 @@ def _rates(result: ProbeResult) -> str:
             shown.append(f"{name} {number(weak, METRICS['ocr'])} and {number(strong, METRICS['ocr'])}")
     if not shown:
         return ""
-    return f"Answers that only the rewriting model accepts, before and after rewriting: {listed(shown)}."
+    return f"Answers that only the rewriting model accepts, before and after rewriting: {', '.join(shown)}."
 
 
 def _model_bias(result: ProbeResult) -> Panel:
