@@ -14,6 +14,8 @@ OPEN = [
     ("-3", "-3", ("ok", {0})),
     ("I do not know.", "18", ("unparsed", None)),
     ("", "18", ("unparsed", None)),
+    ("I'm sorry, but I can't help with that.", "18", ("refused", None)),
+    ("I cannot assist with this request.", "18", ("refused", None)),
     ("9" * 1_000_000, "9", ("unparsed", None)),
     ("1/0", "1", ("unparsed", None)),
 ]

@@ -28,8 +28,12 @@ def _verdicts(result: BaseRateResult) -> dict[str, str]:
 def test_a_preference_for_a_is_found_and_told() -> None:
     result = prefers_a()
     assert _verdicts(result) == {
-        "H1": "holds", "H2": "holds", "H3": "holds", "H3, own base rates": "holds", "H4": "holds",
-    }  # fmt: skip
+        "H1": "holds",
+        "H2": "unclear",  # one favoured label of four: a quarter of the assignments of base rates do as well
+        "H3": "unclear",  # twelve subjects leave room for a correlation of 0.74
+        "H3, own base rates": "cannot be tested",
+        "H4": "holds",
+    }
     cloze = result.found["cloze"]
     assert cloze.nvr is not None
     accuracy = dict(zip("ABCD", (e.value for e in cloze.nvr.accuracy), strict=True))
@@ -45,7 +49,7 @@ def test_a_preference_for_a_is_found_and_told() -> None:
 def test_a_fair_model_shows_nothing() -> None:
     assert _verdicts(fair()) == {
         "H1": "does not hold",
-        "H2": "does not hold",
+        "H2": "cannot be tested",
         "H3": "cannot be tested",
         "H3, own base rates": "cannot be tested",
         "H4": "does not hold",
@@ -74,7 +78,8 @@ def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
 
 
 def test_summary_says_what_matters() -> None:
-    assert "H1, H2, H3, H3 by own base rates and H4 hold" in prefers_a().summary()
+    assert "favours A before it reads a question (98 % of the probability" in prefers_a().headline
+    assert "scores 0.24 lower when A is never the right answer" in prefers_a().headline
     text = prefers_a().summary(width=140, details=True)
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
@@ -163,10 +168,10 @@ def test_median_correlation_within_subjects_is_the_notebooks(
 @pytest.mark.slow
 def test_hypotheses_on_gpt2_and_llama(shared_data: Path) -> None:
     assert _verdicts(_recorded(shared_data, "GPT2")) == {
-        "H1": "holds", "H2": "holds", "H3": "partly", "H3, own base rates": "does not hold", "H4": "holds",
+        "H1": "holds", "H2": "unclear", "H3": "partly", "H3, own base rates": "does not hold", "H4": "holds",
     }  # fmt: skip
     llama = _verdicts(_recorded(shared_data, "LLaMa2-7B"))
-    assert (llama["H2"], llama["H3"]) == ("does not hold", "cannot be tested")
+    assert (llama["H2"], llama["H3"]) == ("unclear", "cannot be tested")  # r = 0.18 (0.05 to 0.31), bound 0.3
 
 
 def test_hypotheses_on_mistral(shared_data: Path) -> None:

@@ -36,7 +36,8 @@ def _verdicts(result: BaseRateResult) -> dict[str, str]:
 def test_prefers_a() -> None:
     result = _result("prefers-a")
     verdicts = _verdicts(result)
-    assert (verdicts["H1"], verdicts["H2"], verdicts["H4"]) == ("holds", "holds", "holds")
+    assert (verdicts["H1"], verdicts["H2"], verdicts["H4"]) == ("holds", "unclear", "holds")
+    assert result.found["cloze"].correlation.shows
     cloze = result.found["cloze"]
     assert cloze.nvr is not None
     assert cloze.rates is not None

@@ -39,7 +39,7 @@ def test_a_model_that_saw_the_test_set_is_caught(result):
     assert result.vanilla_gain.low > 0.4
     assert result.ours_gain.value < 0.2
     assert result.excess.low > 0.2
-    assert "as after contamination" in result.headline
+    assert "better on published than on altered questions, as after training" in result.headline
 
 
 def test_the_result_is_plain_json_and_text(result, tmp_path):
@@ -47,7 +47,7 @@ def test_the_result_is_plain_json_and_text(result, tmp_path):
     found = json.loads((tmp_path / "c.json").read_text())
     assert found["training"]["epochs"] == 80
     assert found["after"]["metrics"]["vanilla"]["n"] == 40
-    text = result.summary()
+    text = result.summary(details=True)
     assert "random + test set" in text
     assert "Fine-tuned on 40 questions" in text
 
@@ -67,6 +67,13 @@ def test_any_two_models_are_compared(questions):
     assert terms.original.value == pytest.approx(0.5)
     assert terms.related.value < 0
     assert terms.total.value < terms.original.value
+
+
+def test_a_limit_borrows_from_all_questions_as_in_the_unbiased_study(questions):
+    found = contamination("fair", questions, against="memorised", limit=6, runs=2, shots=2)
+    alone = unbiased("fair", questions, limit=6, runs=2, shots=2, no_alone=True)
+    columns = ["question_id", "kind", "run", "contents", "answers", "interventions", "chosen"]
+    assert found.before.responses.table.select(columns).equals(alone.responses.table.select(columns))
 
 
 def test_different_settings_cannot_be_compared(questions):

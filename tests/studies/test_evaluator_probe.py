@@ -75,7 +75,7 @@ def test_favouritism_grows_with_strength(questions):
         assert 0.2 < bias.rates[0.5].ocr.value < 0.8
         assert all(rates.ucr.value == rates.cer.value == 0.0 for rates in bias.rates.values())
         assert all(rates.ocr.value == 0.0 for rates in bias.boat_rates.values())
-    assert "grows with strength" in found.headline
+    assert re.search(r"rewritten itself rises: ann by 1.00 \(.*\), bob by", found.headline)
     share = float(found.table.changed(0.5).mean())
     assert found.models["ann"].rates[0.5].ocr.value == pytest.approx(share)
 
@@ -83,7 +83,10 @@ def test_favouritism_grows_with_strength(questions):
 def test_there_is_none_where_none_is_planted(questions):
     found = probe(take_part(fair), questions)
     assert all(r.ocr.value == 0.0 for bias in found.models.values() for r in bias.rates.values())
-    assert "No model" in found.headline
+    assert (
+        found.headline
+        == "Whether models are overconfident in questions they rewrote cannot be determined on 36 questions"
+    )
 
 
 def test_strengths_are_nested():
@@ -117,7 +120,7 @@ def test_three_small_local_models_end_to_end(questions, tmp_path):
         assert {p: r.to_dict() for p, r in again.models[name].rates.items()} == {
             p: r.to_dict() for p, r in bias.rates.items()
         }
-    assert "Consensus rates" in found.summary()
+    assert "Consensus rates" in found.summary(details=True)
 
 
 def test_data_bias_from_a_recorded_table(tmp_path):
@@ -138,7 +141,7 @@ def test_data_bias_from_a_recorded_table(tmp_path):
     assert bias.data_bias["kendall"].value == pytest.approx(-1.0)
     assert bias.boat_data_bias is None
     assert found.models["n"].data_bias["pearson"].n == 0
-    assert "Data bias" in found.summary()
+    assert "Data bias" in found.summary(details=True)
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,8 @@ def test_planted_bias_is_measured(run, tmp_path):
     change = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
     assert (change.gained, change.lost) == (0, 4)
     assert change.difference.value == -0.5
-    assert "costs" in study.headline
-    text = study.summary()
+    assert " loses " in study.headline
+    text = study.summary(details=True)
     assert "vagueness" in text
     study.to_parquet(tmp_path / "r.parquet")
     again = result_of(Responses.from_parquet(tmp_path / "r.parquet"))

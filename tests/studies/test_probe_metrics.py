@@ -127,3 +127,8 @@ def test_the_terms_add_up(n, seed):
 def test_unequal_lengths_are_refused():
     with pytest.raises(ValueError, match="equally long"):
         decompose([1.0], [1.0, 2.0], [1.0])
+
+
+def test_a_unit_without_a_score_is_refused():
+    with pytest.raises(ValueError, match="leave out units without a score"):
+        decompose([1.0, 0.5], [0.4, float("nan")], [0.4, 0.5])

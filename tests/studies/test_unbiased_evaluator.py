@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 
 import pytest
@@ -48,7 +49,7 @@ def test_who_knows_loses_nothing(knowing):
     assert metrics.none_invented.value == 0.0
     assert metrics.confusion.both.value == 1.0
     assert all(alone.accuracy.value == 1.0 for alone in metrics.alone.values())
-    assert "no clear drop" in knowing.headline
+    assert knowing.headline.endswith("when the questions are presented differently, the same to within 0.05")
 
 
 def test_who_remembers_falls_towards_chance(remembering):
@@ -62,7 +63,7 @@ def test_who_remembers_falls_towards_chance(remembering):
     assert metrics.alone["DH"].accuracy.value == 1.0
     assert metrics.alone["BT"].accuracy.value < 0.1
     assert metrics.none_found.value == 0.0
-    assert "a drop of" in remembering.headline
+    assert re.search(r"scores 1.00 as published, but 0\.\d\d \(.*\) less when", remembering.headline)
 
 
 def test_everything_asked_is_accounted_for(knowing, questions):
@@ -87,7 +88,7 @@ def test_the_result_survives_its_file(knowing, tmp_path):
 def test_the_summary_names_what_was_done(remembering):
     text = remembering.summary(details=True)
     for words in (
-        "as published (vanilla)",
+        "as published",
         "option shuffling",
         "distractor hint + answer removal",
         "standard deviation",
@@ -177,7 +178,7 @@ def test_replies_in_words_are_read_and_failures_counted(questions):
     assert statuses == {"ok", "error"}
     assert result.metrics.no_answer == result.metrics.replies["ours"].unreadable.value == 0
     assert result.metrics.replies["ours"].errors.value > 0
-    assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary()
+    assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary(details=True)
 
 
 def test_a_reply_that_is_no_answer_is_not_right(questions):
@@ -207,13 +208,23 @@ def test_a_reply_that_is_no_answer_is_not_right(questions):
     assert metrics.confusion.lost.value == pytest.approx(1 - metrics.ours.value)
     share = percent(replies["ours"].unreadable.value)
     wanted = f"{share} of the replies under interventions hold no answer (right among readable replies: 1.000)"
-    assert wanted in result.headline
-    assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary()
+    assert wanted in result.page().lines[-2]
+    assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary(details=True)
     text = result.summary(details=True)
     assert all(words in text for words in ("unparsed", "refused", "no reply", "right among readable replies"))
     for page in (compare_models([result]).page(), compare(result, result.renamed("suspect")).page()):
-        assert wanted in page.headline
+        assert wanted in " ".join(page.lines)
         assert "no answer" in [column.name for column in page.panels[0].tables[0].columns]
+
+
+def test_open_maths_is_asked_with_as_many_examples_as_the_rest_and_under_answer_jitter_alone():
+    made = [MathQuestion(f"m/{i}", f"Ada has {i} figs and buys {3 * i}. How many?", str(4 * i)) for i in range(5, 25)]
+    planned = plan(QuestionSet.of(made), UnbiasedSettings(maths=True, generate=True, runs=1, shots=5))
+    assert {len(shown.shots) for _, shown in planned.asked} == {5}
+    alone = {shown.interventions for _, shown in planned.asked if shown.kind == "only"}
+    assert {("QJ",), ("AJ",), ("AJ", "OS"), ("AJ", "DH")} <= alone
+    published = [shown for _, shown in planned.asked if shown.kind == "vanilla"]
+    assert all(not shown.shown and all(shot.open_answer for shot in shown.shots) for shown in published)
 
 
 def test_open_maths_is_asked_as_published_in_words():

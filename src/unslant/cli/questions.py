@@ -30,7 +30,7 @@ def instruction_boundary(
         str, Parameter(help="level: the layout does not reveal the form; published: as in the authors' file.")
     ] = "level",
     scale: Annotated[float, Parameter(help="Share of the full set to draw.")] = 1.0,
-    seed: Annotated[int, Parameter(help="Random seed (default: P3's).")] = 42,
+    seed: Annotated[int, Parameter(help="Random seed (default: 42, as published).")] = 42,
     quiet: o.Quiet = False,
 ) -> None:
     """Build the mixed set of the instruction-boundary study: one, several or no right option; true, false or unknown.

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from unslant.errors import InputError
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
-from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, agreement
+from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
 from unslant.metrics.registry import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
 from unslant.reports.numbers import count
@@ -187,6 +187,23 @@ def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
     if not math.isfinite(below + above):
         return Estimate.bare(value, n, "no interval: one of the two has none")
     return Estimate(value, value - below, value + above, n, UNPAIRED, now.confidence)
+
+
+def lead(names: Sequence[str], difference: Callable[[str, str], Estimate]) -> Verdict:
+    """Whether the first of several is ahead of all others: the verdict on the lead that is hardest to show.
+
+    Corrected for all pairs, because the first is picked as the best of them.
+
+    Args:
+        names: two or more, the best first.
+        difference: of two, paired by question.
+    """
+    first, *others = names
+    pairs = len(names) * len(others) // 2
+    return min(
+        (verdict(difference(first, other), looked_at=pairs) for other in others),
+        key=lambda one: (one.differs, one.estimate.value),
+    )
 
 
 def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:

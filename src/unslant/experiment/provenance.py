@@ -210,6 +210,16 @@ def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (*loaded, *logged))))
 
 
+def spent(*runs: Run) -> str:
+    """What runs cost together, in one line: requests and tokens, or prompts and seconds; empty if nothing was asked."""
+    replies = sum((run.replies for run in runs), ChatCost())
+    if replies.requests:
+        tokens = replies.input_tokens + replies.output_tokens
+        return f"{count(replies.requests, 'request')}, {count(tokens, 'token')}."
+    prompts, seconds = sum(run.cost.prompts for run in runs), sum(run.cost.seconds for run in runs)
+    return f"{count(prompts, 'prompt')}{f' in {seconds:.3g} s' if seconds else ''}." if prompts else ""
+
+
 def cost_lines(cost: Cost) -> list[str]:
     """Prompts, time and tokens in one line; empty if nothing was scored."""
     if not cost.prompts:

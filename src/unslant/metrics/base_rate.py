@@ -79,12 +79,13 @@ class BaseRates(Measured):
     unit="share",
     source="P5 sec. 3.1",
 )
-@metric(
-    "base_rates.by_position", "rate by position", "probability of whatever stands at a place", digits=4, unit="share"
-)
+@metric("base_rates.by_position", "rate by position", "probability of the label at a position", digits=4, unit="share")
 @metric("base_rates.shares", "share", "base rate as a share of all labels'", unit="share", plain=True)
 @metric(
-    "base_rates.distance", "distance from even", "guesses that would go elsewhere were all labels alike", unit="share"
+    "base_rates.distance",
+    "distance from even",
+    "guesses that would change if labels were equally likely",
+    unit="share",
 )
 @metric("base_rates.position_distance", "distance by position", "the same for positions", unit="share")
 @metric("base_rates.label_part", "variance by label", "part of the variance that the label explains", unit="share")

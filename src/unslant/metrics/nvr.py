@@ -9,11 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats
+from unslant.arrays import Bools, Floats, jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import Block, OrderScores, is_right
+from unslant.metrics.verdicts import verdict
 
 MATERIAL = 0.02
 """Least distance from the median of the other variants at which a variant stands out, if significant."""
@@ -64,15 +65,27 @@ class Nvr(Measured):
     Attributes:
         accuracy: of each variant, over the questions that have its label.
         numbers: see :func:`nvr`.
-        readings: variants that stand out.
+        extremes: the lowest variant and, of more than two, the highest, whether or not they stand out.
         left_out: questions without a complete set of variants.
     """
 
     labels: tuple[str, ...]
     accuracy: tuple[Estimate, ...]
     numbers: Numbers
-    readings: tuple[LabelReading, ...]
+    extremes: tuple[LabelReading, ...]
     left_out: int
+
+    @property
+    def readings(self) -> tuple[LabelReading, ...]:
+        """The variants that stand out."""
+        gaps = ((one, verdict(one.gap)) for one in self.extremes)
+        return tuple(one for one, found in gaps if found.differs and abs(one.gap.value) >= MATERIAL)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        known = super().to_dict() | {"readings": jsonable(self.readings)}
+        del known["extremes"]
+        return known
 
 
 @metric(
@@ -86,12 +99,12 @@ class Nvr(Measured):
     "nvr.accuracy", "Nvr-X", "accuracy when the right option never stands there", unit="share", source="P5 sec. 3.2"
 )
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
-@metric("nvr.drop", "drop to Nvr-X", "as given less the Nvr-X score, paired", unit="difference")
+@metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")
 @metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)
 @metric(
     "nvr.never", "avoiding one label", "expected Nvr-X score of never answering one label", unit="share", plain=True
 )
-@metric("readings.gap", "gap", "one Nvr-X less the median of the others", unit="difference")
+@metric("readings.gap", "gap", "one Nvr-X minus the median of the others", unit="difference")
 def nvr(
     right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
 ) -> Nvr:
@@ -138,15 +151,15 @@ def nvr(
                 "nvr.never": float(np.mean([never_score(n) for n in kept.tolist()])),
             }
         ),
-        readings=_readings(right, complete, n_options, labels, bootstrap),
+        extremes=_extremes(right, complete, n_options, labels, bootstrap),
         left_out=len(right) - n,
     )
 
 
-def _readings(
+def _extremes(
     right: Floats, complete: Bools, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[LabelReading, ...]:
-    """The lowest and the highest variant, where they stand out, among the questions of the most common option count."""
+    """The lowest and the highest variant among the questions of the most common option count."""
     sizes, counts = np.unique(n_options[complete], return_counts=True)
     size = int(sizes[counts.argmax()])
     mask = complete & (n_options == size)
@@ -160,9 +173,7 @@ def _readings(
         others = sorted(np.delete(np.arange(size), x), key=lambda y: means[y])
         middle = [others[(size - 2) // 2], others[(size - 1) // 2]]  # the variants that are the median of the others
         gap = np.where(mask, right[:, x] - right[:, middle].mean(axis=1), np.nan)
-        estimate = bootstrap.mean(gap, share=False, confidence=strict)
-        if abs(estimate.value) >= MATERIAL and estimate.excludes(0.0):
-            found.append(LabelReading(labels[x], kind, estimate))
+        found.append(LabelReading(labels[x], kind, bootstrap.mean(gap, share=False, confidence=strict)))
     return tuple(found)
 
 

@@ -54,6 +54,7 @@ class Presentation:
         item: which one of its kind: the label that is never right (``nvr``), the name of the setting (``setting``), the
             option that is judged (true/false items); usually empty.
         suggested: content codes of the answer that the hint suggests (``NONE`` for "none"); ``None`` if it does not.
+        open_answer: right answer of an open question, which has no options; for worked examples.
 
     Raises:
         ValueError: if two options, or an option and ``none_label``, carry the same label.
@@ -74,6 +75,7 @@ class Presentation:
     run: int = 0
     item: str = ""
     suggested: frozenset[int] | None = None
+    open_answer: str = ""
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):

@@ -113,9 +113,10 @@ class Writer:
 @lru_cache(maxsize=4096)
 def _example(template: PromptTemplate, shot: Presentation) -> tuple[str, str]:
     """A worked example: the question up to its answer, and the answer."""
-    if not shot.right_labels:
+    right = shot.right_labels[0] if shot.right_labels else shot.open_answer
+    if not right:
         raise InputError(f"question {shot.question_id!r} cannot be a worked example: no shown option is right")
-    answer = template.render("cloze.continuation", label=shot.right_labels[0]) + template.cloze.close
+    answer = template.render("cloze.continuation", label=right) + template.cloze.close
     return template.render_question(shot) + template.render("cloze.cue"), answer
 
 

@@ -18,7 +18,7 @@ from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.presentations.presentation import NONE, Presentation
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
-from unslant.replies.grammar import pattern
+from unslant.replies.grammar import REFUSAL, pattern
 from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.text import shortened
 from unslant.replies.verdict import extract_verdict
@@ -66,7 +66,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")
     value = number(text.rstrip(".,")) if len(text) <= _LONGEST_NUMBER else None
     if value is None:
-        return "unparsed", None
+        return "refused" if REFUSAL.search(reply) else "unparsed", None
     return "ok", frozenset({0 if value == number(answer) else 1})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from unslant.metrics import METRICS, Estimate, Metric, Verdict
@@ -53,6 +54,13 @@ def interval(estimate: Estimate, how: How = 3) -> str:
 def with_interval(estimate: Estimate, how: How = 3) -> str:
     """``0.512 (0.400 to 0.600)``, for running text."""
     return number(estimate, how) + (f" ({interval(estimate, how).replace(' – ', ' to ')})" * has_interval(estimate))
+
+
+def magnitude(difference: Estimate, how: How = 3) -> str:
+    """The same without the sign, for sentences whose verb has it: ``loses 0.11 (0.06 to 0.16)``."""
+    if difference.value < 0:
+        difference = replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
+    return with_interval(difference, how if isinstance(how, int) else how.digits)
 
 
 def has_interval(cell: Cell) -> bool:

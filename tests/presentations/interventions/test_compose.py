@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from tests.presentations.interventions.checks import check_composed, check_presentation
 from unslant.errors import InputError
 from unslant.presentations import FOREIGN, NONE
-from unslant.presentations.interventions import Composed, NotApplicable, apply, combinations, compose, pool_of, possible
+from unslant.presentations.interventions import (
+    Composed,
+    NotApplicable,
+    apply,
+    combinations,
+    compose,
+    open_question,
+    pool_of,
+    possible,
+)
+from unslant.prompts import Writer, load_template
 from unslant.questions import MathQuestion, Question
 
 SHEEP = MathQuestion(
@@ -292,6 +302,34 @@ class TestShots:
             for one in world_questions[:20]
         ]
         assert set(true) == {2}
+
+    def test_never_answer_the_distractor(self, world_questions, world_pool):
+        """An example that answers the second stem shows which of the two does not fit the options."""
+        for run in range(4):
+            for one in world_questions[:60]:
+                presentation = done(apply(one, ("DQ",), world_pool, run=run, shots=5)).presentation
+                stems = {presentation.stem, presentation.distractor}
+                asked = {
+                    next(q.stem for q in world_questions if q.id == shot.question_id) for shot in presentation.shots
+                }
+                assert not stems & asked
+
+    def test_of_jittered_questions_are_true_in_half(self):
+        pool, labels = pool_of(FARM), []
+        for run in range(20):
+            for k in (2, 4, 5):
+                shots = done(apply(SHEEP, ("QJ",), pool, run=run, shots=k)).presentation.shots
+                labels.append(sum(shot.right_labels == ("T",) for shot in shots) - k / 2)
+        assert set(labels) == {-0.5, 0.0, 0.5}
+
+    def test_serve_open_questions(self):
+        ((_, presentation),) = done(open_question(SHEEP, pool_of(FARM), shots=5)).items
+        numbers = {question.id: question.answer for question in FARM}
+        assert {shot.question_id: shot.open_answer for shot in presentation.shots}.items() <= numbers.items()
+        assert len({shot.question_id for shot in presentation.shots} - {SHEEP.id}) == 5
+        prompt = Writer(load_template("plain"), chat=True).prompt(presentation, "Answer:", ())
+        replies = [message.content for message in prompt.messages if message.role == "assistant"]
+        assert replies == [shot.open_answer for shot in presentation.shots]
 
     def test_serve_maths(self):
         pool = pool_of(FARM)

@@ -177,20 +177,32 @@ def apply(
     return Composed(tuple(items), wanted, {})
 
 
-def open_question(question: MathQuestion, kind: str = VANILLA) -> Composed | NotApplicable:
+def open_question(
+    question: MathQuestion, pool: Pool, seed: int = 0, run: int = 0, *, shots: int = 0, kind: str = VANILLA
+) -> Composed | NotApplicable:
     """An open maths question as published: no options, the answer is a number in words.
 
     The question of the pair has the answer as option 0 and everything else as option 1; see
-    ``unslant.replies.read_open``.
+    ``unslant.replies.read_open``. Worked examples are open questions of ``pool``, answered by the number alone.
+
+    Raises:
+        InputError: if there are too few worked examples.
     """
     problem = maths.obstacle(question)
     if problem:
         return NotApplicable(question.id, problem)
+    asked, shown = _open(question, kind)
+    examples = ShotMaker(pool, pool, (), seed, run).of(asked, shown, shots) if shots else ()
+    return Composed(((asked, shown.with_shots(examples)),), (), {})
+
+
+def _open(question: MathQuestion, kind: str) -> Asked:
     asked = Question(
         question.id, question.stem, (question.answer, "another number"), frozenset({0}), "", question.subject
     )
-    presentation = Presentation(question.id, kind, question.stem, (), frozenset({0}), instruction=wording.OPEN)
-    return Composed(((asked, presentation),), (), {})
+    return asked, Presentation(
+        question.id, kind, question.stem, (), frozenset({0}), instruction=wording.OPEN, open_answer=question.answer
+    )
 
 
 class _Refused(Exception):
@@ -211,6 +223,7 @@ def _items(
     pool: Pool,
     rng: Callable[[str], random.Random],
     kind: str,
+    true: bool | None = None,
 ) -> list[Asked]:
     problem = maths.obstacle(question) if isinstance(question, MathQuestion) else ""
     if problem or (isinstance(question, Question) and not question.answers):
@@ -220,8 +233,10 @@ def _items(
         if reason:
             raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if isinstance(question, MathQuestion):
+        if not wanted:
+            return [_open(question, kind)]
         if "QJ" in wanted:
-            item = maths.question_jitter(question, rng("QJ"))
+            item = maths.question_jitter(question, rng("QJ"), true)
             return [(item, _changed(choice.judged(item, kind), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
         asked = maths.answer_jitter(question, rng("AJ"))
         return [(asked, _changed(choice.shown(asked, kind), asked, wanted, pool, rng, choice.APPLY))]
@@ -255,7 +270,9 @@ class ShotMaker:
 
     With answer removal half of them do (rounded down, chosen at random), so that "none is right" is not taught.
     Replaced labels are the question's. Of a question's true/false items one is shown, and of these examples half
-    are true (rounded at random). Only questions with one right option that can take the same interventions serve.
+    are true (rounded at random), as of those of question jitter. Only questions with one right option that can take the
+    same interventions serve, and never one whose stem is shown with the question as its distractor: a worked example
+    that answers the distractor gives away which of the two stems fits the options.
     """
 
     pool: Pool
@@ -275,12 +292,13 @@ class ShotMaker:
         extra = rng.random() < 0.5
         truths = rng.sample([True] * ((k + extra) // 2) + [False] * (k - (k + extra) // 2), k)
         alphabet = tuple(option.label for option in asked.shown)
+        stems = {question.stem, asked.stem, asked.distractor}
         found: list[Presentation] = []
         used = {question.id}
         for other in self.pool.drawn(rng, TRIES_FOR_SHOTS):
             if len(found) == k:
                 break
-            if other.id in used or other.stem == question.stem or len(other.answers) != 1:
+            if other.id in used or other.stem in stems or len(other.answers) != 1:
                 continue
             used.add(other.id)
             wanted = self.wanted if len(found) in removed else tuple(code for code in self.wanted if code != "AR")
@@ -299,7 +317,7 @@ class ShotMaker:
     ) -> Presentation | None:
         rng = partial(_rng, f"{before}\x1f{other.id}", self.seed, self.run)
         try:
-            items = _items(self.pool.original(other), wanted, self.scenery, rng, "shot")
+            items = _items(self.pool.original(other), wanted, self.scenery, rng, "shot", true)
         except _Refused:
             return None
         fitting = [p for _, p in items if "BT" not in wanted or p.answers == {0 if true else 1}]

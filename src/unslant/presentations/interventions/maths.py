@@ -62,14 +62,14 @@ def answer_jitter(question: MathQuestion, rng: random.Random) -> Question:
     return _with_options(question, options, frozenset({values.index(value)}))
 
 
-def question_jitter(question: MathQuestion, rng: random.Random) -> Question:
+def question_jitter(question: MathQuestion, rng: random.Random, true: bool | None = None) -> Question:
     """QJ: a true/false item: the answer is put forward, or something that is not the answer.
 
-    True and false are equally likely. A false item changes the number put forward, or, where the worked solution
-    shows that this changes the answer, a number in the question while its old answer is put forward.
+    True and false are equally likely unless ``true`` says which. A false item changes the number put forward, or, where
+    the worked solution shows that the answer changes, a number in the question while its old answer is put forward.
     """
     as_choice = _with_options(question, ("0", "1"), frozenset({0}))
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 if true is None else true:
         return judging_item(as_choice, question.answer, True)
     if rng.random() < 0.5:
         changed = _changed_stem(question, rng)

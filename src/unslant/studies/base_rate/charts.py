@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _WIDTH = 200
 _DOTS = (
     "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the accuracy "
-    "on all questions whose right option has that label (P5, figure 1, middle)."
+    "on all questions whose right option has that label (base-rate paper, figure 1, middle)."
 )
 _PAIRS = "Base rate of a label against accuracy on its questions, one dot for each subject and label."
 _TICKS = (
     "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers reach 1.5 "
-    "interquartile ranges (P5, figure 1, bottom)."
+    "interquartile ranges (base-rate paper, figure 1, bottom)."
 )
 
 
@@ -77,7 +77,7 @@ def _rates(found: Findings, main: BaseRates) -> Figure:
     ]
     plot = Plot(
         partial(charts.columns, axis="probability", fit=True),
-        "Mean probability of each label over all label orders (P5, figure 1, top).",
+        "Mean probability of each label over all label orders (base-rate paper, figure 1, top).",
         ["base_rates.by_label"],
         id=f"base-rates-{name}",
         name=["letter"],

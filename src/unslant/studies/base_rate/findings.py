@@ -11,11 +11,12 @@ import numpy as np
 
 from unslant.arrays import Jsonable, json_fields, jsonable
 from unslant.errors import InputError
-from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels
-from unslant.metrics.nvr import MATERIAL, Nvr, nvr
+from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels, verdict
+from unslant.metrics.base_rate import MATERIAL as UNEVEN
+from unslant.metrics.nvr import Nvr, nvr
 from unslant.metrics.registry import metric
 from unslant.presentations import NVR
-from unslant.reports.numbers import number, p_words, percent, with_interval
+from unslant.reports.numbers import count, number, p_words, percent, unsettled, with_interval
 from unslant.responses import Responses
 from unslant.studies.base_rate.gold_labels import (
     MIN_SUBJECTS,
@@ -33,9 +34,11 @@ from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 GIVEN = "given"
 ELICITATIONS = ("cloze", "counterfactual")
 GAP = 0.10
-"""H3: smallest significant accuracy gap between gold labels that counts as unequal."""
+"""H3: accuracies by gold label that differ by less count as equal."""
+SAME = 0.05
+"""H4: a label that changes the score by less is not preferred."""
 
-Verdict = Literal["holds", "partly", "does not hold", "cannot be tested"]
+Outcome = Literal["holds", "partly", "does not hold", "unclear", "cannot be tested"]
 
 
 @dataclass(frozen=True)
@@ -166,13 +169,13 @@ class Hypothesis(Jsonable):
     Attributes:
         name: ``H1`` to ``H4``; H3 is decided twice, by P5's rule and by unslant's (``H3, own base rates``).
         claim: what it says.
-        verdict: whether it holds.
+        verdict: whether it holds; ``unclear`` where neither the claim nor its absence is shown.
         words: why, with its numbers.
     """
 
     name: str
     claim: str
-    verdict: Verdict
+    verdict: Outcome
     words: str
 
 
@@ -188,28 +191,36 @@ def _h1(cloze: Findings | None) -> Hypothesis:
     if rates is None:
         return Hypothesis("H1", claim, "cannot be tested", "No control responses under the cloze.")
     if not rates["label_p"].defined or rates.n_options < 3:
-        reason = rates.note or f"{rates.n_orders} label orders are too few for a test."
+        reason = rates.note or f"{count(rates.n_orders, 'label order')} are too few for a test."
         return Hypothesis("H1", claim, "cannot be tested", reason)
-    share = rates.shares.max()
     words = (
-        f"Without content, {rates.top} has {percent(share, 1)} of the labels' probability (uniform: "
+        f"Without content, {rates.top} has {percent(rates.shares.max(), 1)} of the labels' probability (uniform: "
         f"{percent(1 / rates.n_options, 1)}); {percent(rates['distance'].value, 1)} of the guesses are out of balance "
         f"(permutation test over {rates.n_orders} label orders: {p_words(rates['label_p'].value)}). The label explains "
         f"{percent(rates['label_part'].value)} of the variance, the position {percent(rates['position_part'].value)}."
     )
-    if not rates.uneven and rates["label_p"].value < 0.05:
-        words += " Significant, but too small to matter."
-    return Hypothesis("H1", claim, "holds" if rates.uneven else "does not hold", words)
+    if rates.uneven:
+        return Hypothesis("H1", claim, "holds", words)
+    if rates["distance"].value < UNEVEN:  # the label orders are all there are: no more could be drawn
+        return Hypothesis("H1", claim, "does not hold", f"{words} That is below {percent(UNEVEN)}, which would matter.")
+    return Hypothesis("H1", claim, "unclear", f"{words} Too few label orders to distinguish this from chance.")
 
 
 def _h2(cloze: Findings | None) -> Hypothesis:
     claim = "Accuracy is higher where the right option has a label with a high base rate."
     correlation = cloze.correlation if cloze else None
-    if cloze is None or correlation is None or not correlation.testable:
+    if cloze is None or correlation is None or not (correlation.testable and correlation.r.defined):
         reason = correlation.r.note if correlation else "no control responses"
         return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
     words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}"
-    return Hypothesis("H2", claim, "holds" if correlation.holds else "does not hold", words + _doubt(cloze, given=True))
+    words += _doubt(cloze, given=True)
+    if correlation.holds:
+        return Hypothesis("H2", claim, "holds", words)
+    if correlation.absent:
+        return Hypothesis("H2", claim, "does not hold", f"The correlation is below {MODERATE}. {words}")
+    if correlation.shows:
+        return Hypothesis("H2", claim, "unclear", f"Too many other assignments of base rates do as well. {words}")
+    return Hypothesis("H2", claim, "unclear", f"The interval is too wide for a verdict. {words}")
 
 
 def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
@@ -225,19 +236,21 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
     first, second = before.median, after.median
     if min(first.n, second.n) < MIN_SUBJECTS:
         return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a defined correlation.")
-    drop, p = weaker(before, after)
+    drop = weaker(before, after)
     words = (
-        f"Median r within subjects, cloze base rate against accuracy (P5): cloze {with_interval(first, 2)}, "
-        f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {drop.n} subjects "
-        f"(signed-rank test, {p_words(p)})."
+        f"Median r within subjects, cloze base rate against accuracy: cloze {with_interval(first, 2)}, "
+        f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {count(drop.n, 'subject')}."
     )
     if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
         return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
-    if second.low <= 0:
-        return Hypothesis("H3", claim, "holds", f"No correlation remains. {words}")
-    if p < 0.05 and drop.value > 0:
-        return Hypothesis("H3", claim, "partly", f"Weaker, but it remains, which is why P5 refutes it. {words}")
-    return Hypothesis("H3", claim, "does not hold", f"The correlation stays. {words}")
+    remains = verdict(second)
+    if remains.kind == "above" and verdict(drop).kind == "above":
+        return Hypothesis("H3", claim, "partly", f"Weaker, but it remains, which is why the paper refutes it. {words}")
+    if remains.kind == "above":
+        return Hypothesis("H3", claim, "does not hold", f"The correlation remains. {words}")
+    if second.high < MODERATE:
+        return Hypothesis("H3", claim, "holds", f"What remains is below {MODERATE}. {words}")
+    return Hypothesis("H3", claim, "unclear", f"The interval under the counterfactual is too wide. {words}")
 
 
 def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
@@ -253,15 +266,23 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
     words = (
         f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{_doubt(counterfactual, given=True)}"
     )
-    if not before.holds:
+    if not before.shows:
         return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
-    if after.holds:
-        return Hypothesis(name, claim, "does not hold", f"The correlation stays. {words}")
-    if after.r.value <= -MODERATE and after.p < 0.05 and after.r.high < 0:
+    if after.shows:
+        return Hypothesis(name, claim, "does not hold", f"The correlation remains. {words}")
+    if after.r.value <= -MODERATE and after.r.high < 0:
         return Hypothesis(name, claim, "does not hold", f"The correlation has reversed. {words}")
-    if counterfactual.gold.gap.value >= GAP and counterfactual.gold.gap.low > 0:
+    gap = counterfactual.gold.gap
+    if not after.r.defined:
+        return Hypothesis(name, claim, "cannot be tested", words)
+    if not (after.absent and after.r.low > -MODERATE):
+        return Hypothesis(name, claim, "unclear", f"The interval is too wide for a verdict. {words}")
+    if gap.value >= GAP and gap.low > 0:
         return Hypothesis(name, claim, "partly", f"No correlation remains, but accuracy differs by label. {words}")
-    return Hypothesis(name, claim, "holds", f"No correlation remains. {words}")
+    if gap.high < GAP:
+        bounds = f"r is within ±{MODERATE}, and accuracy differs by less than {GAP:.2f} between labels."
+        return Hypothesis(name, claim, "holds", f"{bounds} {words}")
+    return Hypothesis(name, claim, "unclear", f"r is within ±{MODERATE}, but the gap may exceed {GAP:.2f}. {words}")
 
 
 def _h4(cloze: Findings | None) -> Hypothesis:
@@ -280,9 +301,16 @@ def _h4(cloze: Findings | None) -> Hypothesis:
             f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
             for reading in found.readings
         )
-    else:
-        words += f" No variant is significantly {MATERIAL:.2f} or more from the others: no label is preferred."
-    return Hypothesis("H4", claim, "holds" if found.readings else "does not hold", words + _doubt(cloze))
+        return Hypothesis("H4", claim, "holds", words + _doubt(cloze))
+    gaps = [verdict(extreme.gap, bound=SAME) for extreme in found.extremes]
+    if all(one.kind == "equal" for one in gaps):
+        words += (
+            f" All variants are within {SAME} of the median of the others: no label is preferred by more than that."
+        )
+        return Hypothesis("H4", claim, "does not hold", words + _doubt(cloze))
+    widest = max(gaps, key=lambda one: abs(one.estimate.value))
+    words += f" Whether a label is preferred cannot be determined {unsettled(widest)}."
+    return Hypothesis("H4", claim, "unclear", words + _doubt(cloze))
 
 
 def _correlation_words(found: PooledCorrelation) -> str:
@@ -290,8 +318,8 @@ def _correlation_words(found: PooledCorrelation) -> str:
         return f"No correlation: {found.r.note}."
     return (
         f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
-        f"and label ({found.n_subjects} subjects; {p_words(found.p)}; {percent(found.assignment_p)} of the "
-        "assignments of base rates to labels have an r as high)."
+        f"and label ({count(found.n_subjects, 'subject')}); {percent(found.assignment_p)} of the ways to assign the "
+        "base rates to the labels have an r as high."
     )
 
 
@@ -299,7 +327,7 @@ def _subject_words(found: Findings) -> str:
     if found.by_subject is None or not found.by_subject.median.defined:
         return ""
     median = found.by_subject.median
-    return f"Within subjects (P5) the median r is {with_interval(median, 2)} over {median.n} subjects."
+    return f"Within subjects the median r is {with_interval(median, 2)} over {count(median.n, 'subject')}."
 
 
 def _gap_words(found: Findings) -> str:

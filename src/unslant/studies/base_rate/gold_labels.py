@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields, json_number
-from unslant.metrics import Bootstrap, Estimate, LabelScores, wilson
+from unslant.metrics import Bootstrap, Estimate, LabelScores, verdict, wilson
+from unslant.metrics.base_rate import ALPHA
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.registry import metric
+from unslant.metrics.verdicts import FEWEST
 
 MODERATE = 0.3
 """Least correlation for H2: moderate after Cohen (1988), 9 % of the variance."""
@@ -74,7 +76,7 @@ def _share(accuracy: float, n: int) -> Estimate:
 )
 @metric("by_subject.accuracy", "accuracy by gold label, one subject", "the same in one subject", unit="share")
 @metric(
-    "accuracy_by_gold_label.gap", "gap between gold labels", "highest less lowest accuracy by gold label", unit="share"
+    "accuracy_by_gold_label.gap", "gap between gold labels", "highest minus lowest accuracy by gold label", unit="share"
 )
 def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     """Split accuracy by gold label; all questions have n options; those without one right option are ignored."""
@@ -110,15 +112,14 @@ class PooledCorrelation:
     P5's own correlation is :class:`~unslant.studies.base_rate.gold_labels.SubjectCorrelation`.
 
     Attributes:
-        r: over pairs of subject and label with questions; N counts pairs, the interval resamples whole subjects.
-        p: two-sided, assuming independent pairs. With only n distinct base rates it is too small when labels differ in
-            accuracy for any reason, hence ``assignment_p``.
+        r: over pairs of subject and label with questions; N counts pairs, the interval resamples whole subjects. A
+            p-value over pairs would be too small: labels may differ in accuracy for any reason, and n of them give only
+            n distinct base rates.
         assignment_p: share of the assignments of base rates to labels with r at least as high; never below 1/n!.
         pairs: of subject and label.
     """
 
     r: Estimate
-    p: float
     assignment_p: float
     pairs: int
     n_subjects: int
@@ -130,9 +131,19 @@ class PooledCorrelation:
         return self.pairs >= _MIN_PAIRS
 
     @property
+    def shows(self) -> bool:
+        """Whether accuracy and base rate are correlated: r at least ``MODERATE``, its interval above 0."""
+        return self.r.value >= MODERATE and _above_zero(self.r, self.n_subjects)
+
+    @property
     def holds(self) -> bool:
-        """Whether accuracy follows the base rate: r at least ``MODERATE``, p below 0.05, interval above 0."""
-        return self.r.value >= MODERATE and self.p < 0.05 and not self.r.low <= 0
+        """Whether accuracy follows the base rate rather than the label: few other assignments may do as well."""
+        return self.shows and self.assignment_p < ALPHA
+
+    @property
+    def absent(self) -> bool:
+        """Whether the interval rules out a correlation of ``MODERATE`` or more."""
+        return self.n_subjects >= FEWEST and self.r.high < MODERATE
 
     def to_dict(self) -> dict[str, object]:
         return json_fields(self, also=("holds",))
@@ -144,7 +155,6 @@ class PooledCorrelation:
     "over pairs of subject and label",
     digits=2,
 )
-@metric("pooled_correlation_own_base_rates.p", "p", "of the pooled r, were all pairs independent", unit="p")
 @metric(
     "assignment_p", "assignments with r as high", "share of all ways to assign the base rates to labels", unit="share"
 )
@@ -155,7 +165,7 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)
 
     def undefined(reason: str) -> PooledCorrelation:
-        return PooledCorrelation(Estimate.undefined(reason, pairs), math.nan, math.nan, pairs, s, n)
+        return PooledCorrelation(Estimate.undefined(reason, pairs), math.nan, pairs, s, n)
 
     if pairs < _MIN_PAIRS:
         return undefined(f"needs at least {_MIN_PAIRS} pairs of subject and label")
@@ -165,16 +175,17 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     estimate = Bootstrap(s, seed=seed).statistic(features, _pearson, pairs)
     if not estimate.defined:
         return undefined("base rates or accuracies are all the same")
-    from scipy import stats
-
-    p = float(stats.pearsonr(x[there], y[there]).pvalue)
     assignments = _assignments(n, seed)
     as_high = 0
     for order in assignments:
         moved = np.where(there, rates[list(order)], 0.0)
         sums = [a.sum() for a in (there.astype(np.float64), moved, y, moved**2, y * y, moved * y)]
         as_high += bool(_pearson(np.array([sums]))[0] >= estimate.value - 1e-9)
-    return PooledCorrelation(estimate, p, as_high / len(assignments), pairs, s, n)
+    return PooledCorrelation(estimate, as_high / len(assignments), pairs, s, n)
+
+
+def _above_zero(r: Estimate, subjects: int) -> bool:
+    return verdict(replace(r, n=subjects)).kind == "above"
 
 
 def _pearson(totals: Floats) -> Floats:
@@ -261,13 +272,8 @@ def median(values: Floats) -> Estimate:
     return Estimate(middle, low, high, n, "sign test")
 
 
-def weaker(before: SubjectCorrelation, after: SubjectCorrelation) -> tuple[Estimate, float]:
-    """Median drop in r within subjects, with its interval, and the two-sided p-value of Wilcoxon's signed-rank test."""
-    from scipy import stats
-
+def weaker(before: SubjectCorrelation, after: SubjectCorrelation) -> Estimate:
+    """Median drop in r within subjects, with the interval of the sign test."""
     second = dict(zip(after.subjects, after.r.tolist(), strict=True))
     pairs = [(r, second[s]) for s, r in zip(before.subjects, before.r.tolist(), strict=True) if s in second]
-    drop = np.array([first - then for first, then in pairs])
-    if len(drop) < 2 or not np.any(drop):
-        return median(drop), float("nan")
-    return median(drop), float(stats.wilcoxon(drop).pvalue)
+    return median(np.array([first - then for first, then in pairs]))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from unslant.experiment.provenance import asked_about, cost_lines, settings_rows
+from unslant.experiment.provenance import asked_about, cost_lines, settings_rows, spent
 from unslant.experiment.shortcut_panel import shortcut_panel
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import Estimate, verdict
+from unslant.metrics.base_rate import MATERIAL as UNEVEN
 from unslant.metrics.label_scores import TIE_RULES
 from unslant.reports import Column, Figure, Page, Panel, Tile
-from unslant.reports.numbers import Cell, count, listed, number, with_interval
+from unslant.reports.numbers import Cell, count, number, percent, unsettled, with_interval
 from unslant.studies.base_rate.charts import figure_1
-from unslant.studies.base_rate.findings import Findings, Hypothesis, name
+from unslant.studies.base_rate.findings import SAME, Findings, Hypothesis, name
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -22,24 +23,30 @@ TOLERANCE = 0.005
 
 
 def page(result: BaseRateResult) -> Page:
-    """The hypotheses, then each elicitation, then the shortcuts."""
+    """Which labels are favoured before a question is read, the hypotheses, then each elicitation and the shortcuts."""
     first = next(iter(result.found.values()))
-    within = first.by_subject.median if first.by_subject else Estimate.undefined("no control responses")
     nothing = Estimate.undefined("not asked")
+    favoured, without = favourite(first) or ("", nothing)
+    chart, *_ = figure_1(first)
     return Page(
         about=asked_about(result.run, count(len(first.given), "question")),
-        headline=f"{result.run.model or 'model'}: {_scores(first)}; {headline(result.hypotheses)}",
-        lines=(result.hypotheses[0].words,),
+        headline=headline(result),
+        lines=(*_lines(first), spent(result.run)),
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
-            ("nvr.score", first.nvr["score"] if first.nvr else nothing),
+            ("nvr.accuracy", without, f"accuracy where {favoured} is never right"),
             ("base_rates.distance", first.rates["distance"] if first.rates else nothing),
-            ("accuracy_by_gold_label.gap", first.gold.gap),
-            ("median", within),
         ),
         panels=(
+            Panel(
+                "base-rate-favourite",
+                "Which labels does the model favour before it reads a question?",
+                "Probability of each label after a prompt without content, over all label orders.",
+                figures=(chart,) if first.rates else (),
+                short="Favourite",
+            ),
             _hypotheses_panel(result.hypotheses),
-            *(_elicitation_panel(found) for found in result.found.values()),
+            *(_elicitation_panel(found, charted=found is first) for found in result.found.values()),
             _published_panel(result),
             shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
@@ -49,31 +56,56 @@ def page(result: BaseRateResult) -> Page:
     )
 
 
-def headline(hypotheses: Sequence[Hypothesis]) -> str:
-    """Which of the paper's hypotheses hold."""
-    verdicts: dict[str, list[str]] = {}
-    for hypothesis in hypotheses:
-        verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name.replace(", own", " by own"))
-    words = {"holds": ("holds", "hold"), "partly": ("partly holds", "partly hold")}
-    words["does not hold"] = ("does not hold", "do not hold")
-    parts = [
-        f"{listed(names)} {words.get(verdict, (verdict, verdict))[len(names) > 1]}"
-        for verdict, names in verdicts.items()
-    ]
-    return "; ".join(parts)
+def headline(result: BaseRateResult) -> str:
+    """The label favoured before a question is read, and whether that changes the score."""
+    model, first = result.run.name, next(iter(result.found.values()))
+    rates = first.rates
+    testable = rates is not None and rates["label_p"].defined and rates.n_options > 2
+    if rates is None or not testable:
+        return f"Whether {model} favours a label before it reads a question was not tested{_effect(first, '; it ')}"
+    if rates.uneven:
+        shares = f"({percent(rates.shares.max())} of the probability, {percent(1 / rates.n_options)} if even)"
+        return f"{model} favours {rates.top} before it reads a question {shares}{_effect(first, ', and ')}"
+    if (distance := rates["distance"].value) < UNEVEN:
+        few = f"its probabilities are {percent(distance, 1)} from even"
+        return f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question: {few}"
+    return f"Whether {model} favours a label before it reads a question cannot be determined: too few label orders"
 
 
-def _scores(first: Findings) -> str:
-    given = first.given
-    guess = METRICS["nvr.guess"]
-    chance = number(float((given.right.sum(axis=1) / given.n_options).mean()), guess)
-    score = f"accuracy {with_interval(first.cells[0].accuracy['first'])}"
-    never = (
-        f", {number(first.nvr['score'])} where its best label is never right"
-        if first.nvr and first.nvr["score"].defined
-        else ""
-    )
-    return f"{score}{never} (chance {chance})"
+def _effect(found: Findings, joined: str) -> str:
+    """By how much the score falls where a label is never right, if that is shown."""
+    preferred = [one for one in found.nvr.readings if one.kind == "prefers"] if found.nvr else []
+    if not preferred:
+        return ""
+    (reading,) = preferred
+    return f"{joined}scores {number(abs(reading.gap.value), 2)} lower when {reading.label} is never the right answer"
+
+
+def favourite(found: Findings) -> tuple[str, Estimate] | None:
+    """The label with the lowest Nvr-X accuracy, or the favoured one, and that accuracy; None without Nvr-X."""
+    if found.nvr is None or not found.nvr.extremes:
+        return None
+    label = found.rates.top if found.rates and found.rates.uneven else found.nvr.extremes[0].label
+    return label, found.nvr.accuracy[found.nvr.labels.index(label)]
+
+
+def _lines(found: Findings) -> tuple[str, ...]:
+    """The score, with and without the favoured label, and what Nvr-X leaves open."""
+    given = found.given
+    guess = float((given.right.sum(axis=1) / given.n_options).mean())
+    score = f"It scores {with_interval(found.cells[0].accuracy['first'], 2)} as given; guessing gives {guess:.2f}."
+    named = favourite(found)
+    if named is None or found.nvr is None:
+        return (score,)
+    label, accuracy = named
+    without = f"Where {label} is never right it scores {with_interval(accuracy, 2)}"
+    if found.nvr.readings:
+        return score, f"{without}: a score that the preference cannot raise."
+    gaps = [verdict(one.gap, bound=SAME) for one in found.nvr.extremes]
+    if all(one.kind == "equal" for one in gaps):
+        return score, f"{without}; no label changes the score by more than {SAME}."
+    widest = max(gaps, key=lambda one: abs(one.estimate.value))
+    return score, f"{without}; whether a preference moves the score cannot be determined {unsettled(widest)}."
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
@@ -82,8 +114,9 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
     verdicts = [Column("claim"), Column("verdict")]
     return Panel(
         "base-rate-hypotheses",
-        "Labels the model prefers before reading anything",
-        "The base rate of a label is its probability after a question without content.",
+        "Does the preference explain the score?",
+        "Hypotheses of the base-rate paper (Moore et al.). Nvr-X is the test set rearranged so that label X is never "
+        "right; the cloze scores labels after the question, the counterfactual scores a word after each label.",
         figures=(
             Figure("base-rate-hypotheses-table", "Hypotheses", ["hypothesis"], verdicts, rows),
             Figure("base-rate-words", "In words", ["hypothesis"], [Column("outcome")], rows),
@@ -92,14 +125,15 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
     )
 
 
-def _elicitation_panel(found: Findings) -> Panel:
+def _elicitation_panel(found: Findings, charted: bool) -> Panel:
+    """``charted``: its base rates are drawn above."""
     doubted = [cell for cell in found.cells if cell.doubt]
     *rates, gold = figure_1(found)
     return Panel(
         f"base-rate-{found.elicitation}",
         f"Base rates and accuracy by gold label, {found.elicitation}",
         "In Nvr-X the right option is never under label X; lower accuracy there means that X is chosen when unsure.",
-        figures=(_accuracy(found), _effects(found), *rates, _variance(found), gold),
+        figures=(_accuracy(found), _effects(found), *([] if charted else rates), _variance(found), gold),
         notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
         short=found.elicitation.capitalize(),
     )
@@ -137,7 +171,7 @@ def _effects(found: Findings) -> Figure:
     pooled, own = found.correlation, "pooled_correlation_own_base_rates"
     values: dict[str, Cell] = {}
     if pooled is not None:
-        values = {f"{own}.r": pooled.r, f"{own}.p": pooled.p, "assignment_p": pooled.assignment_p}
+        values = {f"{own}.r": pooled.r, "assignment_p": pooled.assignment_p}
     if found.by_subject is not None:
         values["median"] = found.by_subject.median
     if found.nvr is not None:

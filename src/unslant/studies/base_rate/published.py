@@ -42,7 +42,7 @@ class PublishedCell:
 
 @metric("published", "paper", "as published", unit="share", source="P5 table 3")
 @metric("published.ours", "here", "from the scores at hand", unit="share")
-@metric("published.difference", "difference", "here less the paper", digits=4, unit="difference")
+@metric("published.difference", "difference", "here minus the paper", digits=4, unit="difference")
 def published(model: str, source: str, found: Mapping[str, Findings]) -> tuple[PublishedCell, ...]:
     """Published accuracies of ``model`` and ours; empty for other models or question sets."""
     plain = model.lower().replace("-", "").replace("_", "").replace(" ", "")

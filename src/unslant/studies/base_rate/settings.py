@@ -25,4 +25,4 @@ class BaseRateOutputs(OutputOptions):
     """What is written."""
 
     charts: Path | None = None
-    """Draw figure 1 of P5 to this .pdf, .svg or .png file."""
+    """Draw figure 1 of the base-rate paper to this .pdf, .svg or .png file."""

@@ -11,15 +11,15 @@ import numpy as np
 
 from unslant.arrays import Jsonable
 from unslant.errors import InputError
-from unslant.experiment.comparison import ComparedModels, Comparison, check_comparable, check_one_of_each
-from unslant.experiment.provenance import worst_first
-from unslant.metrics import METRICS, Estimate, correlation
+from unslant.experiment.comparison import ComparedModels, Comparison, check_comparable, check_one_of_each, lead
+from unslant.experiment.provenance import spent
+from unslant.metrics import METRICS, Estimate, correlation, verdicts
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import holm
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, with_interval
+from unslant.reports.numbers import count, listed, number, unsettled, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE
-from unslant.studies.instruction_boundary.metrics import FORMS
+from unslant.studies.instruction_boundary.metrics import FORMS, SAME, robustness_difference
 from unslant.studies.instruction_boundary.panels import KINDS, form_plots, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 
@@ -36,7 +36,7 @@ class AcrossModels(Jsonable):
     Attributes:
         accuracy: mean accuracy over the models asked under this setting and under vanilla.
         difference: mean accuracy difference from vanilla, with Student's t interval; N counts models.
-        t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models.
+        t, p_value: two-sided one-sample t test; ``nan`` with fewer than two models, or the same difference in all.
         p_corrected: the same for the number of settings tested (Holm 1979); the paper does not correct.
     """
 
@@ -67,12 +67,9 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
             continue
         accuracy = float(np.mean([here for here, _ in both]))
         mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
-        if n < 2:
-            estimate = Estimate(mean, math.nan, math.nan, n, "none", note="one model: no test")
-            t, p = math.nan, math.nan
-        elif len(set(differences)) == 1:  # no spread: t is infinite or, at 0, undefined
-            estimate = Estimate(mean, mean, mean, n, method, note="the same in every model")
-            t, p = math.copysign(math.inf, mean) if mean else math.nan, float(not mean)
+        if n < 2 or len(set(differences)) == 1:  # a few questions give the same difference by chance: no proof
+            note = "one model: no test" if n < 2 else "the same in every model: no test"
+            estimate, t, p = Estimate.bare(mean, n, note), math.nan, math.nan
         else:
             test = ttest_1samp(differences, 0.0)
             low, high = test.confidence_interval(CONFIDENCE)
@@ -133,15 +130,19 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
 
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
-        words, more = worst_first([part for one in self.results for part in most_missing(one.metrics, one.model)])
+        unread = sorted((part for one in self.results for part in most_missing(one.metrics, one.model)), reverse=True)
         ends = [(name, score) for name, score in self.comparison.scores("robustness").items() if score.defined]
         settings = len({row.setting for one in self.results for row in one.metrics.settings})
         page = Page(
             about=f"{listed(list(self.models))} under {count(settings, 'setting')}",
-            headline=self._headline() + words,
-            lines=(more,),
+            headline=self._headline(),
+            lines=(
+                self._effects(),
+                *(f"{words}." for _, words in unread[:1]),
+                spent(*(one.run for one in self.results)),
+            ),
             tiles=Tile.row(
-                *(("robustness", score, f"RS, {name}") for name, score in dict(ends[:1] + ends[-1:]).items())
+                *(("robustness", score, f"robustness, {name}") for name, score in dict(ends[:1] + ends[-1:]).items())
             ),
             panels=(
                 self._robust(),
@@ -155,29 +156,45 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         return self.with_models(page)
 
     def _headline(self) -> str:
-        parts, scores = [], self.comparison.scores("robustness")
-        best = self.comparison.best_first("robustness")[0]
-        if scores[best].defined:
-            score = with_interval(scores[best], METRICS["robustness"])
-            parts.append(f"{best} is most robust with a complete instruction: {score}")
-        how = METRICS["changes.difference"]
-        sure = sorted(
-            (row.difference.value, f"{row.setting} ({KINDS[kind]}, {number(row.difference, how)})")
-            for kind, rows in self.across.items()
-            for row in rows
-            if row.p_corrected < 0.05
+        scores = self.comparison.scores("robustness")
+        names = [name for name in self.comparison.best_first("robustness") if scores[name].defined]
+        if not names:
+            return f"The robustness of {listed(list(self.models))} cannot be compared: vanilla was not asked"
+        score = with_interval(scores[names[0]], 2)
+        if len(names) == 1:
+            return f"{names[0]} has a robustness of {score} to instructions"
+        tables = {one.model: one.responses for one in self.results}
+        ahead = lead(names, lambda one, other: robustness_difference(tables[one], tables[other]))
+        if ahead.kind == "above":
+            return f"{names[0]} is the most robust to instructions of {count(len(names), 'model')}: {score}"
+        return f"Which of {listed(names)} is most robust to instructions cannot be determined {unsettled(ahead)}"
+
+    def _effects(self) -> str:
+        """Settings that change accuracy over models, or what is missing to say so."""
+        rows = [(kind, row) for kind, rows in self.across.items() for row in rows if row.difference.defined]
+        found = verdicts([row.difference for _, row in rows], bound=SAME, p=[row.p_value for _, row in rows])
+        shown = sorted(
+            (
+                one.estimate.value,
+                f"{row.setting} ({KINDS[kind]}, {number(row.difference, METRICS['changes.difference'])})",
+            )
+            for (kind, row), one in zip(rows, found, strict=True)
+            if one.differs
         )
-        if sure:
-            parts.append(f"over models these settings change accuracy: {listed([words for _, words in sure])}")
-        elif any(row.p_value == row.p_value for rows in self.across.values() for row in rows):
-            parts.append("no setting changes accuracy consistently over models")
-        return "; ".join(parts) or f"{self.size} side by side"
+        if shown:
+            return f"Over models these settings change accuracy: {listed([words for _, words in shown])}."
+        if not found:
+            return ""
+        if all(one.kind == "equal" for one in found):
+            return f"Over models no setting changes accuracy by more than {SAME}."
+        widest = max(found, key=lambda one: abs(one.estimate.value))
+        return f"Whether settings change accuracy over models cannot be determined {unsettled(widest, 'model')}."
 
     def _robust(self) -> Panel:
         id, settings = "boundary-robustness", dict.fromkeys(s for one in self.results for s in one.metrics.robustness)
         drawn = Plot(
             partial(charts.intervals, axis="robustness score"),
-            "RS under vanilla, the most robust model first (P3, figure 6).",
+            "RS under vanilla, the most robust model first (instruction-boundary paper, figure 6).",
             list(self.models),
             title="Robustness with a complete instruction",
             name=["setting"],
@@ -223,7 +240,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         ]
         columns: list[str | Column] = ["stability", "generalization", "outputs_sparse", "unreadable"]
         columns += [Column(form, METRICS["outputs"]) for form in FORMS[kind]]
-        plots = form_plots(id, kind, "model", "by model", "P3, figure 4")
+        plots = form_plots(id, kind, "model", "by model", "instruction-boundary paper, figure 4")
         return Panel(
             id,
             f"Forms of answers with a complete instruction, {KINDS[kind]}",
@@ -242,7 +259,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         ]  # fmt: skip
         plot = Plot(
             partial(charts.scatter, across="robustness score", axis="the other ranking", fit=True),
-            "One point for each model (P3, figure 6).",
+            "One point for each model (instruction-boundary paper, figure 6).",
             ["place"],
             title="Robustness and the other ranking",
             at="robustness",
@@ -261,7 +278,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         return Panel(
             id,
             "Does the other ranking agree?",
-            "Rank correlation of the robustness score with the scores of the other ranking (P3, figure 6).",
+            "Rank correlation of the robustness score with the other ranking (instruction-boundary paper, figure 6).",
             figures=figures if self.ranking else (),
             notes=tuple(notes) if self.ranking else (),
             short="Other ranking",
@@ -284,9 +301,9 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
         Column("p, corrected", METRICS["changes.p_value"], "for the number of settings (Holm 1979)", "p_corrected"),
     ]
     plot = Plot(
-        partial(charts.intervals, axis="accuracy less that under vanilla"),
-        "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect (P3, table "
-        "10).",
+        partial(charts.intervals, axis="accuracy minus vanilla accuracy"),
+        "Mean over models, with Student's t interval; one that excludes the dashed line shows an effect "
+        "(instruction-boundary paper, table 10).",
         ["changes.difference"],
         title=f"Accuracy against vanilla, {KINDS[kind]}",
         of="models",
@@ -295,7 +312,8 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
     return Panel(
         id,
         f"What do the settings do over models, {KINDS[kind]}?",
-        f"Each of {count(models, 'model')} is one observation (P3, table 10); with few, only large effects show.",
+        f"Each of {count(models, 'model')} is one observation (instruction-boundary paper, table 10); with few, only "
+        "large effects show.",
         figures=(Figure(id, title, ["setting"], columns, [vars(row) for row in rows], [plot]),),
         short=f"Effects, {kind}",
     )

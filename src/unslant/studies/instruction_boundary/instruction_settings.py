@@ -24,6 +24,7 @@ class Setting:
     """One way of instructing.
 
     Attributes:
+        description: what it does, as a clause after "when".
         coverage: ``sufficient``, ``redundant`` or ``insufficient`` (P3, table 1); ``mitigation`` warns of the biases.
         follow_up: a second turn that shows the model its first answer; the second answer counts. Usually empty.
         polish: the instruction is first rewritten by a model.
@@ -53,28 +54,30 @@ _REFLECT = (
     'Then give your final answer on the last line, as "Answer: ...".'
 )
 _SETTINGS = (
-    Setting("vanilla", "sufficient", "every form is named, with guidance for each"),
-    Setting("reasoning-reflection", "sufficient", "reasons first, then reviews its own steps", follow_up=_REFLECT),
-    Setting("prompt-polishing", "sufficient", "the vanilla instruction, rewritten by a model", polish=True),
+    Setting("vanilla", "sufficient", "the instruction names every form, with guidance for each"),
+    Setting(
+        "reasoning-reflection", "sufficient", "it reasons first and then reviews its own steps", follow_up=_REFLECT
+    ),
+    Setting("prompt-polishing", "sufficient", "a model has rewritten the instruction", polish=True),
     Setting(
         "conformity-dense",
         "redundant",
-        "the prompt suggests a usual answer: one option, True or False",
+        "the prompt suggests a usual answer (one option, True or False)",
         suggests="dense",
     ),
     Setting(
         "conformity-sparse",
         "redundant",
-        "the prompt suggests an unusual answer: none, several, Unknown",
+        "the prompt suggests an unusual answer (none, several or Unknown)",
         suggests="sparse",
     ),
-    Setting("few-shot-dense", "redundant", "one worked example with a usual answer", example="dense"),
-    Setting("few-shot-sparse", "redundant", "one worked example with an unusual answer", example="sparse"),
-    Setting("missing-choices", "insufficient", "one form is left out of the instruction"),
-    Setting("vagueness", "insufficient", "every form is named, without guidance"),
-    Setting("mitigation", "mitigation", "vanilla, with a warning of each bias"),
+    Setting("few-shot-dense", "redundant", "a worked example with a usual answer comes first", example="dense"),
+    Setting("few-shot-sparse", "redundant", "a worked example with an unusual answer comes first", example="sparse"),
+    Setting("missing-choices", "insufficient", "the instruction leaves out one form of answer"),
+    Setting("vagueness", "insufficient", "the instruction names every form without guidance"),
+    Setting("mitigation", "mitigation", "the instruction warns of each bias"),
     *(
-        Setting(f"disturbing-{k}", "redundant", f"the right option among {k} wrong", disturbing=k)
+        Setting(f"disturbing-{k}", "redundant", f"the right option stands among {k} wrong", disturbing=k)
         for k in range(1, MAX_DISTURBING + 1)
     ),
 )
@@ -134,7 +137,7 @@ def _few_shot(name: str) -> Setting:
                 f"{FEW_SHOT}single=2+none=1; forms are {', '.join(FORMS)}"
             )
         counts[form] = int(n)
-    return Setting(name, "redundant", "worked examples of these forms", examples=tuple(counts.items()))
+    return Setting(name, "redundant", "worked examples of chosen forms come first", examples=tuple(counts.items()))
 
 
 def kind_of(question: AnyForm) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
-from unslant.metrics import mcnemar
+from unslant.metrics import Verdict, mcnemar, verdicts
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import metric
@@ -31,6 +31,8 @@ Texts: TypeAlias = NDArray[Any]
 JUDGED = f"{GENERATE}/judge"
 FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
 DENSE = frozenset({"single", "True", "False"})
+SAME = 0.05
+"""A setting that changes accuracy by less makes no difference."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,25 @@ class BoundaryMetrics(Jsonable):
     """All metrics of one model: one row per setting and kind, in the order asked.
 
     Attributes:
-        changes: from vanilla, if it was asked.
+        changes: from vanilla, if it was asked; :attr:`effects` has their verdicts.
         robustness: setting -> RS, averaged over the kinds of question (eq. 7).
     """
 
     settings: tuple[SettingMetrics, ...]
     changes: tuple[Change, ...] = ()
     robustness: Mapping[str, Estimate] = field(default_factory=dict)
+
+    @cached_property
+    def effects(self) -> list[tuple[Change, Verdict]]:
+        """Every change whose difference is defined, with its verdict, corrected for their number."""
+        changes = [change for change in self.changes if change.difference.defined]
+        found = verdicts([one.difference for one in changes], bound=SAME, p=[one.p_value for one in changes])
+        return list(zip(changes, found, strict=True))
+
+    @property
+    def of_baseline(self) -> list[SettingMetrics]:
+        """The rows under vanilla, one for each kind of question; empty if it was not asked."""
+        return [row for row in self.settings if row.setting == BASELINE]
 
     def of(self, setting: str, kind: str) -> SettingMetrics:
         """The row of a setting and kind; KeyError if it was not asked."""
@@ -363,7 +377,38 @@ def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimat
     )
 
 
-@metric("changes.difference", "against vanilla", "accuracy less that under vanilla, same questions", unit="difference")
+def robustness_difference(one: Responses, other: Responses, *, seed: int = 0) -> Estimate:
+    """RS under vanilla of one model minus that of another, over the questions both replied to, paired."""
+    features, one_sided = [], False
+    for kind in FORMS:
+        accuracies = []
+        for responses in (one, other):
+            replies = Replies.read(responses)
+            group = replies.where((replies.settings == BASELINE) & (replies.kinds == kind))
+            right = zip(
+                group.question_ids.tolist(), group.accuracy.tolist(), group.question_truth.tolist(), strict=True
+            )
+            accuracies.append({name: (hit, form in DENSE) for name, hit, form in right if not math.isnan(hit)})
+        shared = [name for name in accuracies[0] if name in accuracies[1]]
+        if shared:
+            dense = np.array([accuracies[0][name][1] for name in shared])
+            rights = [np.array([each[name][0] for name in shared]) for each in accuracies]
+            features.append(np.column_stack([_features(right, dense) for right in rights]))
+            one_sided |= bool(dense.all() or not dense.any())
+    n = sum(map(len, features))
+    if not n or one_sided:
+        return Estimate.undefined("needs questions of both usual and unusual form", n)
+    width = 8 * len(features)
+    padded = [np.pad(part, ((0, 0), (8 * i, width - 8 * i - 8))) for i, part in enumerate(features)]
+
+    def gap(totals: Floats) -> Floats:
+        scores = [_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(width // 4)]
+        return np.asarray(np.mean(scores[::2], axis=0) - np.mean(scores[1::2], axis=0))
+
+    return Bootstrap(n, seed=seed).statistic(np.concatenate(padded), gap, n, low=-1.0, high=1.0)
+
+
+@metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
 @metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
 def _change(name: str, kind: str, group: Replies, base: Replies, resamples: int, seed: int) -> Change | None:
     here, there = (dict(zip(one.question_ids.tolist(), one.accuracy.tolist(), strict=True)) for one in (group, base))

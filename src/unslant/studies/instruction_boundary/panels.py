@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.experiment.provenance import FEW, settings_rows, worst_first
+from unslant.experiment.provenance import FEW, settings_rows, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.figure import Row
-from unslant.reports.numbers import count, number, percent, with_interval
+from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
-from unslant.studies.instruction_boundary.metrics import DENSE, FORMS, BoundaryMetrics, SettingMetrics
+from unslant.studies.instruction_boundary.metrics import DENSE, FORMS, SAME, BoundaryMetrics, SettingMetrics
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy
 
+_ASKED = {"choice": "multiple-choice questions", "judging": "statements to judge"}
 KINDS = {"choice": "multiple choice", "judging": "judging"}
 TRUTH = "truth"
 """The row of how often each form is right."""
@@ -27,7 +28,7 @@ def page(study: BoundaryStudy) -> Page:
     """Every setting, the distribution of answers, and replies without an answer."""
     metrics = study.metrics
     named = [row for row in metrics.settings if not setting(row.setting).disturbing]
-    found = [_overview(study, named)] if named else []
+    found = [*_overview(study, named)] if named else []
     for kind in KINDS:
         rows = [row for row in named if row.kind == kind]
         if rows:
@@ -39,19 +40,17 @@ def page(study: BoundaryStudy) -> Page:
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
     statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
-    changes = [change for change in metrics.changes if change.difference.defined]
-    worst = min(changes, key=lambda change: change.difference.value, default=None)
-    vanilla = [row for row in metrics.settings if row.setting == BASELINE]
-    _, more = missing(metrics)
+    worst = min((change for change, _ in metrics.effects), key=lambda one: one.difference.value, default=None)
+    shares = [row.unreadable for row in metrics.settings if row.unreadable.defined]
+    unread = max(shares, key=lambda one: one.value, default=Estimate.undefined("no reply came"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
-        headline=f"{study.model}: {headline(metrics)}",
-        lines=(more,),
+        headline=headline(metrics, study.run.name),
+        lines=(*_lines(metrics), spent(study.run)),
         tiles=Tile.row(
-            ("robustness", base),
-            *(("settings.accuracy", row.accuracy, f"accuracy, {KINDS[row.kind]}") for row in vanilla),
+            ("robustness", base, "robustness with a complete instruction"),
             *((("changes.difference", worst.difference, f"change under {worst.setting}"),) if worst else ()),
-            *(("unreadable", row.unreadable, f"no answer, {KINDS[row.kind]}") for row in vanilla),
+            ("unreadable", unread, "most replies without an answer"),
         ),
         panels=(*found, _statuses(study)),
         notes=(
@@ -63,28 +62,53 @@ def page(study: BoundaryStudy) -> Page:
     )
 
 
-def headline(metrics: BoundaryMetrics) -> str:
-    """The outcome in one sentence."""
+def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
+    """What the largest effect of an instruction is, or that none is shown."""
+    if not any(row.errors.value < 1 for row in metrics.settings):
+        return f"No reply of {model} came"
+    if not metrics.effects:
+        return _without_baseline(metrics, model)
+    shown = [(change, found) for change, found in metrics.effects if found.differs]
+    if not shown:
+        if all(found.kind == "equal" for _, found in metrics.effects):
+            return f"No instruction changes the accuracy of {model} by more than {SAME} from that with a complete one"
+        _, widest = max(metrics.effects, key=lambda one: abs(one[1].estimate.value))
+        return f"Whether instructions change the accuracy of {model} cannot be determined {unsettled(widest)}"
+    change, found = min(shown, key=lambda one: one[0].difference.value)
+    verb = "loses" if found.kind == "below" else "gains"
+    where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
+    size = magnitude(change.difference, 2)
+    return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
+
+
+def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
+    """Accuracy alone, where there is no complete instruction to compare with, or nothing else."""
+    if (found := metrics.disturbing()) and len(found) == len(metrics.settings):
+        few, many = min(found), max(found)
+        score = f"{model} is right on {with_interval(found[few], 2)} of the questions with {count(few, 'wrong option')}"
+        return score + f", and on {with_interval(found[many], 2)} with {many}" * (many > few)
+    row = metrics.settings[0]
+    score = f"{model} is right on {with_interval(row.accuracy, 2)} of the questions under the setting {row.setting}"
+    if metrics.of_baseline:
+        return f"{score}; no other instruction was asked"
+    return f"{score}; without vanilla, the complete instruction, no effect can be measured"
+
+
+def _lines(metrics: BoundaryMetrics) -> tuple[str, ...]:
+    """The score under a complete instruction and how many settings lower it; replies that could not be read."""
     base = metrics.robustness.get(BASELINE)
-    parts = []
+    scores = [f"{with_interval(row.accuracy, 2)} of the {_ASKED[row.kind]}" for row in metrics.of_baseline]
+    said = f"With a complete instruction it is right on {' and '.join(scores)}" if scores else ""
     if base is not None and base.defined:
-        parts.append(f"robustness {with_interval(base, METRICS['robustness'])} with a complete instruction")
-    changes = [change for change in metrics.changes if change.difference.defined]
-    if changes:
-        worst = min(changes, key=lambda change: change.difference.value)
-        if worst.difference.value < 0:
-            lost = number(-worst.difference.value, METRICS["changes.difference"].digits)
-            parts.append(f"{worst.setting} costs {lost} of {KINDS[worst.kind]} accuracy")
-        else:
-            parts.append("no setting lowers accuracy")
-    came = any(row.errors.value < 1 for row in metrics.settings)
-    outcome = "; ".join(parts) or ("only disturbing options were asked" if came else "no reply came")
-    return outcome + missing(metrics)[0]
-
-
-def missing(metrics: BoundaryMetrics, model: str = "") -> tuple[str, str]:
-    """Words on replies that are missing or no answer, for headline and lead; empty where they are few everywhere."""
-    return worst_first(most_missing(metrics, model))
+        said += f"; robustness to unusual answers {with_interval(base, 2)}"
+    ways = {kind: [change for change, found in metrics.effects if found.kind == kind] for kind in ("below", "above")}
+    changed = [
+        f"{verb} accuracy in {len(ways[kind])} of {count(len(metrics.effects), 'comparison')}"
+        for kind, verb in (("below", "lower"), ("above", "raise"))
+        if ways[kind]
+    ]
+    effects = f"Other instructions {' and '.join(changed)} with that one." if changed else ""
+    return f"{said}." if said else "", effects, *(f"{words}." for _, words in most_missing(metrics)[:1])
 
 
 def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float, str]]:
@@ -102,7 +126,7 @@ def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float,
     return found
 
 
-def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
+def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Panel, Panel]:
     changes = {(change.setting, change.kind): change for change in study.metrics.changes}
     columns: list[str | Column] = [
         "settings.accuracy", "stability", "generalization", "robustness", "generalization_none",
@@ -119,7 +143,7 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
         body.append({**tested, **_row(row)})
     accuracy = Plot(
         charts.intervals,
-        "Share of questions answered right, with 95 % intervals (P3, figure 5).",
+        "Share of questions answered right, with 95 % intervals (instruction-boundary paper, figure 5).",
         ["settings.accuracy"],
         title="Accuracy by setting",
         id="boundary-accuracy",
@@ -136,15 +160,20 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
     robust = study.metrics.robustness.items()
     scores = [{"setting": name, "robustness": score} for name, score in robust if score.defined]
     title, by_setting = "Robustness by setting", Column.of("robustness")
-    return Panel(
+    effect = Panel(
         "boundary",
         "Effect of instructions on answers",
         "The same questions under complete, excessive and incomplete instructions.",
-        figures=(
-            Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),
-            Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),
-        ),
+        figures=(Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),),
         short="Settings",
+    )
+    return effect, Panel(
+        "boundary-robustness",
+        title,
+        "The robustness score is the harmonic mean of SR, accuracy where the right answer has a usual form, and GR, "
+        "accuracy where it has an unusual one: a model that knows only one of them scores near 0.",
+        figures=(Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),),
+        short="Robustness",
     )
 
 
@@ -199,7 +228,7 @@ def _outputs(kind: str, rows: Sequence[SettingMetrics]) -> Panel:
     ]
     columns = [*(Column(form, METRICS["outputs"]) for form in forms), Column.of("unreadable"),
                Column.of("outputs_sparse"), *readable]  # fmt: skip
-    rates, halves = form_plots(id, kind, "setting", "", "P3, figure 5")
+    rates, halves = form_plots(id, kind, "setting", "", "instruction-boundary paper, figure 5")
     title = "Share of each form among all replies that came"
     return Panel(
         id,
@@ -215,7 +244,7 @@ def _disturbing(metrics: BoundaryMetrics) -> Panel:
     rows = [{"wrong options": str(k), "accuracy": score} for k, score in metrics.disturbing().items()]
     plot = Plot(
         charts.columns,
-        "The same questions, with 95 % intervals (P3, figure 5).",
+        "The same questions, with 95 % intervals (instruction-boundary paper, figure 5).",
         ["settings.accuracy"],
         title="Accuracy by number of wrong options",
         id="boundary-disturbing",

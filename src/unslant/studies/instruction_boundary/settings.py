@@ -27,11 +27,11 @@ class BoundarySettings(FieldOptions, LabelOptions):
     limit: int | None = None
     """Sample at most N questions of each kind, half with a usual answer."""
     seed: int = SEED
-    """Random seed (default: P3's)."""
+    """Random seed (default: 42, as published)."""
     repeats: int = 1
     """Replies for each question and setting."""
     temperatures: Annotated[Temperatures, Flag("--temperature")] = ()
-    """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default P3's, 0.5."""
+    """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default 0.5."""
     judge: Annotated[str | None, Reach.MODEL] = None
     """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
     polisher: Annotated[str | None, Reach.MODEL] = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.asking import Progress, generate_all
+from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.provenance_block import check_same, provenance
 from unslant.experiment.ranking import RankingOptions
@@ -20,6 +21,7 @@ from unslant.models.open import address_of, open_chat
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import Question
+from unslant.reference import WORDS, reference_names
 from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
 from unslant.studies.instruction_boundary.instruction_settings import setting
@@ -33,9 +35,9 @@ from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATUR
 class InstructionBoundary(Study[Any]):
     """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they come:
-    the same command goes on where it was stopped, and with --judge added asks only the judge. Several models, or
-    several logs, are set side by side: what each setting does over models, who is robust, if another ranking agrees.
+    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored one by one:
+    the same command resumes, and with --judge added asks only the judge. Several models, or several logs, are set side
+    by side: what each setting does over models, which are robust, and whether another ranking agrees.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
@@ -55,6 +57,8 @@ class InstructionBoundary(Study[Any]):
         given.inputs.scores(len(given.log or given.models))
         for name in filter(None, (given.settings.judge, given.settings.polisher)):
             address_of(name, None, ("generate",))
+        if silent := [name for name in given.models if isinstance(name, str) and name in reference_names()]:
+            raise InputError(f"{silent[0]}: was trained to score labels and does not reply in words; use {WORDS}")
 
     def load(self, given: Given[Any]) -> BoundarySet:
         questions = given.questions

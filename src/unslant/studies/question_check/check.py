@@ -15,7 +15,9 @@ from unslant.arrays import Jsonable, jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.accuracy import above_chance
+from unslant.metrics.sampling import holm
 from unslant.metrics.shortcuts import longest
+from unslant.metrics.verdicts import p_of
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.formats import settled
@@ -106,6 +108,11 @@ class QuestionCheck(StudyResult):
     longest: Estimate
     longest_chance: float
     longest_excess: Estimate
+
+    @property
+    def tests(self) -> tuple[float, ...]:
+        """p-values of skewed positions and of the longest option, corrected for being two (Holm); nan if not tested."""
+        return tuple(holm([self.positions.p, p_of(self.longest_excess, 0.0)]))
 
     def summary(self, width: int = 100, color: bool = False, details: bool = True) -> str:
         """Text for a terminal: every panel, always, but not how it was made, which was typed just now."""

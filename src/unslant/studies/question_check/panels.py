@@ -20,6 +20,7 @@ def page(found: QuestionCheck) -> Page:
     return Page(
         about=f"{report.origin}: {understood} understood of {read}",
         headline=_headline(found),
+        lines=_lines(found),
         panels=(_columns(found), _oddities(found), _positions(found)),
         notes=(*_first(found), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
         name=found.questions.name,
@@ -28,13 +29,38 @@ def page(found: QuestionCheck) -> Page:
 
 
 def _headline(found: QuestionCheck) -> str:
-    names = [f"{oddity.count:,} {oddity.name}" for oddity in found.oddities]
-    if found.positions.p < LEVEL:
-        names.append(f"right options skewed over positions ({p_words(found.positions.p)})")
-    if found.longest_excess.excludes(0):
-        often = "often" if found.longest_excess.value > 0 else "rarely"
-        names.append(f"the longest option right too {often} ({percent(found.longest.value)})")
-    return f"To look at: {'; '.join(names)}" if names else "Nothing odd was found"
+    understood = f"{count(len(found.questions), 'question')} understood"
+    skewed, long = (p < LEVEL for p in found.tests)
+    left_out = {f"left out: {reason}" for reason in found.questions.report.skipped}  # a caveat above has them
+    names = [f"{one.count:,} {one.name}" for one in found.oddities if one.name not in left_out]
+    names += ["right answers favour a position"] * skewed
+    names += [f"the longest option is right {_than_chance(found)}"] * long
+    if names:
+        return f"{understood}; to check: {listed(names, 4)}"
+    return (
+        f"{understood}; {'no irregularity found' if found.positions.tested else 'too few to test for skewed answers'}"
+    )
+
+
+def _than_chance(found: QuestionCheck) -> str:
+    return f"{'more' if found.longest_excess.value > 0 else 'less'} often than by chance"
+
+
+def _lines(found: QuestionCheck) -> tuple[str, ...]:
+    """What positions and lengths of right options give away, or that there are too few questions to say."""
+    at, (where, long) = found.positions, found.tests
+    if not at.tested:
+        placed = "Too few questions to test whether right answers favour a position."
+    elif where < LEVEL:
+        most = max(range(len(at.counts)), key=lambda i: at.counts[i] - at.expected[i])
+        placed = f"Position {most + 1} is right {at.counts[most]:,} times, {at.expected[most]:,.0f} if all were equal."
+    else:
+        placed = f"No skew of right answers over positions is shown on {count(at.tested, 'question')}."
+    if not found.longest.defined:
+        return (placed,)
+    share = f"The longest option is right in {percent(found.longest.value)} of {count(found.longest.n, 'question')}"
+    chance = f"a random one in {percent(found.longest_chance)}"
+    return placed, f"{share}, {chance}{f': {_than_chance(found)}' * (long < LEVEL)}."
 
 
 def _columns(found: QuestionCheck) -> Panel:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from unslant.experiment.comparison import ComparedModels, Comparison, agreements, check_comparable, check_one_of_each
-from unslant.metrics import METRICS, Numbers
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.experiment.comparison import (
+    ComparedModels,
+    Comparison,
+    agreements,
+    check_comparable,
+    check_one_of_each,
+    lead,
+)
+from unslant.experiment.provenance import spent
+from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers
 from unslant.reports import Column, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import number, with_interval
+from unslant.reports.numbers import listed, number, unsettled, with_interval
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
 from unslant.studies.unbiased.panels import confusion, names_of, notes, replies_of, unread
 from unslant.studies.unbiased.result import UnbiasedResult
 
@@ -36,26 +49,49 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
 
     def described(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
-        first, *others = self.results
-        best, worst = first.metrics, max(self.results, key=lambda result: result.metrics.drop.value)
-        chance = f", chance {number(best.ours_chance)}" * best.ours_chance.defined
-        said = f"{first.model} is best under interventions: {with_interval(best.ours, METRICS['ours'])}{chance}"
-        if others:
-            said += f"; {worst.model} loses most ({number(worst.metrics.drop.value, METRICS['drop'].digits)})"
-        words, more_unread = unread(*self.results)
+        best, worst = self.results[0].metrics, max(self.results, key=lambda result: result.metrics.drop.value)
         page = Page(
-            about=f"{self.size} on {first.run.question_set}",
-            headline=said + words,
-            lines=(more_unread,),
+            about=f"{self.size} on {self.results[0].run.question_set}",
+            headline=self._headline(),
+            lines=(self._losing(), *unread(*self.results)[:1], spent(*(result.run for result in self.results))),
             tiles=Tile.row(
-                ("ours", best.ours, f"under interventions, {first.model}"),
+                ("ours", best.ours, f"under interventions, {self.results[0].model}"),
                 ("ours_chance", best.ours_chance, "chance"),
-                *((("drop", worst.metrics.drop, f"largest drop, {worst.model}"),) if others else ()),
+                *((("drop", worst.metrics.drop, f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
             ),
             panels=(self._models(), self._agreement(), self._alone(), self._confusion()),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
         )
         return self.with_models(page)
+
+    def _headline(self) -> str:
+        first, *others = self.results
+        score, names = with_interval(first.metrics.ours, 2), list(self.models)
+        if not others or not first.metrics.ours.defined:
+            return f"{first.model} scores {score} when the questions are presented differently"
+        ahead = lead(names, lambda one, other: self._difference(one, other, Outcomes.ours))
+        if ahead.kind == "above":
+            return f"{first.model} is best of {self.size} when the questions are presented differently: {score}"
+        return f"Which of {listed(names)} is best under other presentations cannot be determined {unsettled(ahead)}"
+
+    def _losing(self) -> str:
+        """The model whose score drops most, if it is shown to."""
+        known = [result for result in self.results if result.metrics.drop.defined]
+        names = [one.model for one in sorted(known, key=lambda result: -result.metrics.drop.value)]
+        if len(names) < 2:
+            return ""
+        drop = METRICS["drop"]
+        said = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
+        lost = lead(names, lambda one, other: self._difference(one, other, _lost))
+        most = f"; {names[0]} loses most" * (lost.kind == "above")
+        return f"Drop from the published form: {said}{most}."
+
+    def _difference(self, one: str, other: str, values: Callable[[Outcomes], Floats]) -> Estimate:
+        """Between two models, of a value of each question, paired."""
+        here, there = (self.models[name].outcomes for name in (one, other))
+        mine, theirs = (dict(zip(each.ids, values(each).tolist(), strict=True)) for each in (here, there))
+        pairs = np.array([mine[name] - theirs[name] if name in theirs else math.nan for name in here.ids])
+        return Bootstrap(len(pairs), here.subjects).mean(pairs, share=False, bounds=(-2.0, 2.0))
 
     def _models(self) -> Panel:
         both = "As published and under interventions, with 95 % intervals"
@@ -73,7 +109,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             plots.append(
                 Plot(
                     partial(charts.lines, axis="accuracy", ratio=True),
-                    f"{both} (P4, figure 5).",
+                    f"{both} (unbiased-evaluator paper, figure 5).",
                     keys,
                     title="Score by number of weights",
                     id="unbiased-sizes",
@@ -98,7 +134,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         return Panel(
             "unbiased-agreement",
             "Which score agrees with the other ranking?",
-            "Correlation of the models' scores with an external one (P4, table 4).",
+            "Correlation of the models' scores with an external one (unbiased-evaluator paper, table 4).",
             figures=(agreements("unbiased-agreement", "Agreement", found, "score"),),
             notes=tuple(self.comparison.unranked),
             short="Other ranking",
@@ -113,7 +149,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
                 row |= {result.model: alone.change, f"accuracy of {result.model}": alone.accuracy}
         plot = Plot(
             charts.intervals,
-            "One point for each model (P4, figure 6).",
+            "One point for each model (unbiased-evaluator paper, figure 6).",
             {f"accuracy of {name}": name for name in self.models},
             title="Accuracy under one intervention alone",
         )
@@ -121,7 +157,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         return Panel(
             "unbiased-alone",
             "Which change costs which model most?",
-            "Each intervention alone, on the questions that can take it (P4, figure 6).",
+            "Each intervention alone, on the questions that can take it (unbiased-evaluator paper, figure 6).",
             figures=(self.comparison.by_run("unbiased-alone", title, ["intervention"], rows, metric, [plot]),),
             short="One change",
         )
@@ -132,10 +168,15 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             "unbiased-confusion",
             "Whose answers do not survive?",
             "Shares of all pairs of question and run: lost is right as published only, gained right under "
-            "interventions only (P4, figure 4).",
+            "interventions only (unbiased-evaluator paper, figure 4).",
             figures=confusion(self.models),
             short="Answers",
         )
+
+
+def _lost(outcomes: Outcomes) -> Floats:
+    """(Q,) what each question loses from the published form."""
+    return outcomes.credit(AS_PUBLISHED) - outcomes.ours()
 
 
 def _scores(results: Sequence[UnbiasedResult], ranking: Mapping[str, float] | None) -> Comparison:

@@ -252,26 +252,25 @@ def mean_defined(values: Iterable[float]) -> float:
     return float(np.mean(kept)) if kept else math.nan
 
 
-@metric("vanilla", "as published (vanilla)", "accuracy", unit="share", source="P4 table 2", short="as published")
+@metric("vanilla", "as published", "accuracy (the paper's vanilla)", unit="share", source="P4 table 2")
 @metric(
     "ours",
-    "under interventions (ours)",
-    "mean over runs of each question",
+    "under interventions",
+    "mean over runs of each question (the paper's ours)",
     unit="share",
     source="P4 table 2",
-    short="under interventions",
 )
 @metric(
     "drop",
     "drop",
-    "as published less under interventions, question by question",
+    "as published minus under interventions, question by question",
     unit="difference",
     source="P4 table 2",
 )
 @metric("vanilla_chance", "chance, as published", "answering at random", unit="share")
 @metric("ours_chance", "chance, under interventions", "answering at random", unit="share")
-@metric("none_found", "none found", "where no option is right, that is answered", unit="share")
-@metric("none_invented", "none invented", "where an option is right, none is answered", unit="share")
+@metric("none_found", '"none" chosen correctly', "no option is right, and none is answered", unit="share")
+@metric("none_invented", '"none" chosen wrongly', "an option is right, and none is answered", unit="share")
 @metric("items", "true/false items", "each item by itself", unit="share")
 @metric("run_mean", "mean over runs", "accuracy under interventions, run by run", unit="share")
 @metric("run_std", "std over runs", "sample standard deviation over runs")
@@ -281,7 +280,7 @@ def mean_defined(values: Iterable[float]) -> float:
 @metric(
     "alone.change",
     "change",
-    "accuracy less that of the same questions as published",
+    "accuracy minus that of the same questions as published",
     unit="difference",
     source="P4 fig. 6",
 )

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, worst_first
-from unslant.metrics import METRICS
+from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, spent
+from unslant.metrics import METRICS, verdict, verdicts
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.charts import MOST_ROWS
-from unslant.reports.numbers import count, number, percent
+from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
 
 if TYPE_CHECKING:
+    from unslant.studies.unbiased.metrics import BoatMetrics
     from unslant.studies.unbiased.result import UnbiasedResult
 
+SAME = 0.05
+"""Scores no further apart than this are called the same."""
 PARTS = {"both": "right in both", "lost": "lost", "gained": "gained", "neither": "right in neither"}
 """Fields of :class:`~unslant.studies.unbiased.metrics.Confusion`, and what they are called in charts."""
 
@@ -24,12 +27,11 @@ PARTS = {"both": "right in both", "lost": "lost", "gained": "gained", "neither":
 def page(result: UnbiasedResult) -> Page:
     """Score, single interventions, who loses what, subjects, and what was composed."""
     metrics = result.metrics
-    words, more = unread(result)
     return Page(
         about=asked_about(result.run, count(len(result.outcomes.ids), "question")),
-        headline=_drop(result) + words,
-        lines=(more,),
-        tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop", "ours_chance"))),
+        headline=_drop(result),
+        lines=(_guessing(metrics), _worst(metrics), *unread(result)[:1], spent(result.run)),
+        tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop"))),
         panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
         notes=tuple(notes(result)),
         settings=settings_rows(result.run),
@@ -50,8 +52,8 @@ def notes(result: UnbiasedResult) -> list[str]:
     ]
 
 
-def unread(*results: UnbiasedResult) -> tuple[str, str]:
-    """Words on replies that are missing or are no answer, for headline and lead; empty where they are :data:`FEW`."""
+def unread(*results: UnbiasedResult) -> list[str]:
+    """Sentences on replies that are missing or are no answer, if more than :data:`FEW`; the largest share first."""
     shares = []
     for result in results:
         who = f"{result.model}: " * (len(results) > 1)
@@ -59,10 +61,10 @@ def unread(*results: UnbiasedResult) -> tuple[str, str]:
             replies = result.metrics.replies[key]
             if (share := replies.unreadable.value) > FEW:
                 right = f"(right among readable replies: {number(replies.readable, METRICS['readable'])})"
-                shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}"))
+                shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}."))
             if result.outcomes.replied and (share := replies.errors.value) > FEW:
-                shares.append((share, f"{who}{percent(share)} of the requests {words} got no reply"))
-    return worst_first(shares)
+                shares.append((share, f"{who}{percent(share)} of the requests {words} got no reply."))
+    return [words for _, words in sorted(shares, reverse=True)]
 
 
 def replies_of(results: Sequence[UnbiasedResult]) -> list[str]:
@@ -76,17 +78,43 @@ def names_of(codes: str) -> str:
 
 
 def _drop(result: UnbiasedResult) -> str:
-    drop, how = result.metrics.drop, METRICS["vanilla"]
-    vanilla, ours = (number(getattr(result.metrics, key), how) for key in ("vanilla", "ours"))
-    chance = f" (chance {number(result.metrics.ours_chance)})" * result.metrics.ours_chance.defined
-    said = f"{result.model}: {vanilla} as published, {ours} under interventions{chance}"
-    if not drop.defined:
-        return said
-    if not drop.excludes(0.0):
-        return f"{said}: no clear drop"
-    word = "drop" if drop.value > 0 else "gain"
-    least, most = sorted((abs(drop.low), abs(drop.high)))
-    return f"{said}: a {word} of {number(abs(drop.value))} ({number(least)} to {number(most)})"
+    """Whether the score survives other presentations."""
+    metrics, name = result.metrics, result.run.name
+    found = verdict(metrics.drop, bound=SAME)
+    if not metrics.drop.defined:
+        one, how = (metrics.vanilla, "as published") if metrics.vanilla.defined else (metrics.ours, "under changes")
+        return f"{name} scores {with_interval(one, 2)} {how}" if one.defined else "Nothing could be measured"
+    said = f"{name} scores {number(metrics.vanilla, 2)} as published"
+    if found.differs:
+        joined, way = ("but", "less") if found.kind == "above" else ("and", "more")
+        return f"{said}, {joined} {magnitude(metrics.drop, 2)} {way} when the questions are presented differently"
+    if found.kind == "equal":
+        ours = with_interval(metrics.ours, 2)
+        return f"{said} and {ours} when the questions are presented differently, the same to within {SAME}"
+    return f"{said}; whether that survives other presentations cannot be determined {unsettled(found)}"
+
+
+def _guessing(metrics: BoatMetrics) -> str:
+    """What guessing gives in both forms, and what part of a drop that alone explains."""
+    before, after = metrics.vanilla_chance, metrics.ours_chance
+    if not (before.defined and after.defined and metrics.vanilla.defined):
+        return ""
+    said = f"Guessing gives {number(before, 2)} as published and {number(after, 2)} under the changes"
+    if verdict(metrics.drop).kind != "above" or not after.value < before.value <= metrics.vanilla.value:
+        return f"{said}."
+    guessed = (1 - metrics.vanilla.value) / (1 - before.value)  # share of questions answered by a guess
+    return f"{said}, so that luck alone loses about {number(guessed * (before.value - after.value), 2)}."
+
+
+def _worst(metrics: BoatMetrics) -> str:
+    """The intervention of the greatest loss by itself, of those that are shown to lose."""
+    changes = [(codes, alone.change) for codes, alone in metrics.alone.items() if alone.change.defined]
+    found = verdicts([change for _, change in changes])
+    costly = [pair for pair, one in zip(changes, found, strict=True) if one.kind == "below"]
+    if not costly:
+        return ""
+    codes, change = min(costly, key=lambda pair: pair[1].value)
+    return f"By itself, {names_of(codes)} costs {magnitude(change, 2)}."
 
 
 def _score(result: UnbiasedResult) -> Panel:
@@ -123,7 +151,7 @@ def _score(result: UnbiasedResult) -> Panel:
 def _alone(result: UnbiasedResult) -> Panel:
     plot = Plot(
         charts.intervals,
-        "The same questions as published and under that intervention (P4, figure 6).",
+        "The same questions as published and under that intervention (unbiased-evaluator paper, figure 6).",
         {"alone.vanilla": "as published", "alone.accuracy": "under interventions"},
         title="Accuracy under one intervention alone",
     )
@@ -159,7 +187,7 @@ def confusion(results: Mapping[str, UnbiasedResult]) -> tuple[Figure, ...]:
     plot = Plot(
         partial(charts.stacked, axis="share of pairs"),
         "Shares of pairs of question and run; lost: right as published only; gained: right under interventions only "
-        "(P4, figure 4).",
+        "(unbiased-evaluator paper, figure 4).",
         {f"confusion.{part}": name for part, name in PARTS.items()},
     )
     columns = [Column.of(f"confusion.{part}", name) for part, name in PARTS.items()]

@@ -66,8 +66,8 @@ def plan(
 ) -> Plan:
     """Every question as published, in every run, and (``alone``) under each intervention by itself.
 
-    Open maths questions are asked as they are, without worked examples, if replies are generated. Otherwise their
-    published form, which has no labels, is replaced by answer jitter, always with the same near misses.
+    Open maths questions are asked as they are if replies are generated. Otherwise their published form, which has no
+    labels, is replaced by answer jitter, always with the same near misses.
 
     Args:
         pool_from: questions that lend options and second stems; by default ``questions``.
@@ -78,7 +78,8 @@ def plan(
     """
     check_probabilities(settings.probabilities)
     pool = _pool(questions if pool_from is None else pool_from)
-    shots: dict[str, Any] = {"shots": settings.shots, "shots_from": pool if shots_from is None else _pool(shots_from)}
+    lender = pool if shots_from is None else _pool(shots_from)
+    shots: dict[str, Any] = {"shots": settings.shots, "shots_from": lender}
     asked: list[Asked] = []
     drawn: Counter[str] = Counter()
     impossible: Counter[str] = Counter()
@@ -86,7 +87,7 @@ def plan(
     for question in questions:
         put = partial(apply, question, pool=pool, seed=settings.seed, run=VANILLA_RUN, **shots)
         if settings.generate and isinstance(question, MathQuestion):
-            published = open_question(question, VANILLA)
+            published = open_question(question, lender, settings.seed, VANILLA_RUN, shots=settings.shots)
         else:
             published = put(interventions=as_published(question), kind=VANILLA)
         if isinstance(published, NotApplicable):
@@ -100,7 +101,7 @@ def plan(
                 drawn["+".join(composed.interventions) or "none"] += 1
                 for code, reason in composed.left_out.items():
                     left_out[code][reason] += 1
-        for codes in alone_of(question) if not settings.no_alone else ():
+        for codes in alone_of(question, settings.generate) if not settings.no_alone else ():
             single = put(interventions=codes, kind=ONLY)
             if isinstance(single, Composed):
                 asked += single.items
@@ -131,13 +132,16 @@ def as_published(question: Question | MathQuestion) -> tuple[str, ...]:
     return ("AJ",) if isinstance(question, MathQuestion) else ()
 
 
-def alone_of(question: Question | MathQuestion) -> list[tuple[str, ...]]:
-    """Each intervention with what it needs, and nothing else (P4, fig. 6)."""
+def alone_of(question: Question | MathQuestion, generate: bool = False) -> list[tuple[str, ...]]:
+    """Each intervention with what it needs, and nothing else (P4, fig. 6).
+
+    Answer jitter is the published form of maths where labels are scored, and an intervention where replies are read.
+    """
     kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     base = as_published(question)
     singles = []
     for code in KINDS[kind]:
         wanted = {code, NEEDS.get(code, code), *(base if code not in FIRST[kind] else ())}
-        if wanted != {*base} and not conflict(wanted, kind):
+        if (generate or wanted != {*base}) and not conflict(wanted, kind):
             singles.append(in_order(wanted))
     return singles

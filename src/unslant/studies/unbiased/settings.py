@@ -32,7 +32,7 @@ class UnbiasedSettings(ComposeSettings):
     """How the questions are asked."""
 
     shots: int = 5
-    """Worked examples before each question, under the same interventions (P4: 5)."""
+    """Worked examples before each question, under the same interventions."""
     maths: bool = False
     """Questions are open maths questions with numbers as answers."""
     generate: bool = False

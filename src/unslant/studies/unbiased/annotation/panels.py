@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unslant.metrics import METRICS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, interval, number, percent
+from unslant.reports.numbers import count, number, with_interval
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement
@@ -31,11 +31,10 @@ def page(found: AnnotationAgreement) -> Page:
     )
     disputed = Figure("annotation-disputed", "Called wrong by someone", ["item"], [],
                       [{"item": item} for item in found.disputed])  # fmt: skip
-    kappa = f"Agreement beyond chance (Krippendorff's alpha): {number(found.kappa, METRICS['kappa'])}."
     return Page(
         about=f"{items}, {count(len(found.by_annotator), 'annotator')}",
-        headline=f"Expected answers confirmed: {percent(found.confirmed.value, 1)} of {items}"
-        f" ({interval(found.confirmed)})",
+        headline=f"People confirm {with_interval(found.confirmed, 2)} of the expected answers to {items}",
+        lines=(_agreement(found),),
         tiles=Tile.row(("confirmed", found.confirmed), ("agreement", found.agreement)),
         panels=(
             Panel(
@@ -44,8 +43,17 @@ def page(found: AnnotationAgreement) -> Page:
                 "Share of verdicts that call the expected answer right, over items.",
                 figures=(confirmed, disputed),
                 short="Verdicts",
-                notes=() if math.isnan(found.kappa) else (kappa,),
             ),
         ),
         name="annotation",
     )
+
+
+def _agreement(found: AnnotationAgreement) -> str:
+    """How far people agree, and how many items are disputed."""
+    disputed = f"{count(len(found.disputed), 'item')} called wrong by someone."
+    if not found.agreement.defined:
+        return disputed
+    said = f"Two people agree on {with_interval(found.agreement, 2)} of the items"
+    alpha = "" if math.isnan(found.kappa) else f" (Krippendorff's alpha {number(found.kappa, METRICS['kappa'])})"
+    return f"{said}{alpha}; {disputed}"

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Estimate
+from unslant.experiment.provenance import settings_rows, spent
+from unslant.metrics import METRICS, Estimate, verdict
 from unslant.reports import Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, number, percent, with_interval
-from unslant.studies.unbiased.panels import confusion, notes, replies_of, unread
+from unslant.reports.numbers import count, magnitude, percent, unsettled, with_interval
+from unslant.studies.unbiased.panels import SAME, confusion, notes, replies_of, unread
 from unslant.studies.unbiased.result import UnbiasedResult
 
 if TYPE_CHECKING:
@@ -27,13 +27,12 @@ def page(result: ContaminationResult) -> Page:
         f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
         f"{percent(done.share_right, 1)} of them were answered right in the last one."
     )
-    words, left = unread(before, after)
     return Page(
         about=f"{before.model} and {after.model} on {before.run.question_set}: "
         f"{count(len(before.outcomes.ids), 'question')}",
-        headline=_headline(result) + words,
-        lines=(left,),
-        tiles=Tile.row(*gains.items(), ("ours_chance", after.metrics.ours_chance)),
+        headline=_headline(result),
+        lines=(_gains(result), *unread(before, after)[:1], spent(before.run, after.run)),
+        tiles=Tile.row(*gains.items()),
         panels=(
             Panel(
                 "contamination",
@@ -80,7 +79,7 @@ def _accuracy(named: Mapping[str, UnbiasedResult]) -> Figure:
 def _gain(gains: Mapping[str, Estimate]) -> Figure:
     plot = Plot(
         partial(charts.intervals, axis="difference in accuracy"),
-        "After less before, paired by question, with 95 % intervals. Excess: what the published form gained beyond "
+        "After minus before, paired by question, with 95 % intervals. Excess: what the published form gained beyond "
         "what survives.",
         ["gain"],
         out=lambda row: bool(row["metric.key"] == "excess"),
@@ -90,13 +89,25 @@ def _gain(gains: Mapping[str, Estimate]) -> Figure:
 
 
 def _headline(result: ContaminationResult) -> str:
-    vanilla, ours = result.vanilla_gain, result.ours_gain
-    if not vanilla.defined or not ours.defined:
+    """Whether the published form gained something that does not survive."""
+    if not result.excess.defined:
         return "Nothing could be measured"
+    found, more = verdict(result.excess, bound=SAME), magnitude(result.excess, 2)
+    base, who = result.before.run.name, result.after.run.name
+    if found.kind == "above":
+        return (
+            f"Compared with {base}, {who} does {more} better on published than on altered questions, as after training"
+        )
+    if found.kind == "below":
+        return f"Compared with {base}, {who} does {more} worse on published than on altered questions"
+    if found.kind == "equal":
+        return f"{who} differs from {base} equally on published and altered questions, to within {SAME}"
+    return f"Whether {who} has seen the questions cannot be determined {unsettled(found)}"
+
+
+def _gains(result: ContaminationResult) -> str:
+    """From which model to which, and by how much both scores change."""
     how = METRICS["vanilla_gain"]
-    gains = f"gain {number(vanilla, how)} as published, {number(ours, how)} under interventions"
-    who = f"{result.before.model} to {result.after.model}"
-    excess = with_interval(result.excess, METRICS["excess"])
-    if result.excess.low > 0:
-        return f"{who}: {gains}; excess {excess}: the published form gains more than survives, as after contamination"
-    return f"{who}: {gains}; excess {excess}: no sign of contamination"
+    vanilla, ours = (with_interval(gain, how) for gain in (result.vanilla_gain, result.ours_gain))
+    who = f"From {result.before.model} to {result.after.model}"
+    return f"{who} the score changes by {vanilla} as published and by {ours} under interventions."

@@ -68,19 +68,21 @@ class Contamination(Study[ContaminationSettings]):
 
     def measure(self, job: Job[ContaminationSettings]) -> ContaminationResult:
         given, settings, study = job.given, job.given.settings, Unbiased()
-        found, asked = settings.sampled(job.questions), part_of(settings, UnbiasedSettings, no_alone=True, limit=None)
+        # options and second stems are borrowed from all questions, as by `study unbiased` with the same --limit
+        whole, asked = job.questions, part_of(settings, UnbiasedSettings, no_alone=True)
+        found = settings.sampled(whole)
         needs, named = self.needs(settings), settings.against
         both = "" if named is None else f"{given.models[0]}, {named}"
         if named is not None:
-            before = study.of_model(job.open(0, needs, found, run_of=both), found, asked, job.record)
+            before = study.of_model(job.open(0, needs, found, run_of=both), whole, asked, job.record)
             suspect = job.open_named(named, needs, given.options[0], found, run_of=both)
-            return compare(before, study.of_model(suspect, found, asked, job.record))
+            return compare(before, study.of_model(suspect, whole, asked, job.record))
         planned = plan(found, replace(asked, runs=1, shots=0))
         published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
         model, training = job.open(0, needs, found), part_of(settings, Training)
-        before = study.of_model(model, found, asked, job.record)
+        before = study.of_model(model, whole, asked, job.record)
         trained = fine_tune(model.unwrapped, published, settings.writer(), training, job.progress)
-        after = study.of_model(model, found, asked, job.record).renamed(f"{before.model} + test set")
+        after = study.of_model(model, whole, asked, job.record).renamed(f"{before.model} + test set")
         if settings.save_model is not None:
             made = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
             job.saves.append(partial(_save, model.unwrapped, made, settings.save_model))

@@ -86,6 +86,17 @@ def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, s
     Raises:
         ValueError: if there is no other judge, or a score lies outside 1 to 10.
     """
+    values = _values_of(scores, own)
+    names = np.array(subjects or [""] * scores.shape[1])
+    bootstrap = Bootstrap(scores.shape[1], names.tolist(), seed=seed)
+    cer, ocr, ucr = map(bootstrap.mean, values)
+    rejected = bootstrap.mean(np.where(np.isnan(values[0]), np.nan, values[0] > 0))
+    by_subject = {str(name): mean_defined(values[0][names == name]) for name in np.unique(names)}
+    return ConsensusRates(cer, ocr, ucr, rejected, by_subject if len(by_subject) > 1 else {})
+
+
+def _values_of(scores: Floats, own: int) -> tuple[Floats, Floats, Floats]:
+    """:func:`consensus_values` of one of (J, Q) scores against the mean of the others."""
     if len(scores) < 2:
         raise ValueError("consensus needs at least two judges")
     if ((scores < LOWEST) | (scores > HIGHEST)).any():
@@ -93,13 +104,18 @@ def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, s
     rest = np.delete(scores, own, axis=0)
     given = (~np.isnan(rest)).sum(axis=0)
     others = np.where(given > 0, np.nansum(rest, axis=0) / np.maximum(given, 1), np.nan)
-    values = consensus_values(scores[own], others)
-    names = np.array(subjects or [""] * scores.shape[1])
-    bootstrap = Bootstrap(scores.shape[1], names.tolist(), seed=seed)
-    cer, ocr, ucr = map(bootstrap.mean, values)
-    rejected = bootstrap.mean(np.where(np.isnan(values[0]), np.nan, values[0] > 0))
-    by_subject = {str(name): mean_defined(values[0][names == name]) for name in np.unique(names)}
-    return ConsensusRates(cer, ocr, ucr, rejected, by_subject if len(by_subject) > 1 else {})
+    return consensus_values(scores[own], others)
+
+
+@metric("overconfidence", "rise of OCR", "at the highest minus the lowest strength, same questions", unit="difference")
+def overconfidence(weak: Floats, strong: Floats, own: int, subjects: Sequence[str] = (), *, seed: int = 0) -> Estimate:
+    """By how much OCR of the model ``own`` rises from one strength of rephrasing to another, paired by question.
+
+    Args:
+        weak, strong: (J, Q) confidences at the two strengths, see :func:`consensus_rates`.
+    """
+    change = _values_of(strong, own)[1] - _values_of(weak, own)[1]
+    return Bootstrap(len(change), list(subjects) or None, seed=seed).mean(change, share=False)
 
 
 def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Numbers:
@@ -136,11 +152,20 @@ def decompose(
             questions counts as bias: use units with many.
 
     Raises:
-        ValueError: if the three are not equally long, or empty.
+        ValueError: if the three are not equally long, empty, or hold anything but numbers.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> ability, habit = rng.uniform(0.3, 0.9, 5000), rng.normal(0.1, 0.05, 5000)
+        >>> fairer = decompose(ability, ability + habit, ability + 0.2 * habit)  # takes four fifths of the bias away
+        >>> [round(term.value, 4) for term in (fairer.original, fairer.related, fairer.independent, fairer.total)]
+        [0.0127, -0.0203, 0.0081, 0.0005]
     """
     truth, before, after = (np.asarray(values, dtype=np.float64) for values in (ability, old, new))
     if not truth.shape == before.shape == after.shape or truth.ndim != 1 or not truth.size:
         raise ValueError("ability, old and new must be equally long and not empty")
+    if not np.isfinite([truth, before, after]).all():
+        raise ValueError("ability, old and new must be numbers: leave out units without a score")
     bias, delta = before - truth, after - before
     terms = (bias**2, 2 * bias * delta, delta**2, (bias + delta) ** 2)
     bootstrap = Bootstrap(truth.size, seed=seed)

@@ -6,15 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unslant.experiment.comparison import agreements
-from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Numbers
+from unslant.experiment.provenance import settings_rows, spent
+from unslant.metrics import METRICS, Numbers, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, with_interval
+from unslant.reports.numbers import count, listed, magnitude, number, unsettled
 
 if TYPE_CHECKING:
     from unslant.studies.unbiased.probe.result import ProbeResult
 
-MOST_TILES = 6
+MOST_TILES = 3
+SAME = 0.05
+"""A smaller rise of over-confidence is called none."""
 REPHRASED = "rephrased by it"
 CHARTS = {
     "ocr": ("Over-confidence", "accepts"),
@@ -24,12 +26,18 @@ CHARTS = {
 
 def page(result: ProbeResult) -> Page:
     """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
-    first = list(result.models.items())[:MOST_TILES]
     judged = count(len(result.table.ids), "question")
+    rises = {name: bias.overconfidence for name, bias in result.models.items()}
     return Page(
         about=f"{listed(list(result.models))} on {judged}",
         headline=_headline(result),
-        tiles=Tile.row(*(("ocr", bias.rates[max(bias.rates)].ocr, f"OCR, {name}") for name, bias in first)),
+        lines=(_rates(result), spent(result.run)),
+        tiles=Tile.row(
+            *(
+                ("overconfidence", rise, f"rise of over-confidence, {name}")
+                for name, rise in [*rises.items()][:MOST_TILES]
+            )
+        ),
         panels=(_model_bias(result), _data_bias(result)),
         settings=settings_rows(result.run),
         name=", ".join(result.models),
@@ -38,14 +46,31 @@ def page(result: ProbeResult) -> Page:
 
 
 def _headline(result: ProbeResult) -> str:
-    rises = []
+    """Which models come to accept what only they accept, in questions that they have rewritten."""
+    rises = {name: bias.overconfidence for name, bias in result.models.items() if bias.overconfidence.defined}
+    if not rises:
+        return f"Whether {listed(list(result.models))} favour their own rewriting needs two strengths of it"
+    found = dict(zip(rises, verdicts([*rises.values()], bound=SAME), strict=True))
+    names = [name for name, one in found.items() if one.kind == "above"]
+    if names:
+        amounts = listed([f"{name} by {magnitude(rises[name], 2)}" for name in names])
+        return f"Overconfidence in questions a model has rewritten itself rises: {amounts}"
+    if all(one.kind in ("equal", "below") for one in found.values()):
+        return f"Rewriting the questions makes no model overconfident by {SAME} or more"
+    widest = max(found.values(), key=lambda one: one.estimate.high)
+    return f"Whether models are overconfident in questions they rewrote cannot be determined {unsettled(widest)}"
+
+
+def _rates(result: ProbeResult) -> str:
+    """Over-confidence of each model at both ends."""
+    shown = []
     for name, bias in result.models.items():
-        before, after = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
-        if after.defined and before.defined and after.low > before.value:
-            rises.append(f"{name} {number(before, METRICS['ocr'])} to {with_interval(after, METRICS['ocr'])}")
-    if rises:
-        return f"Over-confidence in its own questions grows with strength: {listed(rises)}"
-    return f"No model of {listed(list(result.models))} grows clearly over-confident in its own questions"
+        weak, strong = (bias.rates[strength(bias.rates)].ocr for strength in (min, max))
+        if weak.defined and strong.defined:
+            shown.append(f"{name} {number(weak, METRICS['ocr'])} and {number(strong, METRICS['ocr'])}")
+    if not shown:
+        return ""
+    return f"Answers that only the rewriting model accepts, before and after rewriting: {', '.join(shown)}."
 
 
 def _model_bias(result: ProbeResult) -> Panel:
@@ -58,7 +83,8 @@ def _model_bias(result: ProbeResult) -> Panel:
     plots = [
         Plot(
             partial(charts.lines, axis="rate", zero=True),
-            f"A line that rises: the model {does} its own questions more often than the others do (P4, figure 2).",
+            f"A line that rises: the model {does} its own questions more often than the others do (unbiased-evaluator "
+            "paper, figure 2).",
             [key],
             title=f"{word} rate against strength",
             id=f"probe-{key}",
@@ -75,7 +101,9 @@ def _model_bias(result: ProbeResult) -> Panel:
     return Panel(
         "probe-model-bias",
         "Do models favour their own questions?",
-        "Each model rephrases a growing share of the questions; it and the others say if the kept answer still holds.",
+        "Each model rephrases a growing share of the questions; it and the others say if the kept answer still holds. "
+        "OCR, over-confidence rate: share of answers that it accepts and the others reject; UCR, under-confidence "
+        "rate: the reverse; CER, consensus-error rate: all reject it. BOAT: questions under random interventions.",
         figures=(rates, _by_subject(result)),
         notes=(f"{missing} asked for and not given; those questions are left out.",) if result.table.missing else (),
         short="Model bias",

@@ -11,9 +11,9 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.experiment.result import StudyResult
-from unslant.metrics import Numbers
+from unslant.metrics import Estimate, Numbers
 from unslant.responses import Run
-from unslant.studies.unbiased.probe.metrics import ConsensusRates, consensus_rates, data_bias
+from unslant.studies.unbiased.probe.metrics import ConsensusRates, consensus_rates, data_bias, overconfidence
 from unslant.studies.unbiased.probe.score_table import ScoreTable
 
 
@@ -24,11 +24,13 @@ class ModelBias:
     Attributes:
         rates: strength -> rates on questions that this model rephrased.
         boat_rates: the same on questions under interventions, which nobody rephrased; empty if they were not judged.
+        overconfidence: rise of OCR from the lowest strength to the highest; undefined for one strength.
         data_bias, boat_data_bias: accuracy by subject against CER by subject at the highest strength (P4, table 1).
     """
 
     rates: Mapping[float, ConsensusRates]
     boat_rates: Mapping[float, ConsensusRates]
+    overconfidence: Estimate
     data_bias: Numbers
     boat_data_bias: Numbers | None
 
@@ -84,13 +86,19 @@ def result_of(
     models, last = {}, max(strengths)
     for i, name in enumerate(table.models):
 
+        def mixed(changed: Floats) -> dict[float, Floats]:
+            return {p: np.where(table.changed(p, seed), changed, table.original) for p in strengths}
+
         def rates_of(changed: Floats, i: int = i) -> dict[float, ConsensusRates]:
-            mixed = {p: np.where(table.changed(p, seed), changed, table.original) for p in strengths}
-            return {p: consensus_rates(scores, i, table.subjects, seed=seed) for p, scores in mixed.items()}
+            return {p: consensus_rates(scores, i, table.subjects, seed=seed) for p, scores in mixed(changed).items()}
 
         rates = rates_of(table.rephrased[i])
         boat = rates_of(table.boat) if table.has_boat else {}
+        scores = mixed(table.rephrased[i])
+        rise = overconfidence(scores[min(scores)], scores[last], i, table.subjects, seed=seed)
+        if len(scores) < 2:
+            rise = Estimate.undefined("one strength: nothing to compare")
         own = accuracy.get(name, {})
         boat_bias = data_bias(own, boat[last].by_subject) if boat else None
-        models[name] = ModelBias(rates, boat, data_bias(own, rates[last].by_subject), boat_bias)
+        models[name] = ModelBias(rates, boat, rise, data_bias(own, rates[last].by_subject), boat_bias)
     return ProbeResult(table, accuracy, models, run)
