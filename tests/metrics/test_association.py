@@ -25,8 +25,8 @@ def test_p_of_few_pairs_is_a_share_of_all_pairings(kind: Kind, x: list[float], y
 def test_p_counts_ties_and_values_of_any_size(kind: Kind) -> None:
     rng = np.random.default_rng(0)
     for n in (3, 4, 5, 6):
-        x = rng.integers(0, 3, n - 1).tolist() + [3.0]
-        y = (1e-4 * rng.integers(0, 4, n)).tolist()[:-1] + [1.0]
+        x = [*rng.integers(0, 3, n - 1).tolist(), 3.0]
+        y = [*(1e-4 * rng.integers(0, 4, n - 1)).tolist(), 1.0]
         r, p = correlation(x, y, kind)
         every = [abs(KINDS[kind](x, list(other)).statistic) for other in permutations(y)]
         assert p == pytest.approx(np.mean(np.array(every) >= abs(r.value) - 1e-9))

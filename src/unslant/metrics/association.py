@@ -53,7 +53,7 @@ def correlation(
 
     found = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
     r = float(found.statistic)
-    p = _exact_p(*pairs.T, kind) if n < EXACT_BELOW else float(found.pvalue)
+    p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(found.pvalue)
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
     if n <= less or abs(r) >= 1:
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
