@@ -67,7 +67,7 @@ def _orders_figure(block: Block, plotted: bool) -> Figure:
     ]
     mean = float(np.mean([row["accuracy"].value for row in rows]))
     plot = Plot(
-        partial(charts.intervals, fit=True, step=15, line=mean, highlight="as reported"),
+        partial(charts.intervals, fit=True, step=15, line=mean, highlight="as published"),
         "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
         "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
         ["accuracy"],
@@ -112,12 +112,13 @@ def enough_line(curve: OrderCurve | None) -> list[str]:
     every, found = curve.points[-1], curve.enough
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     if found is None:
-        return [f"No smaller set would have told what {every.k} orders do within {SAME} ({about})."]
+        return [f"No smaller set of orders matches all {every.k} to within {SAME} ({about})."]
     costs = (point.ordinary_runs for point in (found, every))
-    saved = " for {:.3g} ordinary runs instead of {:.3g}".format(*costs) if found.ordinary_runs >= 0 else ""
+    saved = ", at {:.3g} instead of {:.3g} times the cost of an ordinary run".format(*costs)
+    saved = saved if found.ordinary_runs >= 0 else ""
     within = max(found.apart, 0.0005)
     return [
-        f"{count(found.k, 'order')} instead of {every.k} would have told the same within {within:.3f}{saved}: "
+        f"{count(found.k, 'order')} instead of {every.k} would have given the same to within {within:.3f}{saved}: "
         f"--orders {found.orders} ({about})."
     ]
 
@@ -148,7 +149,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
 
     plots = [
         line(
-            *("distance", "largest distance", "order-curve", "What fewer orders would have told"),
+            *("distance", "largest distance", "order-curve", "How close fewer orders come"),
             f"Distance from all {curve.n_orders} orders: the largest of those of the mean over orders, the vote and "
             "PBM.",
         ),
@@ -171,25 +172,13 @@ def order_curve_panel(result: AuditResult) -> Panel:
     names = [Column("--orders", key="orders")]
     return Panel(
         "order-curve",
-        "Would fewer orders do?",
+        "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
         notes=tuple(enough_line(curve)),
         short="Fewer orders",
         figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )
-
-
-def until_headline(result: AuditResult) -> str:
-    """Where the search ended; empty for an audit of everything from the start."""
-    until = result.run.until
-    if not until:
-        return ""
-    width = f"±{until.half_width:g}"
-    if until.reached:
-        return f"known to {width} after {_asked(until)}"
-    left = until.path[-1].half_width
-    return f"not known to {width}, but to ±{number(left)}, after {_asked(until)}" if left else f"asked {_asked(until)}"
 
 
 def some_orders(result: AuditResult) -> bool:
@@ -232,7 +221,7 @@ def until_lines(result: AuditResult) -> list[str]:
     if not until:
         return []
     everything = until.ended == "all"
-    line = f"Asked {_asked(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
+    line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
     if until.tokens and not everything:
         line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of the whole audit"
     saved = "" if everything else f" ({percent(1 - until.share)} saved)"
@@ -259,7 +248,8 @@ def until_lines(result: AuditResult) -> list[str]:
     return lines
 
 
-def _asked(until: UntilRun) -> str:
+def asked_until(until: UntilRun) -> str:
+    """What was asked, in words."""
     if until.ended == "all":
         return f"all {count(until.questions, 'question')} in all orders"
     every = until.questions == until.of_questions
