@@ -71,20 +71,21 @@ def _verdicts(result: DebiasResult, key: str) -> dict[str, Verdict]:
 def _headline(result: DebiasResult, asked: str) -> str:
     """Which methods raise the accuracy, if any does for certain."""
     if not result.average:
-        return f"No method gave a result for {asked}."
+        return f"No method gave a result for {asked}"
     found = _verdicts(result, "accuracy")
     if not found:
-        return f"No change of accuracy can be measured for {asked}."
+        return f"No change of accuracy can be measured for {asked}"
     up = [method for method, one in found.items() if one.kind == "above"]
     best = up[0] if up else next(iter(found))
     if not up:
         change = with_interval(found[best].estimate, _DIFFERENCE)
         if len(found) == 1:
-            return f"{best} is not shown to raise the accuracy of {asked}; it changes by {change}."
-        return f"None of {len(found)} methods is shown to raise the accuracy of {asked}; {best} changes it by {change}."
+            return f"{best} is not shown to raise the accuracy of {asked}: {change}"
+        named = f"None of {len(found)} methods is shown to raise the accuracy of {asked}"
+        return f"{named}; the largest change is {change}, {best}"
     change = with_interval(found[best].estimate, 2)
     others = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(found) - 1} other methods" * (len(up) > 1)
-    return f"{best} raises the accuracy of {asked} by {change}{others}."
+    return f"{best} raises the accuracy of {asked} by {change}{others}"
 
 
 def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
+from unslant.auditing.first_screen import score
 from unslant.experiment.comparison import slope_chart
 from unslant.experiment.provenance import settings_rows, with_caveats
 from unslant.metrics import METRICS, verdicts
@@ -64,11 +65,11 @@ def _ranked(result: Leaderboard) -> list[Standing]:
 def _headline(result: Leaderboard) -> str:
     ranked, how = _ranked(result), _HOW[result.rank_by]
     if not ranked:
-        return "No model can be ranked: none has a score over several orders on every set."
-    guessing = f"guessing gives {number(result.chance, 2)}."
+        return "No model can be ranked: none has a score over several orders on every set"
+    guessing = f"guessing gives {number(result.chance, 2)}"
     best = [one for one in ranked if one.ranks and one.ranks[0] == 1]
     scores = [number(one[result.score], 2) for one in best]
-    first = f"{with_interval(best[0][result.score], 2)} {how}; {guessing}"
+    first = f"{score(best[0][result.score])} {how}; {guessing}"
     if len(ranked) == 1:
         return f"{best[0].model} scores {first}"
     if len(best) == 1:
@@ -76,7 +77,7 @@ def _headline(result: Leaderboard) -> str:
     names = listed([one.model for one in best], 3)
     span = listed(scores) if len(best) == 2 else f"{scores[-1]} to {scores[0]}"
     if any(pair.differ for pair in result.pairs):
-        return f"Any of {names} may be the best of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
+        return f"Any of {names} may rank first of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
     asked = count(best[0][result.score].n, "question")
     return f"{names} cannot be ranked on {asked}: {span} {how}; {guessing}"
 
@@ -89,7 +90,7 @@ def _lines(result: Leaderboard) -> tuple[str, ...]:
         parts = [f"{differing:,} of {len(result.pairs):,} pairs of models differ, all tested together"]
         parts += [f"{one.higher} and {one.lower} cannot be distinguished {unsettled(one.verdict)}" for one in nearest]
     else:
-        parts = [f"About {about(one.needed)} questions would settle which is better" for one in nearest if one.needed]
+        parts = [f"About {about(one.needed)} questions would settle it" for one in nearest if one.needed]
     cost = [audit.cost for audit in result.audits]
     prompts, seconds = sum(one.prompts for one in cost), sum(one.seconds for one in cost)
     spent = f"{count(prompts, 'prompt')}{f' in {seconds:,.0f} s' if seconds >= 1 else ''}." * bool(prompts)
