@@ -158,14 +158,15 @@ def subjects_panel(result: AuditResult) -> Panel:
     plots = [
         Plot(
             charts.dumbbells,
-            "Subjects whose answers move most with the order (highest PBM) come first.",
+            "Subjects whose answers move most with the order come first (highest PBM, the permutation bias metric).",
             {key: METRICS[key].label for key in ("accuracy", "robust_accuracy", "vote_accuracy")},
             "Scores by subject",
             most=MOST_ROWS,
         ),
         Plot(
             partial(charts.scatter, across="PBM", axis="accuracy, mean over orders", how_across=METRICS["pbm"]),
-            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM needs no right answers.",
+            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM, the permutation bias "
+            "metric, is how far probabilities move with the order; it needs no right answers.",
             ["expected_accuracy"],
             f"Does PBM predict difficulty? r = {number(pearson, r)}",
             "pbm-accuracy",

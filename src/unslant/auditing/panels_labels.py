@@ -114,7 +114,9 @@ def priors_panel(result: AuditResult) -> Panel:
     return Panel(
         "priors",
         "Base rates and Nvr-X",
-        "A model that favours a label before reading the question scores well where that label happens to be right.",
+        "A model that favours a label before reading the question scores well where that label happens to be right. "
+        "Its base rates are the probabilities it gives the labels of a question without content. Nvr-X is its accuracy "
+        "when the right option is never under label X; the lowest is its score without the label that helps it most.",
         short="Base rates",
         figures=[Figure.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, plots, folded=True)],
     )
@@ -224,8 +226,8 @@ def published_panel(result: AuditResult) -> Panel:
     return Panel(
         "published",
         "Published order",
-        "What the order of the file alone tells. A label answered more often than it is right, or an accuracy that "
-        "differs with the place of the right option, is a sign of bias; only other orders tell it from the content.",
+        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
+        "differs with the place of the right option, is a sign of bias; only other orders show which.",
         figures=[labels, numbers],
     )
 
