@@ -24,7 +24,7 @@ POPULATIONS: dict[str, Abilities] = {
     "pairs of equals": lambda models: -0.4 * (np.arange(models) // 2),
     "one ahead": lambda models: 0.5 * (np.arange(models) == 0),
 }
-"""Abilities of so many models, in logits; questions have a standard deviation of 1."""
+"""Number of models -> their abilities, in logits; questions have a standard deviation of 1."""
 ORDERS = 24
 
 

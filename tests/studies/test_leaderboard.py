@@ -26,7 +26,7 @@ SETS = [QuestionSet.of(QUESTIONS, "one"), QuestionSet.of(OTHERS, "two")]
 
 
 def first_taker() -> RuleModel:
-    """Knows nothing, and takes the label under which most answers of the sets stand."""
+    """Knows nothing, and takes the label of most answers of the sets."""
     return RuleModel(when_unsure({"A": 6.0}).rule, "takes-a")
 
 
@@ -54,7 +54,7 @@ def test_models_are_ranked_by_the_mean_over_orders_averaged_over_sets(board: Lea
     for one in board.models:
         own = [entry for entry in board.entries if entry.model == one.model]
         assert {entry.questions for entry in own} == {"one", "two"}
-        mean = sum(entry["expected_accuracy"].value for entry in own) / 2  # whatever the size of a set
+        mean = sum(entry["expected_accuracy"].value for entry in own) / 2  # sets of any size count the same
         assert one["expected_accuracy"].value == pytest.approx(mean)
         assert one["accuracy"].value == pytest.approx(sum(entry["accuracy"].value for entry in own) / 2)
         assert one["expected_accuracy"].low <= mean <= one["expected_accuracy"].high

@@ -51,8 +51,8 @@ class DebiasStudy(Study[DebiasSettings]):
     the other half. With several sets, fitted methods are also measured on the other sets. A method that cannot be
     fitted, or needs a package that is not installed, is listed with the reason; the others give their results.
 
-    Scores are stored as they come, each method's apart, so that its cost is its own: the same command goes on where it
-    was stopped.
+    Scores are stored as they arrive, separately for each method, so that its cost is its own; to resume, repeat the
+    command.
 
     Examples:
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json

@@ -268,7 +268,7 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         for one in result.pbm_accuracy
     ]
     undefined = dict.fromkeys(
-        f"A dash stands for no correlation: {one.pbm_accuracy['pearson'].note}."
+        f"A dash means no correlation: {one.pbm_accuracy['pearson'].note}."
         for one in result.pbm_accuracy
         if not one.pbm_accuracy["pearson"].defined
     )

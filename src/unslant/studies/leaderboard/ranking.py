@@ -106,7 +106,7 @@ def rank_sets(models: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Ranks]:
     """The lowest and highest rank of each model that its pairs allow.
 
     A model's rank is 1 plus the number of models that are better, so models that are equally good share the best rank.
-    It is at least 1 plus those shown to be better, and at most the number of models less those shown to be worse.
+    It is at least 1 plus those shown to be better, and at most the number of models minus those shown to be worse.
     All sets hold the true ranks together wherever no pair is called different the wrong way round (Mogstad, Romano,
     Shaikh and Wilhelm 2024).
     """

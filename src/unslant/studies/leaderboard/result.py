@@ -63,8 +63,8 @@ class Way(Jsonable):
 
     Attributes:
         way: ``one order``, or how the vote over all orders is computed.
-        tokens: that go through the model; None where the server does not tell. For one order, those of each prompt
-            alone by the mean length of a prompt.
+        tokens: that go through the model; None where the server does not count them. For one order, those of each
+            prompt alone by the mean length of a prompt.
         saved: share of the tokens of all orders, each prompt alone; None for one order.
         seconds: None where unknown.
         measured: whether the seconds were; others are computed from tokens at the measured rate.
