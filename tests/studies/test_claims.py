@@ -5,6 +5,7 @@ A study adds its own by a row of ``PLANTED``.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -75,6 +76,12 @@ def debiased(n: int, unmoved: bool = False) -> DebiasResult:
     return debias([RuleModel(rule, "planted")], [questions], methods=("gray-box", "pride:alpha=1"))
 
 
+def noise_in_words(repeats: int = 3) -> AuditResult:
+    """Replies that have nothing to do with the question, the order or each other."""
+    rng = random.Random(4)
+    return audit(RuleChat(lambda stem, labels, texts: f"Answer: {rng.choice(labels)}"), QUESTIONS, repeats=repeats)
+
+
 PLANTED: dict[str, Callable[[], StudyResult]] = {
     **{f"audit, N {n}": lambda n=n: certain(n) for n in (1, 2, 3, 4)},
     **{f"audit, wide, N {n}": lambda n=n: audit_of(n) for n in (5, 8, 12, 20)},
@@ -86,6 +93,7 @@ PLANTED: dict[str, Callable[[], StudyResult]] = {
     "leaderboard, ties": lambda: Leaderboard.of([audit_of(40), audit_of(40, model="again")], rank_by="vote"),
     **{f"debias, N {n}": lambda n=n: debiased(n) for n in (1, 3)},
     "debias, nothing moves": lambda: debiased(40, unmoved=True),
+    "words, noise": noise_in_words,
     "comparison, ties": lambda: AuditComparison.of([audit_of(40), audit_of(40, model="again")]),
 }
 
@@ -103,6 +111,16 @@ def test_but_is_said_exactly_where_the_paired_difference_excludes_0(seed: int) -
     assert (" but " in found.headline) == verdict(found.metrics.means["order_advantage"], bound=0.02).differs
     above = found.metrics.above_chance
     assert ("; guessing gives 0.25" in found.headline) == verdict(above.excess, p=above.p).differs
+
+
+def test_noise_in_words_is_not_taken_for_an_effect_of_order() -> None:
+    repeated = noise_in_words()
+    assert "an effect of order cannot be distinguished from noise" in repeated.page().lines[0]
+    once = noise_in_words(repeats=1)
+    warm = replace(once.run, identity={**once.run.identity, "temperature": "1.0"})
+    line = AuditResult.of(replace(once.responses, run=warm)).page().lines[0]
+    assert "noise and order cannot be distinguished" in line
+    assert "right in every order" not in line
 
 
 def test_planted_effects_are_said() -> None:

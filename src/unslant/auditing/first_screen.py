@@ -44,10 +44,9 @@ def headline(result: AuditResult) -> str:
             return f"Nothing could be measured: no answer in {lost:,} of {count(counts.rows, 'response')}"
         return f"{name} has no score on {asked_name(result)}: no question has a right option"
     guess = _guessing(result)
-    n = (averaged if averaged.defined else published).n
     if guess is not None and guess.too_few:
-        shown = number(published if published.defined else averaged, _DIGITS)
-        return f"{name} scores {shown}{way} on {count(n, 'question')}: too few for a verdict"
+        found = published if published.defined else averaged
+        return f"{name} scores {number(found, _DIGITS)}{way} on {count(found.n, 'question')}: too few for a verdict"
     said = f"{name} scores"
     if one_order(result):
         said += f" {score(published)}{way} on {asked_name(result)}, in one order of options"
@@ -192,6 +191,6 @@ def cost(result: AuditResult) -> str:
 
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
-        return "no smaller set of orders gives the same"
+        return "no smaller set of orders matches"
     at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
-    return f"--orders {point.orders} gives the same to within {max(point.apart, 0.0005):.3f}{at}"
+    return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"

@@ -184,12 +184,13 @@ def _ranking(result: Leaderboard) -> Panel:
         "leaderboard-scores",
     )
     n = min((score.n for score in scores if score.defined), default=0)
-    plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n)]
+    plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n, METRICS[result.score].label)]
     return Panel(
         "leaderboard",
         "Ranking",
-        f"Models {_HOW[result.rank_by]}, each set counting the same. The mean over orders is performance in a random "
-        "order; the vote is knowledge with the habit taken out, and the difference is the price of the habit.",
+        f"Models by their score {_HOW[result.rank_by]}, each set counting the same. The mean over orders is performance "
+        "in a random order; the vote is knowledge with the habit taken out, and the difference is the price of the "
+        "habit.",
         figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 

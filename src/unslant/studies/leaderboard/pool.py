@@ -129,9 +129,10 @@ class Pool:
 
     @property
     def chance(self) -> Estimate:
-        """Score of guessing, on the questions that count."""
+        """Score of guessing, on the questions that count; it follows from their options, so it has no interval."""
         counts = np.isfinite(self.values(self.score)).any(axis=1)
-        return self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan))
+        found = self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan))
+        return Estimate.bare(found.value, found.n, found.note or "known from the options: no interval")
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
         """Places of every two models with values in every set that share a question on each of them."""
