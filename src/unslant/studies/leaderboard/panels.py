@@ -188,9 +188,9 @@ def _ranking(result: Leaderboard) -> Panel:
     return Panel(
         "leaderboard",
         "Ranking",
-        f"Models by their score {_HOW[result.rank_by]}, each set counting the same. The mean over orders is performance "
-        "in a random order; the vote is knowledge with the habit taken out, and the difference is the price of the "
-        "habit.",
+        f"Models by their score {_HOW[result.rank_by]}, each set counting the same. The mean over orders is "
+        "performance in a random order; the vote is knowledge with the habit taken out; the difference is the price "
+        "of the habit.",
         figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 
