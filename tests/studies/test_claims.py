@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests.chatting import RuleChat
+from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.talkers import QUESTIONS
 from unslant.auditing.comparison import AuditComparison
@@ -23,10 +24,15 @@ from unslant.auditing.study import audit
 from unslant.experiment.result import StudyResult
 from unslant.metrics.registry import question_metrics
 from unslant.metrics.verdicts import verdict
+from unslant.questions import QuestionSet
+from unslant.studies.debias.result import DebiasResult
+from unslant.studies.debias.study import debias
+from unslant.studies.leaderboard.result import Leaderboard
 
 CLAIMS = re.compile(
     r"\b(but|leads?|best|worst|highest|lowest|higher|lower|better|worse|more than|less than|gives more|beats?|costs?|"
-    r"above|below|always|prefers?|falls back|avoids|sticks|leans|robust|beyond noise|too often|same to within)\b"
+    r"above|below|always|prefers?|falls back|avoids|sticks|leans|robust|beyond noise|too often|same to within|"
+    r"ranks first|gains|loses|changes \S+ by|raises|raised|lowers|lowered)\b"
 )
 """What only an interval that excludes the null (or lies within a bound) may say."""
 
@@ -58,6 +64,18 @@ def compared(n: int, models: int) -> AuditComparison:
     return AuditComparison.of(made)
 
 
+def debiased(n: int, unmoved: bool = False) -> DebiasResult:
+    """Methods on a model that guesses, or on one whose answers no order moves."""
+
+    def rule(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        if unmoved:
+            return [1.0 + len(stem + text) % 7 for text in texts]
+        return (1.0 + np.random.default_rng(len(stem)).random(len(texts))).tolist()
+
+    questions = QuestionSet.of(synthetic_questions(n), "set")
+    return debias([RuleModel(rule, "planted")], [questions], methods=("gray-box", "pride:alpha=1"))
+
+
 def noise_in_words(repeats: int = 3) -> AuditResult:
     """Replies that have nothing to do with the question, the order or each other."""
     rng = random.Random(4)
@@ -70,6 +88,11 @@ PLANTED: dict[str, Callable[[], StudyResult]] = {
     **{f"audit, ties, N {n}": lambda n=n: all_tied(n) for n in (1, 3, 12)},
     **{f"comparison, N {n}": lambda n=n: AuditComparison.of([certain(n), audit_of(n)]) for n in (1, 3)},
     **{f"comparison, wide, {m} models": lambda m=m: compared(16, m) for m in (2, 3, 8)},
+    **{f"leaderboard, N {n}": lambda n=n: Leaderboard.of([certain(n), audit_of(n)]) for n in (1, 3)},
+    **{f"leaderboard, wide, {m} models": lambda m=m: Leaderboard.of(compared(16, m).parts) for m in (1, 2, 3, 8)},
+    "leaderboard, ties": lambda: Leaderboard.of([audit_of(40), audit_of(40, model="again")], rank_by="vote"),
+    **{f"debias, N {n}": lambda n=n: debiased(n) for n in (1, 3)},
+    "debias, nothing moves": lambda: debiased(40, unmoved=True),
     "words, noise": noise_in_words,
     "comparison, ties": lambda: AuditComparison.of([audit_of(40), audit_of(40, model="again")]),
 }
@@ -108,6 +131,10 @@ def test_planted_effects_are_said() -> None:
     good, bad = synthetic_audit(questions, knows=0.9, model="good"), synthetic_audit(questions, knows=0.1, model="bad")
     headline = AuditComparison.of([bad, good]).headline
     assert re.match(r"good scores 0\.\d\d \(.*\) more than bad on the same 200 questions", headline)
+    board = Leaderboard.of([bad, good])
+    assert re.match(r"good ranks first of 2 models: 0\.\d\d \(.*\) averaged over option orders", board.headline)
+    lean = Leaderboard.of([good, synthetic_audit(questions, lean=5.0, knows=0.9, model="leans")])
+    assert any(re.search(r"changes .*leans by \+0\.\d+ \(0\.", line) for line in lean.page().lines)
 
 
 def test_an_estimate_stays_in_the_range_of_its_metric() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.fakes import RuleModel
 from tests.studies.leaning import KNOWN, OTHER, leaning
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.errors import InputError
+from unslant.errors import InputError, ModelError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured, relisted
 from unslant.studies.debias.result import DebiasResult
@@ -78,17 +79,50 @@ def test_costs(result: DebiasResult) -> None:
     assert pride.forwards * len(KNOWN) == pytest.approx(len(KNOWN) + estimated)
 
 
-def test_averages_are_over_models_and_sets(result: DebiasResult) -> None:
+def test_averages_are_over_models_and_sets_and_their_intervals_over_questions(result: DebiasResult) -> None:
     row = result.average["vote"]["accuracy"]
-    values = [result.entry("vote", questions=name).change["accuracy"].relative.value for name in ("known", "other")]
-    assert row.value == pytest.approx(np.mean(values))
-    assert (row.low, row.high, row.n) == (min(values), max(values), 2)
+    entries = [result.entry("vote", questions=name) for name in ("known", "other")]
+    relative = [entry.change["accuracy"].relative.value for entry in entries]
+    assert (row.relative.value, row.relative.n) == (pytest.approx(np.mean(relative)), 2)
+    assert math.isnan(row.relative.low)
+    assert (row.smallest, row.largest) == (min(relative), max(relative))
+    differences = [entry.change["accuracy"].difference for entry in entries]
+    assert row.difference.value == pytest.approx(np.mean([one.value for one in differences]))
+    assert row.difference.n == sum(one.n for one in differences)
+    assert row.difference.low < row.difference.value < row.difference.high
+    assert row.difference.high - row.difference.low < max(one.high - one.low for one in differences)
+    assert math.isnan(result.average["vote"]["rstd"].difference.low)
     assert {(row.method, row.fitted_on) for row in result.transfer} == {
         ("pride:alpha=0.2", "known"), ("pride:alpha=0.2", "other")
     }  # fmt: skip
     (moved,) = (e for e in result.entries if e.transferred and e.fitted_on == "known")
-    (row,) = (row for row in result.transfer if row.fitted_on == "known")
-    assert row.change["rstd"].value == moved.change["rstd"].relative.value
+    (carried,) = (row for row in result.transfer if row.fitted_on == "known")
+    assert carried.change["rstd"].relative.value == moved.change["rstd"].relative.value
+    assert carried.change["accuracy"].difference == moved.change["accuracy"].difference
+
+
+def test_models_of_one_set_are_paired_by_question() -> None:
+    """The same model twice: as many questions as once, and no more certain."""
+    known = QuestionSet.of(KNOWN, "known")
+    twice = debias([RuleModel(leaning, "one"), RuleModel(leaning, "two")], [known], methods=("gray-box",))
+    alone = twice.entry("gray-box", model="one").change
+    for key in ("accuracy", "pbm", "fr"):
+        mean, one = twice.average["gray-box"][key].difference, alone[key].difference
+        assert mean.n == one.n == len(KNOWN)
+        assert (mean.value, mean.low, mean.high) == pytest.approx((one.value, one.low, one.high))
+
+
+@pytest.mark.parametrize("questions", [1, 3])
+def test_few_questions_and_methods_that_change_nothing_claim_nothing(questions: int) -> None:
+    fair = RuleModel(lambda stem, labels, texts: [1.0 + len(text) for text in texts], "fair")
+    for model in (fair, RuleModel(leaning, "leaning")):
+        few = debias([model], [QuestionSet.of(KNOWN[:questions], "few")], methods=("gray-box", "pride"))
+        assert "shown to raise" in few.headline
+        assert not any("raised by" in line or "lowered by" in line for line in few.page().lines)
+    several = debias([fair], [QuestionSet.of(KNOWN, "known")], methods=("gray-box", "pride"))
+    assert several.headline.startswith("None of 2 methods is shown to raise the accuracy of fair on known")
+    assert len(several.page().lines) <= 3
+    assert len(several.page().tiles) <= 3
 
 
 def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
@@ -97,8 +131,15 @@ def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
     entry = next(e for e in data["entries"] if e["method"] == "vote" and e["questions"] == "known")
     assert entry["measures"]["pbm"]["n"] == len(KNOWN)
     assert entry["change"]["pbm"]["relative"]["value"] == pytest.approx(-1)
-    assert "leaning on known" in result.summary()
-    assert "vote: accuracy higher in 1 of 2, PBM 0 by construction" in result.headline == data["headline"]
+    assert result.headline.startswith("vote raises the accuracy of leaning on known and other by ")
+    assert result.headline == data["headline"]
+    assert len(result.headline.split()) <= 30
+    assert "removed by construction by vote" in " ".join(data["lines"])
+    mean = data["average"]["vote"]["accuracy"]
+    assert mean["difference"]["method"].endswith("over questions, within subjects")
+    assert mean["relative"]["low"] is mean["relative"]["high"] is None
+    assert mean["smallest"] < mean["relative"]["value"] < mean["largest"]
+    assert "paired" not in data["entries"][0]
     text = result.summary(details=True)
     assert all(
         word in text
@@ -119,6 +160,42 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
     assert found.entry("set-based").measures["pbm"].value == pytest.approx(0, abs=1e-12)
     assert found.entry(methods[0]).spent.debiasing_tokens > 0
     assert {e.measures["pbm"].n for e in found.entries} == {20}
+
+
+def test_a_method_that_cannot_be_fitted_or_asked_is_a_note_and_the_others_give_results(
+    tiny_folder: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = open_model(tiny_folder)
+    certain = QuestionSet.of(make_questions([4] * 8), "set")
+    unasked = debias([model], [certain], methods=("bnp:nodes=1000000", "gray-box"))
+    assert [one.method for one in unasked.missing] == ["bnp:nodes=1000000"]
+    assert unasked.entry("gray-box").change
+    alone = debias([model], [certain], methods=("bnp:nodes=1000000",))
+    assert "No method gave a result" in alone.headline
+    assert any("no result from bnp" in line.lower() for line in alone.page().lines)
+    assert alone.entry("none").measures["accuracy"].n == 4  # the half that it would have been measured on
+
+    def refuse(*_: object) -> None:
+        raise ModelError("out of memory")
+
+    monkeypatch.setattr(type(method_named("gray-box").fit(ModelAsker(model))), "outcome", refuse)
+    answering = debias([model], [certain], methods=("gray-box", "vote"))
+    assert [(one.method, one.reason) for one in answering.missing] == [("gray-box", "out of memory")]
+    assert answering.entry("vote").change
+
+
+def test_a_missing_package_is_found_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    asked = RuleModel(leaning, "leaning")
+    known = QuestionSet.of(KNOWN, "known")
+    with pytest.raises(ModelError, match=r"LoRA-1 needs peft: pip install 'unslant\[train\]'"):
+        debias([asked], [known], methods=("lora-1",))
+    assert not asked.seen
+    with pytest.warns(UserWarning, match="lora-1 is left out"):
+        found = debias([asked], [known], methods=("lora-1", "vote"))
+    assert [one.method for one in found.missing] == ["lora-1"]
+    assert found.entry("vote").measures["accuracy"].n == len(KNOWN)
 
 
 def test_what_is_refused() -> None:

@@ -65,6 +65,14 @@ def test_calibrated_gray_box_is_a_computation_of_its_own(llama: Path) -> None:
     np.testing.assert_allclose([outcome.probs for outcome in answers.outcomes], expected, rtol=1e-9)
 
 
+def test_what_a_fit_has_asked_costs_once(llama: Path) -> None:
+    """Each of E estimation questions costs its 4 rotations, one of which is the given order; the others cost 1."""
+    for alpha, estimated in ((0.05, 1), (0.5, 5), (1, 10)):
+        answers = debias_log(llama, f"pride:alpha={alpha}")
+        assert answers.forwards_per_question == pytest.approx((10 + 3 * estimated) / 10)
+    assert debias_log(llama, "gray-box-calibrated:share=1").forwards_per_question == 2
+
+
 def test_lines_as_with_a_model(llama: Path, tmp_path: Path) -> None:
     ran = run("debias", "--log", llama, "--method", "pride", "--out", tmp_path / "answers.jsonl")
     assert ran.code == 0

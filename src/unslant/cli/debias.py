@@ -85,6 +85,7 @@ def _score(answers: "Answers") -> str:
 def _write(answers: "Answers", out: Path, quiet: bool) -> None:
     """Write the answers, and say how many are right and what they cost."""
     from unslant.files import dump_json
+    from unslant.reports.numbers import count
     from unslant.writing import write_atomically
 
     write_atomically(out, "".join(dump_json(one, indent=None) for one in answers.records()))
@@ -94,7 +95,11 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
         return
     tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
     cost = f"{answers.forwards_per_question:.2f} presentations" + (f" and {tokens:.0f} tokens" if tokens else "")
-    parts = (f"{answers.method}: {len(answers.questions):,} answers in {out}", _score(answers), f"{cost} per question")
+    parts = (
+        f"{answers.method}: {count(len(answers.questions), 'answer')} in {out}",
+        _score(answers),
+        f"{cost} per question",
+    )
     print("; ".join(filter(None, parts)), *(f"note: {note}" for note in answers.notes), sep="\n")
 
 

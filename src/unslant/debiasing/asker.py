@@ -212,12 +212,13 @@ def asker_of(
 
 
 class RecordedAsker(Asker):
-    """Answers from recorded scores; its cost counts presentations (``prompts``) only."""
+    """Answers from recorded scores; its cost counts presentations (``prompts``) only, each once."""
 
     def __init__(self, scores: OrderScores) -> None:
         self.alphabet, self._cost = scores.labels, Cost()
         self._known: dict[tuple[str, Order], Floats] = {}
         self._orders: dict[str, list[Order]] = {}
+        self._asked: set[tuple[str, Order]] = set()
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
                 self._orders[name] = [tuple(order) for order in contents.tolist()]
@@ -275,7 +276,8 @@ class RecordedAsker(Asker):
                     f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
                     "audit --orders ... --responses FILE), or use a live model"
                 )
-        self._cost.prompts += len(set(keys))
+        self._asked.update(keys)  # a model's scores are remembered: what the fit asked costs no more in the answers
+        self._cost.prompts = len(self._asked)
         return [self._known[key] for key in keys]
 
 

@@ -214,14 +214,16 @@ def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
     ]
 
 
-def slope_chart(id: str, places: Sequence[tuple[str, int | None, int | None]], n: int) -> tuple[Chart, ...]:
+def slope_chart(
+    id: str, places: Sequence[tuple[str, int | None, int | None]], n: int, now: str = "mean over orders"
+) -> tuple[Chart, ...]:
     """Name, published rank and rank over orders of each model, one line each; nothing for fewer than two."""
     known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
     chart = Chart(
         id,
         "From the published rank to the rank over all orders",
         "One line a model, the best at the top; those that change rank are highlighted.",
-        lambda style: model_charts.slopes(known, style, ends=("as published", "mean over orders"), n=n),
+        lambda style: model_charts.slopes(known, style, ends=("as published", now), n=n),
     )
     return (chart,) if len(known) > 1 else ()
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations, permutations
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import Numbers, metric
 
 MIN_PAIRS = 3
+EXACT_BELOW = 10
+"""Number of pairs from which p is the usual approximation; below, all n! ways to pair x with y are counted."""
 _LEAST_EXPECTED = 5.0
 _DRAWS = 9999
 
@@ -30,6 +35,7 @@ def correlation(
 
     The interval takes artanh r as normal with variance 1/(n-3) (Fisher) for Pearson's r, (1 + r^2/2)/(n-3) (Bonett and
     Wright 2000) for Spearman's rho, and 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for Kendall's tau-b.
+    Of fewer than ten pairs, p is exact: the share of all n! ways to pair x with y whose correlation is as far from 0.
 
     Args:
         of: what the pairs are, for the notes.
@@ -46,7 +52,8 @@ def correlation(
     from scipy import stats
 
     found = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
-    r, p = float(found.statistic), float(found.pvalue)
+    r = float(found.statistic)
+    p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(found.pvalue)
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
     if n <= less or abs(r) >= 1:
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
@@ -56,10 +63,33 @@ def correlation(
     return Estimate(r, low, high, n, "Fisher z", confidence), p
 
 
+def _exact_p(x: Floats, y: Floats, kind: str) -> float:
+    """Two-sided p of "x and y have nothing to do with each other", over all ways to pair them."""
+    orders = _orders(len(x))
+    if kind == "kendall":
+        pairs = list(combinations(range(len(x)), 2))
+        signs = np.sign(y[:, None] - y)
+        totals = sum(np.sign(x[i] - x[j]) * signs[orders[:, i], orders[:, j]] for i, j in pairs)
+    else:
+        if kind == "spearman":
+            from scipy.stats import rankdata
+
+            x, y = rankdata(x), rankdata(y)
+        totals = ((y - y.mean()) / y.std())[orders] @ ((x - x.mean()) / x.std())
+    far = np.abs(np.asarray(totals))
+    return float((far >= far[0] - 1e-9).mean())  # the first is the pairing observed; the others differ by rounding too
+
+
+@lru_cache(maxsize=EXACT_BELOW)
+def _orders(n: int) -> NDArray[np.int8]:
+    """(n!, n) all orders of n things, the unchanged one first."""
+    return np.array(list(permutations(range(n))), np.int8)
+
+
 @metric("kendall", "Kendall", "rank correlation", digits=2, source="P4 tables 1, 4")
-@metric("kendall_p", "p", "of Kendall's rank correlation", unit="p")
+@metric("kendall_p", "p", "of Kendall's rank correlation, exact for fewer than ten", unit="p")
 @metric("pearson", "Pearson", "correlation", digits=2, source="P4 tables 1, 4")
-@metric("pearson_p", "p", "of Pearson's correlation", unit="p")
+@metric("pearson_p", "p", "of Pearson's correlation, exact for fewer than ten", unit="p")
 def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Numbers:
     """Pearson's r and Kendall's tau-b over the pairs without nan, with two-sided p-values; see :func:`correlation`."""
     (pearson, pearson_p), (kendall, kendall_p) = correlation(x, y, of=of), correlation(x, y, "kendall", of=of)
@@ -74,7 +104,7 @@ def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> N
     source="P1 sec. 4",
     short="r",
 )
-@metric("pbm_accuracy.pearson_p", "p", "of the Pearson correlation, two-sided", unit="p")
+@metric("pbm_accuracy.pearson_p", "p", "of the Pearson correlation, two-sided, exact for fewer than ten", unit="p")
 @metric(
     "pbm_accuracy.spearman",
     "PBM against accuracy, Spearman",
@@ -83,7 +113,7 @@ def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> N
     short="Spearman",
     plain=True,
 )
-@metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided", unit="p")
+@metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided, exact for fewer than ten", unit="p")
 def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", confidence: float = CONFIDENCE) -> Numbers:
     """PBM against the mean accuracy over orders, of the rows that have both: a label-free sign of difficulty (P1)?"""
     x, y = ([row[key].value for row in rows] for key in ("pbm", "expected_accuracy"))

@@ -144,7 +144,7 @@ def _power(n: int, difference: float, discordant: float, confidence: float) -> f
     middle, reach = n * discordant, 6 * math.sqrt(n * discordant * (1 - discordant)) + 6
     m = np.arange(max(1, int(middle - reach)), min(n, int(middle + reach)) + 1)
     level = (1 - confidence) / 2
-    # of the rarer kind, the most that are too few by chance: about so many, and then exactly
+    # of the rarer kind, the largest count that is too small by chance: approximately, then exactly
     most = np.clip(np.floor(m / 2 - normal_quantile(confidence) * np.sqrt(m) / 2), 0, m - 1)
     while (more := bdtr(most, m, 0.5) > level * (1 + 1e-12)).any():  # of -1 it is nan
         most = most - more

@@ -3,7 +3,7 @@
 The functions named like the papers' metrics take probabilities P[..., k, i] of option content i under order k, over the
 shown labels only (each row sums to 1), of one question or any leading axes of questions.
 
-Orders come in balanced *rounds*: in a class of rotations, every movable option stands in every movable place once.
+Orders come in balanced *rounds*: in a class of rotations, every movable option is in every movable place once.
 ``--until`` asks few rounds of each question, drawn at random, from which PBM over all orders is estimated.
 """
 
@@ -42,7 +42,7 @@ def normalised_pbm(probs: Floats) -> Floats:
     """PBM divided by the largest value that n options with the same mean probabilities can have.
 
     A probability with mean m has variance at most m(1-m), reached when it is only ever 0 or 1; so the largest PBM is
-    mean_i m_i(1-m_i). A model that always answers A has 1 whatever n, one that ignores the order 0.
+    mean_i m_i(1-m_i). A model that always answers A has 1 for every n, one that ignores the order 0.
 
     Args:
         probs: (..., K, n).
@@ -60,7 +60,7 @@ def normalised_pbm(probs: Floats) -> Floats:
 def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
     """Whether the chosen content is the same under all orders; among tied options the first shown is chosen.
 
-    A question with a reply that is no answer is not consistent.
+    A question with a reply that contains no answer is not consistent.
 
     Args:
         probs, positions: (..., K, n).
@@ -150,8 +150,8 @@ def order_tie_rate(scores: OrderScores) -> Floats:
     return over_orders(scores, lambda block: is_tie(block.probs).mean(axis=1))
 
 
-@question_metric("margin", "margin", "probability of the label chosen less that of the next, given order", unit="share",
-                 missing="answers are replies, not scores")  # fmt: skip
+@question_metric("margin", "margin", "probability of the label chosen minus that of the next, given order",
+                 unit="share", missing="answers are replies, not scores")  # fmt: skip
 def margin(scores: OrderScores) -> Floats:
     """Among the labels; 0 for a tie."""
     if not scores.is_scored:
@@ -180,7 +180,7 @@ def by_round(block: Block, values: Floats) -> list[tuple[Ints, Floats]]:
     found = []
     for pattern in np.unique(block.pinned, axis=0):
         rows = np.flatnonzero((block.pinned == pattern).all(axis=1))
-        kept = np.flatnonzero(~pattern)  # pinned options stand at their own places
+        kept = np.flatnonzero(~pattern)  # pinned options keep their own places
         shown = block.contents[rows][:, :, kept].astype(np.int64)
         # which option follows which, round the circle, is the same in all rotations of an order
         weights = np.random.default_rng(0).integers(1, 1 << 62, block.n)

@@ -20,7 +20,7 @@ from unslant.metrics import Estimate
 from unslant.metrics.registry import metric_at
 from unslant.reports.escape import TYPOGRAPHY, csv_text, drawable, file_name, one_line, tex, tex_needs
 from unslant.reports.figure import Chart, Table, shared_n
-from unslant.reports.numbers import RANGE, Cell, How, count, has_interval, number
+from unslant.reports.numbers import Cell, How, count, has_interval, number
 from unslant.reports.style import PAPER, PLOT, Style, specification
 from unslant.writing import make_folder, write_all, write_atomically
 
@@ -254,10 +254,7 @@ def _rests_on(table: Table) -> str:
     sizes = sorted({cell.n for cell in found})
     parts = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
     methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
-    ranges = [method for method in methods if method == RANGE]
-    made = [method for method in methods if method != RANGE]
-    parts += [f"in small print 95 % intervals ({', '.join(made)})"] if made else []
-    parts += [f"in small print the {RANGE} value"] if ranges else []
+    parts += [f"in small print 95 % intervals ({', '.join(methods)})"] if methods else []
     return "; ".join(parts)
 
 

@@ -16,8 +16,6 @@ How: TypeAlias = Metric | int
 """Number format: that of a metric, or the number of decimals."""
 
 DASH = "–"
-RANGE = "smallest and largest"
-"""Method of a range that is not a confidence interval."""
 _NOISE = 1e-12
 _SPACE = "\N{NO-BREAK SPACE}"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
 from unslant.reports.figure import Table, shared_n
-from unslant.reports.numbers import RANGE, has_interval, interval, number
+from unslant.reports.numbers import has_interval, interval, number
 from unslant.reports.panels import Page
 
 if TYPE_CHECKING:
@@ -141,9 +141,8 @@ def _strips(table: Table) -> Iterator[_Strip]:
         found = [row[c] if isinstance(row[c], Estimate) else None for row in rows]
         own = [cell for cell in table.column(c) if has_interval(cell)]
         if own:
-            ranges = all(isinstance(cell, Estimate) and cell.method == RANGE for cell in own)
             shown = [interval(e, table.how(r, c)) if isinstance(e, Estimate) else "" for r, e in enumerate(found)]
-            beside(RANGE if ranges else "95 % interval", shown)
+            beside("95 % interval", shown)
         if c in estimates and not single:
             beside("N", [f"{e.n:,}" if isinstance(e, Estimate) and e.defined else "" for e in found])
         if single and c == estimates[-1]:

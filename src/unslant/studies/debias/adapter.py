@@ -35,7 +35,7 @@ def train(
 
     Args:
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
-        questions: whatever :func:`unslant.load_questions` takes.
+        questions: what :func:`unslant.load_questions` takes.
         out: folder for adapter, log and checkpoint; a run that was stopped there is resumed.
         settings, options: an :class:`AdapterSettings`, its fields as keywords (``epochs=3``, ``held_out="q.jsonl"``,
             ...), or both.

@@ -21,8 +21,11 @@ from unslant.presentations import Order, given_order, labels_for, orders_for, qu
 from unslant.questions import Question
 
 _SAME = 1e-6
+SPREAD = "a spread: no interval, but a test by swaps"
 MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
 """The compared measures; raw CKLD is infinite if a label is never chosen."""
+MEANS = ("accuracy", "pbm", "fr")
+"""Those that are means over questions, whose change has an interval."""
 INVARIANT = ("pbm", "fr", "acc_std")
 """Those that are 0 for every method whose answer does not depend on how options are listed."""
 SWAPS = 2000
@@ -212,10 +215,32 @@ class Change(Jsonable):
     p: float
 
 
+@dataclass(frozen=True, eq=False)
+class PairedValues:
+    """Debiased minus undebiased value of each of Q questions.
+
+    Attributes:
+        ids, subjects, contexts: (Q,) of the questions.
+        values: measure that is a mean over questions -> (Q,) differences, nan where either has no value.
+    """
+
+    ids: tuple[str, ...]
+    subjects: tuple[str, ...]
+    contexts: tuple[str, ...]
+    values: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, now: Measured, before: Measured) -> PairedValues:
+        """Of a method's answers and the undebiased model's, to the same questions."""
+        about = now.scores
+        values = {name: now.questions[name] - before.questions[name] for name in MEANS}
+        return cls(tuple(about.ids), tuple(about.subjects), tuple(about.contexts), values)
+
+
 @metric("change.relative", "change", "of the undebiased model's", digits=0, unit="%", signed=True, source="P1 table 3")
 @metric("change.difference", "difference", "to the undebiased model, same questions", unit="difference")
 @metric("change.p", "p", "both answers to a question change places at random: the method changes nothing", unit="p")
-def changes(now: Measured, before: Measured) -> dict[str, Change]:
+def changes(now: Measured, before: Measured, paired: PairedValues) -> dict[str, Change]:
     """The change of every measure of :data:`MEASURES`."""
     bootstrap, p = Bootstrap.of(now.scores), swap_tests(now.scores, before.scores)
     found = {}
@@ -225,18 +250,22 @@ def changes(now: Measured, before: Measured) -> dict[str, Change]:
             nothing = Estimate.undefined("no value to compare", new.n)
             found[name] = Change(nothing, nothing, math.nan)
             continue
-        if name in p:
-            difference = Estimate.bare(new.value - old.value, new.n, "a spread: no interval, but a test by swaps")
+        if name in MEANS:
+            difference = bootstrap.mean(paired.values[name], bounds=bounds_of_change(name))
         else:
-            low, high = bounds_of(name)
-            pairs = now.questions[name] - before.questions[name]
-            difference = bootstrap.mean(pairs, bounds=(low - high, high - low))
+            difference = Estimate.bare(new.value - old.value, new.n, SPREAD)
         if old.value == 0:
             relative = Estimate.undefined("the undebiased value is 0", new.n)
         else:
             relative = Estimate.bare((new.value - old.value) / old.value, new.n, "relative: see the difference")
         found[name] = Change(relative, difference, p.get(name, math.nan))
     return found
+
+
+def bounds_of_change(name: str) -> tuple[float, float]:
+    """Least and greatest change of a measure on one question."""
+    low, high = bounds_of(name)
+    return low - high, high - low
 
 
 def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str, float]:

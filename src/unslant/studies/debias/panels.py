@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from unslant.debiasing.base import left_out_notes
 from unslant.experiment.provenance import settings_rows
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import METRICS, Estimate, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, with_interval
-from unslant.studies.debias.measure_debiased import INVARIANT, MEASURES
+from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
 
 if TYPE_CHECKING:
-    from unslant.studies.debias.result import DebiasResult, Entry
+    from unslant.studies.debias.result import DebiasResult, Entry, MeanChange
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
-MOST_TILES = 6
 _METHOD, _CKLD = ["method"], ["ckld"]
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
 _CHANGES = tuple(Column(name, _CHANGE, key=key) for key, name in _NAMES.items())
-_PAIRED, _TESTED = ("accuracy", "pbm", "fr"), ("rstd", "ckld_smoothed", "acc_std")
+_DIFFERENCES = tuple(Column(name, _DIFFERENCE, key=key) for key, name in _NAMES.items())
+_RELATIVES = (
+    Column("mean change", _CHANGE, key="relative"),
+    *(Column(name, _CHANGE) for name in ("smallest", "largest")),
+)
+_TESTED = tuple(key for key in MEASURES if key not in MEANS)
 
 
 def page(result: DebiasResult) -> Page:
@@ -34,12 +40,12 @@ def page(result: DebiasResult) -> Page:
     for entry in own:
         groups.setdefault((entry.model, entry.questions), []).append(entry)
     models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
-    methods = count(len({entry.method for entry in own if entry.change}), "method")
+    asked = f"{listed(models, 2)} on {listed(sets, 2)}"
     return Page(
-        about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
-        headline=headline(result),
-        lines=("; ".join(_outcomes(result)[1:]),),
-        tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
+        about=f"{asked}: {count(len(result.average), 'method')} compared with the undebiased model",
+        headline=_headline(result, asked),
+        lines=_lines(result, own),
+        tiles=_tiles(result, own),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
             *map(str, result.missing),
@@ -55,67 +61,85 @@ def _sizes(result: DebiasResult) -> str:
     return ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
 
 
-def headline(result: DebiasResult) -> str:
-    """What the method with the most accuracy does to accuracy and PBM; see :func:`_outcomes`."""
-    outcomes, models = _outcomes(result), listed(list(dict.fromkeys(entry.model for entry in result.entries)))
-    base = [entry for entry in result.entries if entry.method == "none"]
+def _verdicts(result: DebiasResult, key: str) -> dict[str, Verdict]:
+    """What may be said of each method's change of one measure, the highest first."""
+    found = {method: row[key].difference for method, row in result.average.items() if row[key].difference.defined}
+    ruled = dict(zip(found, verdicts(list(found.values())), strict=True))
+    return dict(sorted(ruled.items(), key=lambda item: -item[1].estimate.value))
+
+
+def _headline(result: DebiasResult, asked: str) -> str:
+    """Which methods raise the accuracy, if any does for certain."""
+    if not result.average:
+        return f"No method gave a result for {asked}"
+    found = _verdicts(result, "accuracy")
+    if not found:
+        return f"No change of accuracy can be measured for {asked}"
+    up = [method for method, one in found.items() if one.kind == "above"]
+    best = up[0] if up else next(iter(found))
+    if not up:
+        change = with_interval(found[best].estimate, _DIFFERENCE)
+        if len(found) == 1:
+            return f"{best} is not shown to raise the accuracy of {asked}: {change}"
+        named = f"None of {len(found)} methods is shown to raise the accuracy of {asked}"
+        return f"{named}; the largest change is {change}, {best}"
+    change = with_interval(found[best].estimate, 2)
+    others = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(found) - 1} other methods" * (len(up) > 1)
+    return f"{best} raises the accuracy of {asked} by {change}{others}"
+
+
+def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:
+    """Accuracy and PBM by what each method does to them; what the methods ask, and which gave no result."""
+    base = [entry for entry in own if entry.method == "none"]
     start = ""
     if len(base) == 1:
-        start = f"; undebiased accuracy {with_interval(base[0].measures['accuracy'], METRICS['accuracy'])}"
-        start += f", chance {base[0].chance:.3f}" if math.isfinite(base[0].chance) else ""
-    if not outcomes:
-        return f"{models}: no difference to the undebiased model is defined{start}"
-    first = f"most accurate of {len(outcomes)} methods is {outcomes[0]}" if len(outcomes) > 1 else outcomes[0]
-    return f"{models}: {first}, against the undebiased model{start}"
-
-
-def _outcomes(result: DebiasResult) -> list[str]:
-    """Accuracy and PBM by each method, most accurate first; with several models and sets, in how many for sure."""
-    own = [entry for entry in result.entries if entry.change and not entry.transferred]
-    by_method: dict[str, list[Entry]] = {}
-    for entry in own:
-        by_method.setdefault(entry.method, []).append(entry)
-
-    def gain(method: str) -> float:
-        values = [
-            e.change["accuracy"].difference.value for e in by_method[method] if e.change["accuracy"].difference.defined
-        ]
-        return -sum(values) / len(values) if values else math.inf
-
-    return [f"{method}: {_outcome(by_method[method])}" for method in sorted(by_method, key=gain)]
-
-
-def _mean_changes(result: DebiasResult) -> tuple[Tile, ...]:
-    rows = list(result.average.items())[: MOST_TILES // 2]
-    keys = ("accuracy", "pbm")
-    return Tile.row(
-        *(("change.relative", row[key], f"{_NAMES[key]}, {method}") for method, row in rows for key in keys)
+        start = f"{number(base[0].measures['accuracy'], 2)} undebiased"
+        start += f", {base[0].chance:.2f} by guessing" if math.isfinite(base[0].chance) else ""
+    constructed = [
+        method
+        for method in result.average
+        if all("pbm" in entry.constructed for entry in own if entry.method == method)
+    ]
+    pbm = {method: one for method, one in _verdicts(result, "pbm").items() if method not in constructed}
+    removed = [f"removed by construction by {listed(constructed, 4)}"] * bool(constructed)
+    forwards = {
+        method: float(np.mean([entry.spent.forwards for entry in own if entry.method == method]))
+        for method in result.average
+    }
+    spent = [f"{method} {forwards[method]:.3g}" for method in sorted(forwards, key=lambda method: -forwards[method])]
+    parts = [f"presentations a question: {listed(spent, 5)}"] * bool(spent)
+    parts += [f"no result from {listed(list(dict.fromkeys(one.method for one in result.missing)), 4)}"] * bool(
+        result.missing
+    )
+    return (
+        _sentence("accuracy", [*[start] * bool(start), *_ruled(_verdicts(result, "accuracy"))]),
+        _sentence("how far answers move with the order (PBM)", [*removed, *_ruled(pbm)]),
+        _sentence("", parts),
     )
 
 
-def _key_numbers(entries: Sequence[Entry]) -> tuple[Tile, ...]:
-    return Tile.row(
-        *(("accuracy", one.measures["accuracy"], f"accuracy, {one.method}") for one in entries[:MOST_TILES])
-    )
+def _ruled(found: Mapping[str, Verdict]) -> list[str]:
+    """Methods by what each does for certain: ``raised by vote``."""
+    words = {"above": "raised by", "below": "lowered by", "unclear": "no change shown by"}
+    by_kind = {kind: [method for method, one in found.items() if one.kind == kind] for kind in words}
+    return [f"{words[kind]} {listed(methods, 4)}" for kind, methods in by_kind.items() if methods]
 
 
-def _outcome(entries: Sequence[Entry]) -> str:
-    """Accuracy and PBM of one method: the difference itself, or in how many of several sets it shows."""
-    return ", ".join(
-        f"{_NAMES[key]} 0 by construction"
-        if all(key in entry.constructed for entry in entries)
-        else f"{_NAMES[key]} {_in_words([entry.change[key].difference for entry in entries])}"
+def _sentence(subject: str, parts: Sequence[str]) -> str:
+    text = f"{subject}: " * bool(subject) + "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if parts else ""
+
+
+def _tiles(result: DebiasResult, own: Sequence[Entry]) -> tuple[Tile, ...]:
+    base = [entry for entry in own if entry.method == "none"]
+    start = [("accuracy", base[0].measures["accuracy"], "accuracy, undebiased")] * (len(base) == 1)
+    best = next(iter(_verdicts(result, "accuracy") or _verdicts(result, "pbm")), None)
+    changes = [
+        ("change.difference", result.average[best][key].difference, f"change of {_NAMES[key]}, {best}")
         for key in ("accuracy", "pbm")
-    )
-
-
-def _in_words(found: Sequence[Estimate]) -> str:
-    if len(found) == 1:
-        shows = "" if found[0].excludes(0) else ", no difference that shows"
-        return with_interval(found[0], _DIFFERENCE) + shows
-    up, down = sum(one.low > 0 for one in found), sum(one.high < 0 for one in found)
-    words = [f"{word} in {n}" for word, n in (("higher", up), ("lower", down)) if n]
-    return f"{' and '.join(words)} of {len(found)}" if words else "not seen to change"
+        if best is not None
+    ]
+    return Tile.row(*start, *changes)
 
 
 def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
@@ -146,13 +170,13 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         for entry in entries
     ]
     differences = [
-        {"method": entry.method, **{key: entry.change[key].difference for key in _PAIRED},
+        {"method": entry.method, **{key: entry.change[key].difference for key in MEANS},
          **{key: entry.change[key].p for key in _TESTED}}
         for entry in compared
     ]  # fmt: skip
     measures = [*_MEASURES, *[answered] * some]
     changes = [
-        *(Column(_NAMES[key], _DIFFERENCE, "debiased less undebiased, same questions", key) for key in _PAIRED),
+        *(Column(_NAMES[key], _DIFFERENCE, "debiased minus undebiased, same questions", key) for key in MEANS),
         *(Column(f"{_NAMES[key]}: p", _P, _P.meaning, key) for key in _TESTED),
     ]
     spent = [Column.of(f"spent.{key}") for key in ("tokens", "forwards", "seconds")]
@@ -184,6 +208,14 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
 
 def _relative(entry: Entry) -> dict[str, Estimate]:
     return {key: entry.change[key].relative for key in MEASURES}
+
+
+def _means(found: Mapping[str, MeanChange]) -> dict[str, Estimate]:
+    return {key: found[key].difference for key in MEASURES}
+
+
+def _relatives(found: Mapping[str, MeanChange]) -> list[dict[str, Any]]:
+    return [{**vars(found[key]), "measure": _NAMES[key]} for key in MEASURES]
 
 
 def _shown(entry: Entry) -> str:
@@ -223,29 +255,53 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         series="series",
         at="pbm",
     )
-    average = [{"method": method, **changes} for method, changes in result.average.items()]
+    average = [{"method": method, **_means(row)} for method, row in result.average.items()]
+    relative = [{"method": method, **row} for method, found in result.average.items() for row in _relatives(found)]
     names = ["model", "method", "fitted on"]
-    transfer = [{**vars(row), "fitted on": row.fitted_on, **row.change} for row in result.transfer]
+    transfer = [(row, {**vars(row), "fitted on": row.fitted_on}) for row in result.transfer]
     transfers = [
         {**vars(entry), "fitted on": entry.fitted_on, "measured on": entry.questions, **_relative(entry)}
         for entry in result.entries
         if entry.transferred and result.transfer
     ]
-    about = "N counts models and sets; the range is from the smallest to the largest value."
     return Panel(
         "debias-all",
         "All methods",
         "Mean change by each method, and its transfer to other questions.",
         figures=(
             Figure("debias-scatter", "AccStd against PBM", ["of"], [], points, [scatter], drawn_only=True),
-            Figure("debias-average", "Mean change over models and sets", _METHOD, _CHANGES, average, explanation=about),
+            Figure(
+                "debias-average",
+                "Mean difference to the undebiased model, over models and sets",
+                _METHOD,
+                _DIFFERENCES,
+                average,
+                explanation="Each model and set counts the same; intervals are over the questions, paired.",
+            ),
+            Figure(
+                "debias-average-relative",
+                "Mean relative change over models and sets",
+                [*_METHOD, "measure"],
+                _RELATIVES,
+                relative,
+                explanation="As in P1 table 3; N counts models and sets.",
+                folded=True,
+            ),
             Figure(
                 "debias-transfer",
-                "Transfer: mean change on the other sets",
+                "Transfer: mean difference on the other sets",
                 names,
-                _CHANGES,
-                transfer,
+                _DIFFERENCES,
+                [{**row, **_means(one.change)} for one, row in transfer],
+            ),
+            Figure(
+                "debias-transfer-relative",
+                "Transfer: mean relative change on the other sets",
+                [*names, "measure"],
+                _RELATIVES,
+                [{**row, **found} for one, row in transfer for found in _relatives(one.change)],
                 explanation="As in P1 table 4; N counts the other sets.",
+                folded=True,
             ),
             Figure(
                 "debias-transfers",

@@ -30,7 +30,7 @@ def debias_log(
     """Debiased answers from logged scores; neither a model nor PyTorch is needed.
 
     The vote is over all orders that a question was shown in. PriDe estimates on questions shown in all rotations,
-    calibrated gray-box on those shown as given and reversed. A question that lacks the orders its answer rests on has
+    calibrated gray-box on those shown as given and reversed. A question without the orders its answer rests on has
     none: its choice is -1, and a note counts these.
 
     Args:
@@ -101,7 +101,7 @@ def _check_method(name: str) -> None:
 
 
 def _questions(table: Responses) -> tuple[Question, ...]:
-    """The questions of a table; where it has no texts, texts of the same ranks stand for those of the options."""
+    """The questions of a table; where it has no texts, texts of the same ranks replace those of the options."""
     if table.questions:
         return table.questions
     known: dict[str, Question] = {}

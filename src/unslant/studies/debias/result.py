@@ -5,15 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Jsonable, json_fields
 from unslant.experiment.result import StudyResult
-from unslant.metrics import Estimate
+from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.registry import metric
 from unslant.responses import Run
-from unslant.studies.debias.measure_debiased import MEASURES, Change
+from unslant.studies.debias.measure_debiased import (
+    MEANS,
+    MEASURES,
+    SPREAD,
+    Change,
+    PairedValues,
+    bounds_of_change,
+)
 
 
 @metric("spent.tokens", "tokens", "computed for each question answered", digits=0, unit="tokens")
@@ -55,6 +63,7 @@ class Entry(Jsonable):
         asked: number of questions.
         left_out: why the method has no answer to some of these, and to how many; they are in no measure.
         draws: mean and standard deviation of measures over draws of the estimation questions (PriDe).
+        paired: the change of each question; not in JSON.
     """
 
     model: str
@@ -71,6 +80,27 @@ class Entry(Jsonable):
     left_out: Mapping[str, int] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    paired: PairedValues | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return json_fields(self, omit=("paired",))
+
+
+@dataclass(frozen=True)
+class MeanChange(Jsonable):
+    """Mean change of one measure over models and sets.
+
+    Attributes:
+        difference: debiased minus undebiased, each model and set counting the same; its interval is over the questions,
+            paired. RStd, CKLD and AccStd are spreads, which have none.
+        relative: mean of the relative changes, as in P1 tables 3 and 4; it has no interval.
+        smallest, largest: of these relative changes.
+    """
+
+    difference: Estimate
+    relative: Estimate
+    smallest: float
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -94,12 +124,12 @@ class Missing(Jsonable):
 
 @dataclass(frozen=True)
 class Transfer(Jsonable):
-    """A method fitted on one set: mean relative changes over the other sets."""
+    """A method fitted on one set: mean changes over the other sets."""
 
     model: str
     method: str
     fitted_on: str
-    change: Mapping[str, Estimate]
+    change: Mapping[str, MeanChange]
 
 
 @dataclass(frozen=True)
@@ -108,16 +138,16 @@ class DebiasResult(StudyResult):
 
     Attributes:
         entries: every method on every model and set, fitted methods also on other sets.
-        average: method -> measure -> mean relative change over models and sets, without transfer (P1 table 3).
+        average: method -> measure -> mean change over models and sets, without transfer (P1 table 3).
         measured_on, trained_on: name of each set -> its questions.
-        transfer: for each model, method and training set, the mean relative change over the other sets (P1 table 4).
+        transfer: for each model, method and training set, the mean change over the other sets (P1 table 4).
         missing: methods that could not be fitted or answered nothing, and why.
     """
 
     study = "debias"
 
     entries: tuple[Entry, ...]
-    average: Mapping[str, Mapping[str, Estimate]]
+    average: Mapping[str, Mapping[str, MeanChange]]
     transfer: tuple[Transfer, ...]
     measured_on: Mapping[str, int]
     trained_on: Mapping[str, int]
@@ -133,8 +163,8 @@ class DebiasResult(StudyResult):
         raise KeyError(method)
 
 
-def averages(entries: Sequence[Entry]) -> dict[str, dict[str, Estimate]]:
-    """Mean relative change of each method over models and sets, with the range from smallest to largest."""
+def averages(entries: Sequence[Entry]) -> dict[str, dict[str, MeanChange]]:
+    """Mean change of each method over models and sets."""
     methods = dict.fromkeys(entry.method for entry in entries if entry.change)
     return {method: _mean_changes([entry for entry in entries if entry.method == method]) for method in methods}
 
@@ -147,14 +177,51 @@ def transfers(entries: Sequence[Entry]) -> tuple[Transfer, ...]:
     return tuple(Transfer(*names, _mean_changes(found)) for names, found in groups.items())
 
 
-def _mean_changes(entries: Sequence[Entry]) -> dict[str, Estimate]:
-    return {name: _mean_change([entry.change[name].relative.value for entry in entries]) for name in MEASURES}
+def _mean_changes(entries: Sequence[Entry]) -> dict[str, MeanChange]:
+    found = {}
+    for name in MEASURES:
+        values = [v for entry in entries if not math.isnan(v := entry.change[name].relative.value)]
+        none = Estimate.undefined("no value to compare")
+        relative = (
+            Estimate.bare(float(np.mean(values)), len(values), "relative: see the difference") if values else none
+        )
+        ends = (min(values), max(values)) if values else (math.nan, math.nan)
+        found[name] = MeanChange(_mean_difference(entries, name), relative, *ends)
+    return found
 
 
-def _mean_change(found: Sequence[float]) -> Estimate:
-    values = [value for value in found if not math.isnan(value)]
-    if not values:
+def _mean_difference(entries: Sequence[Entry], name: str) -> Estimate:
+    """Mean over entries of a measure's mean change, with its interval over the questions.
+
+    Entries of one set share its questions, so models are paired by question, and each entry counts the same: a question
+    adds its change, over the number of questions, from each entry that has it. Sets and their subjects are strata.
+    """
+    kept = [entry for entry in entries if entry.change[name].difference.defined]
+    if not kept:
         return Estimate.undefined("no value to compare")
-    if len(values) == 1:
-        return Estimate.bare(values[0], 1, "one value: no range")
-    return Estimate(float(np.mean(values)), min(values), max(values), len(values), "smallest and largest")
+    if len(kept) == 1:
+        return kept[0].change[name].difference
+    if name not in MEANS:
+        return Estimate.bare(float(np.mean([e.change[name].difference.value for e in kept])), len(kept), SPREAD)
+    place: dict[tuple[str, str], int] = {}
+    strata: list[str] = []
+    contexts: list[str] = []
+    for entry in kept:
+        for id, subject, context in zip(*_about(entry), strict=True):
+            if place.setdefault((entry.questions, id), len(place)) == len(strata):
+                strata.append(f"{entry.questions}\0{subject}")
+                contexts.append(f"{entry.questions}\0{context}" if context else "")
+    totals, weights = np.zeros(len(place)), np.zeros(len(place))
+    for entry in kept:
+        assert entry.paired is not None
+        values = entry.paired.values[name]
+        at = np.array([place[entry.questions, id] for id in entry.paired.ids])[np.isfinite(values)]
+        values = values[np.isfinite(values)]
+        totals[at] += values / len(values) / len(kept)
+        weights[at] += 1 / len(values) / len(kept)
+    return Bootstrap(len(place), strata, contexts=contexts).ratio(totals, weights, bounds=bounds_of_change(name))
+
+
+def _about(entry: Entry) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    assert entry.paired is not None  # every entry with a change has these
+    return entry.paired.ids, entry.paired.subjects, entry.paired.contexts

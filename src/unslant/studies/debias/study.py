@@ -17,7 +17,7 @@ from unslant.asking import Progress, elicitation_of
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import Debiaser, Method, counted_reasons
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, MostlyFailedError
 from unslant.experiment.job import Given, Job
 from unslant.experiment.options import ReportOptions
 from unslant.experiment.provenance_block import model_block, provenance
@@ -32,6 +32,7 @@ from unslant.studies.debias.measure_debiased import (
     MEASURES,
     Listings,
     Measured,
+    PairedValues,
     answer_listings,
     changes,
     measured,
@@ -50,8 +51,8 @@ class DebiasStudy(Study[DebiasSettings]):
     the other half. With several sets, fitted methods are also measured on the other sets. A method that cannot be
     fitted, or needs a package that is not installed, is listed with the reason; the others give their results.
 
-    Scores are stored as they come, each method's apart, so that its cost is its own: the same command goes on where it
-    was stopped.
+    Scores are stored as they arrive, separately for each method, so that its cost is its own; to resume, repeat the
+    command.
 
     Examples:
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
@@ -67,8 +68,11 @@ class DebiasStudy(Study[DebiasSettings]):
     in_commas = True
 
     def check(self, given: Given[DebiasSettings]) -> None:
+        methods, missing = _installed(given.settings.methods)
+        if missing and not methods:
+            raise ModelError("; ".join(map(str, missing)))
         # where some methods can do without the model's inside, the others become notes
-        inside = all(method_named(text).needs_model for text in given.settings.methods if text != "none")
+        inside = _all_inside(methods)
         for model, options in zip(given.models, given.options, strict=True):
             if isinstance(model, str):
                 address_of(model, options, ("score", "attend") if inside else ("score",))
@@ -82,6 +86,8 @@ class DebiasStudy(Study[DebiasSettings]):
     def measure(self, job: Job[DebiasSettings]) -> DebiasResult:
         sets, settings = job.questions, job.given.settings
         methods, missing = _installed(settings.methods)
+        for absent in missing:
+            warnings.warn(f"{absent.method} is left out: {absent.reason}", stacklevel=2)
         train = [found for source in settings.train if (found := settings.pool(source)) is not None]
         names = [found.name for found in sets]
         if train and len(train) != len(sets):
@@ -99,12 +105,15 @@ class DebiasStudy(Study[DebiasSettings]):
         blocks: list[dict[str, Any]] = []
         for place in range(len(job.given.models)):
             model = job.open(place, ("score",), *sets)
+            if _all_inside(methods) and "attend" not in model.info.can:
+                names_of = ", ".join(method.name for method in methods.values())
+                raise InputError(f"{names_of} works inside the model: give a loaded model, which {model.name} is not")
             blocks.append(model_block(model.name, facts_of(model)))
             asker = partial(ModelAsker, model, elicitation_of(model, writer), alphabet, progress=job.progress)
             one = _Run(model, design, names, test, training, asker, settings, alphabet, job.progress)
             entries += one.all(methods)
             missing += one.missing
-        if missing and not any(entry.change for entry in entries):
+        if not entries:
             raise InputError("; ".join(map(str, missing)))
         run = Run(
             study="debias",
@@ -145,8 +154,12 @@ def _installed(names: Sequence[str]) -> tuple[dict[str, Method], list[Missing]]:
         except ModelError as error:
             methods.pop(text, None)
             missing.append(Missing("all models", text, "", str(error)))
-            warnings.warn(f"{text} is left out: {error}", stacklevel=3)
     return methods, missing
+
+
+def _all_inside(methods: Mapping[str, Method]) -> bool:
+    """Whether no method can do without the model's inside."""
+    return bool(methods) and all(method.needs_model for method in methods.values())
 
 
 def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[Question]]:
@@ -223,11 +236,17 @@ class _Run:
         try:
             for target in range(len(self.names)):
                 if source is None or source == target or not self.settings.no_transfer:
-                    entry, _ = self._measured(
-                        text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
-                    )
-                    if entry and text.partition(":")[0] == "pride" and source == target:
-                        entry = replace(entry, draws=self._draws(method, asker, target))
+                    try:
+                        entry, _ = self._measured(
+                            text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
+                        )
+                        if entry and text.partition(":")[0] == "pride" and source == target:
+                            entry = replace(entry, draws=self._draws(method, asker, target))
+                    except MostlyFailedError:
+                        raise  # the model itself is gone: no other method could ask it either
+                    except (InputError, ModelError) as error:
+                        self._miss(text, self.names[target], str(error))
+                        continue
                     if entry:
                         entries.append(entry)
         finally:
@@ -263,12 +282,14 @@ class _Run:
             self._miss(text, self.names[target], counted_reasons(listings.left_out))
             return None, listings
         found = measured(listings.scores(), invariant=invariant)
-        change = {}
+        change, by_question = {}, None
         if base is not None:
             paired = found if both == listings.answered else measured(listings.scores(both), invariant=invariant)
             if (target, both) not in self.undebiased:
                 self.undebiased[target, both] = measured(base.scores(both))
-            change = changes(paired, self.undebiased[target, both])
+            before_it = self.undebiased[target, both]
+            by_question = PairedValues.of(paired, before_it)
+            change = changes(paired, before_it, by_question)
         if source == target and not method.held_out:
             cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)
             seconds += fitting[1]
@@ -289,6 +310,7 @@ class _Run:
             asked=len(questions),
             left_out=listings.left_out,
             notes=debiaser.notes(questions),
+            paired=by_question,
         )  # fmt: skip
         return entry, listings
 

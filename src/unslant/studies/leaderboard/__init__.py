@@ -1,1 +1,1 @@
-"""The leaderboard: several models on several question sets, ranked whatever the order of options."""
+"""The leaderboard: several models on several question sets, ranked over all orders of options."""

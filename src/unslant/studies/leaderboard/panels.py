@@ -1,4 +1,4 @@
-"""Panels of a leaderboard: ranks, neighbours, sets, PBM against accuracy, and what each way of computing it costs."""
+"""Panels of a leaderboard: ranks, pairs, sets, PBM against accuracy, and what each way of computing it costs."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
+from unslant.auditing.first_screen import score
 from unslant.experiment.comparison import slope_chart
 from unslant.experiment.provenance import settings_rows, with_caveats
-from unslant.metrics import METRICS
+from unslant.metrics import METRICS, verdicts
 from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts, model_charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import count, listed, number, with_interval
+from unslant.reports.numbers import about, count, listed, number, unsettled, with_interval
 from unslant.responses import Run
 
 if TYPE_CHECKING:
-    from unslant.studies.leaderboard.ranking import Standing
+    from unslant.studies.leaderboard.ranking import Pair, Standing
     from unslant.studies.leaderboard.result import Leaderboard
 
-MOST_TOLD = 2
-"""Models whose move is told in the second sentence."""
 LONG = 24
 """Rows above which a table of models and sets is folded."""
 _WAYS = {"labels": "labels scored", "generate": "replies read"}
+_HOW = {"mean": "averaged over option orders", "vote": "voted over option orders"}
+_SCORES = ("expected_accuracy", "vote_accuracy")
 
 
 def page(result: Leaderboard) -> Page:
     """Every panel of the leaderboard."""
     sets = [f"{name} ({count(n, 'question')})" for name, n in result.sets.items()]
-    models = ", ".join(one.model for one in result.models)
-    runs = result.runs
     return Page(
         about=f"{count(len(result.models), 'model')} on {listed(sets)}",
         headline=_headline(result),
-        lines=(_lead(result.models),),
+        lines=_lines(result),
         tiles=_tiles(result),
         panels=(
-            _ranking(result.models),
-            _neighbours(result),
+            _ranking(result),
+            _pairs(result),
             _sets(result),
             _pbm_accuracy(result),
             _ways(result),
@@ -47,122 +46,184 @@ def page(result: Leaderboard) -> Page:
         notes=tuple(_notes(result)),
         settings=settings_rows(
             Run(
-                models=tuple(models),
+                models=tuple(one.model for one in result.models),
                 questions=", ".join(result.sets),
-                settings=result.audits[0].run.settings,
+                settings=result.audits[0].run.settings | {"rank_by": result.rank_by},
                 provenance=result.provenance,
             )
         ),
-        questions=browser(runs, result.sets_of_runs),
+        questions=browser(result.runs, result.sets_of_runs),
         name="leaderboard",
         compared=tuple(one.model for one in result.models),
     )
 
 
+def _ranked(result: Leaderboard) -> list[Standing]:
+    return [one for one in result.models if one.rank is not None]
+
+
 def _headline(result: Leaderboard) -> str:
-    ranked = [one for one in result.models if one.rank is not None]
+    ranked, how = _ranked(result), _HOW[result.rank_by]
     if not ranked:
         return "No model can be ranked: none has a score over several orders on every set"
-    best = [one for one in ranked if one.rank == 1]
-    said = f"{listed([one.model for one in best], 3)} {'leads' if len(best) == 1 else 'lead'} whatever the order of "
-    said += f"options: {with_interval(best[0]['expected_accuracy'], METRICS['expected_accuracy'])}, "
-    said += f"chance {number(result.chance, METRICS['chance'])}"
-    unlike = [pair for pair in result.neighbours if pair.told_apart]
-    told = f"{len(unlike)} of {count(len(result.neighbours), 'pair')} of neighbours can be told apart"
+    guessing = f"guessing gives {number(result.chance, 2)}"
+    best = [one for one in ranked if one.ranks and one.ranks[0] == 1]
+    scores = [number(one[result.score], 2) for one in best]
+    first = f"{score(best[0][result.score])} {how}; {guessing}"
+    if len(ranked) == 1:
+        return f"{best[0].model} scores {first}"
+    if len(best) == 1:
+        return f"{best[0].model} ranks first of {count(len(ranked), 'model')}: {first}"
+    names = listed([one.model for one in best], 3)
+    span = listed(scores) if len(best) == 2 else f"{scores[-1]} to {scores[0]}"
+    if any(pair.differ for pair in result.pairs):
+        return f"Any of {names} may rank first of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
+    asked = count(best[0][result.score].n, "question")
+    return f"{names} cannot be ranked on {asked}: {span} {how}; {guessing}"
+
+
+def _lines(result: Leaderboard) -> tuple[str, ...]:
+    """Which models differ; what the habit costs, and what ranks moved; the cost."""
+    nearest = [pair for pair in result.neighbours[:1] if not pair.differ]
+    if len(result.pairs) > 1:
+        differing = sum(pair.differ for pair in result.pairs)
+        parts = [f"{differing:,} of {len(result.pairs):,} pairs of models differ, all tested together"]
+        parts += [f"{one.higher} and {one.lower} cannot be distinguished {unsettled(one.verdict)}" for one in nearest]
+    else:
+        parts = [f"About {about(one.needed)} questions would settle it" for one in nearest if one.needed]
+    cost = [audit.cost for audit in result.audits]
+    prompts, seconds = sum(one.prompts for one in cost), sum(one.seconds for one in cost)
+    spent = f"{count(prompts, 'prompt')}{f' in {seconds:,.0f} s' if seconds >= 1 else ''}." * bool(prompts)
+    return (_sentence(parts), _sentence([*_prices(result), *_moves(result)]), spent)
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _prices(result: Leaderboard) -> list[str]:
+    """What the vote over orders changes, of the models where that is certain."""
+    ranked, how = _ranked(result), METRICS["habit_price"]
+    if not ranked:
+        return []
+    found = zip(ranked, verdicts([one["habit_price"] for one in ranked]), strict=True)
+    certain = [f"{one.model} by {with_interval(v.estimate, how)}" for one, v in found if v.differs]
+    start = "A vote over orders, which cancels order habits,"
+    return [f"{start} changes {listed(certain, 3)}" if certain else f"{start} is not shown to change any score"]
+
+
+def _moves(result: Leaderboard) -> list[str]:
+    """Places gained and lost against the published order."""
+    ranked = _ranked(result)
+    certain = []
+    for one in ranked:
+        fewest, most = one.changes or (0, 0)
+        if fewest > 0 or most < 0:
+            places = count(max(fewest, -most), "place")
+            certain.append(f"{one.model} {'gains' if fewest > 0 else 'loses'} at least {places}")
+    if certain:
+        return [f"against the published order {listed(certain, 3)}"]
     moved = sum(bool(one.change) for one in ranked)
-    return "; ".join(
-        [said, *[told] * bool(result.neighbours), f"{moved} of {count(len(ranked), 'rank')} differ from the published"]
-    )
+    if len(ranked) < 2 or not moved:
+        return []
+    differ = "differs" if moved == 1 else "differ"
+    return [f"{moved} of {len(ranked)} ranks {differ} from the published order, none beyond chance"]
 
 
 def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
-    ranked = [one for one in result.models if one.rank is not None]
-    ends = {one.model: one for one in ranked[:1] + ranked[-1:]}
+    key, ranked = result.score, _ranked(result)
+    how = METRICS[key].label
+    first = [(key, one[key], f"{how}, {one.model}") for one in ranked[:1]]
     nearest = [
         ("difference", pair.difference, f"difference, {pair.higher} to {pair.lower}") for pair in result.neighbours[:1]
     ]
-    scores = [
-        ("expected_accuracy", one["expected_accuracy"], f"mean over orders, {name}") for name, one in ends.items()
-    ]
-    return Tile.row(*scores, *nearest, ("chance", result.chance, "chance"))
+    return Tile.row(*first, *nearest, ("chance", result.chance, "chance"))
 
 
-def _lead(models: Sequence[Standing]) -> str:
-    moved = [one for one in models if one.change]
-    told = [f"{one.model}: published rank {one.published_rank}, whatever the order {one.rank}" for one in moved]
-    more = [f"{count(len(told) - MOST_TOLD, 'more model')} moved"] * (len(told) > MOST_TOLD)
-    return "; ".join([*told[:MOST_TOLD], *more]) + "." if told else ""
+def _span(found: tuple[int, int] | None) -> str | None:
+    return f"{found[0]} to {found[1]}".replace("-", "−") if found else None
 
 
 def _moved(change: int | None) -> str | None:
     return None if change is None else f"{change:+d}".replace("-", "−") if change else "0"
 
 
-def _ranking(models: Sequence[Standing]) -> Panel:
-    scores = [one[key] for one in models for key in ("expected_accuracy", "accuracy")]
+def _ranking(result: Leaderboard) -> Panel:
+    models, other = result.models, next(key for key in _SCORES if key != result.score)
+    ranked_by = {"expected_accuracy": "mean_rank", "vote_accuracy": "vote_rank"}
+    scores = [one[key] for one in models for key in (*_SCORES, "accuracy")]
     moves = [(one.model, one.published_rank, one.rank) for one in models]
     rows: list[dict[str, Any]] = [
         {
-            "model": one.model,
-            "rank": one.rank,
-            "ranks": f"{one.ranks[0]} to {one.ranks[1]}" if one.ranks else None,
-            "published rank": one.published_rank,
-            "places gained": _moved(one.change),
+            **vars(one),
+            "ranks": _span(one.ranks),
+            "changes": _span(one.changes),
+            "change": _moved(one.change),
             **one.numbers.cells(),
         }
         for one in models
     ]
     columns: list[str | Column] = [
-        Column("rank", explanation="by the mean over orders"),
-        Column("rank, 95 %", explanation="over bootstrap resamples of the questions", key="ranks"),
-        "expected_accuracy",
-        Column("published rank", explanation="by the score in the order of the file"),
+        Column("rank", explanation=f"{_HOW[result.rank_by]}"),
+        Column("ranks, 95 %", explanation="confidence set: the sets hold all true ranks together", key="ranks"),
+        result.score,
+        Column(f"rank, {METRICS[other].label}", explanation="by the other score", key=ranked_by[other]),
+        other,
+        "habit_price",
+        Column("published rank", explanation="by the score in the order of the file", key="published_rank"),
         Column.of("accuracy", "as published"),
-        Column("places gained", explanation="from the published rank"),
-        "vote_accuracy",
+        Column("places gained", explanation="from the published rank", key="change"),
+        Column("places, 95 %", explanation="as the confidence sets of both ranks allow", key="changes"),
         "pbm",
     ]
     plot = Plot(
         charts.intervals,
         "Points with 95 % intervals, means over the sets.",
-        ["expected_accuracy", "accuracy"],
-        "Scores as published and whatever the order",
+        [*_SCORES, "accuracy"],
+        "Scores as published, averaged over orders and voted",
         "leaderboard-scores",
     )
     n = min((score.n for score in scores if score.defined), default=0)
-    plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n)]
+    plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n, METRICS[result.score].label)]
     return Panel(
         "leaderboard",
         "Ranking",
-        "Models by the mean over orders, each set counting the same, beside the rank by the score in the file's order.",
+        f"Models by their score {_HOW[result.rank_by]}, each set counting the same. The mean over orders is "
+        "performance in a random order; the vote is knowledge with the habit taken out; the difference is the price "
+        "of the habit.",
         figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 
 
-def _neighbours(result: Leaderboard) -> Panel:
-    rows = [
-        {**vars(pair), "neighbours.p": pair.p, "told apart": "yes" if pair.told_apart else "no"}
-        | {"pair": f"{pair.higher} − {pair.lower}"}
-        for pair in result.neighbours
-    ]
+def _pairs(result: Leaderboard) -> Panel:
+    def row(pair: Pair) -> dict[str, Any]:
+        return {**vars(pair), "pairs.p": pair.p, "differ": "yes" if pair.differ else "no"} | {
+            "pair": f"{pair.higher} − {pair.lower}"
+        }
+
     plot = Plot(
         partial(charts.intervals, axis="difference", step=38),
-        "Mean over orders, paired by question, with 95 % intervals. Pairs that can be told apart are highlighted.",
+        f"{METRICS[result.score].name}, paired by question, with 95 % intervals that hold for all pairs together. "
+        "Pairs that differ are highlighted.",
         ["difference"],
-        "Each model less the next in rank",
+        "Each model minus the next in rank",
         name=["pair"],
-        out=lambda row: bool(row["told_apart"]),
+        out=lambda row: row["differ"] == "yes",
         rows="pair",
     )
-    columns: list[str | Column] = ["difference", Column.of("neighbours.p", "p, corrected"), Column("told apart")]
+    columns: list[str | Column] = ["difference", Column.of("pairs.p", "p, corrected"), Column("differ")]
+    names, near = ["higher", "lower"], [row(pair) for pair in result.neighbours]
+    figures = [Figure("leaderboard-neighbours", "Neighbouring ranks", names, columns, near, [plot])]
+    if len(result.pairs) > len(near):
+        every = [row(pair) for pair in result.pairs]
+        figures.append(Figure("leaderboard-pairs", "All pairs", names, columns, every, folded=True))
     return Panel(
-        "leaderboard-neighbours",
-        "Which ranks can be told apart?",
-        "Differences between each model and the next, question by question; p is corrected for the number of pairs.",
-        short="Neighbours",
-        figures=[
-            Figure("leaderboard-neighbours", "Neighbouring ranks", ["higher", "lower"], columns, rows, [plot]),
-        ],
+        "leaderboard-pairs",
+        "Which models differ?",
+        "Differences question by question. Intervals and p are corrected for the number of all pairs; a pair differs "
+        "where p is below 0.05 and the interval excludes 0.",
+        short="Pairs",
+        figures=figures,
     )
 
 
@@ -208,7 +269,7 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
         for one in result.pbm_accuracy
     ]
     undefined = dict.fromkeys(
-        f"A dash stands for no correlation: {one.pbm_accuracy['pearson'].note}."
+        f"A dash means no correlation: {one.pbm_accuracy['pearson'].note}."
         for one in result.pbm_accuracy
         if not one.pbm_accuracy["pearson"].defined
     )
@@ -218,8 +279,8 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
     return Panel(
         "leaderboard-pbm",
         "Does PBM go with accuracy?",
-        "PBM as a sign of difficulty that needs no right answers (P1). Points of one model or one set are related: "
-        "p takes them as independent. PBM of replies is on another scale than that of probabilities.",
+        "PBM as a sign of difficulty that needs no right answers (P1). Points of one model or one set are related, "
+        "but p takes them as independent. PBM of replies is on another scale than that of probabilities.",
         notes=tuple(undefined),
         short="PBM",
         figures=[Figure("leaderboard-pbm", title, names, columns, rows, drawn, folded=folded)],
@@ -256,7 +317,12 @@ def _notes(result: Leaderboard) -> list[str]:
         "where any ranked model has none, the question counts for nobody."
         for model, n in result.unpaired.items()
     ]
-    lines += [f"{one.model} has no rank: {one['expected_accuracy'].note}." for one in result.models if one.rank is None]
+    lines += [f"{one.model} has no rank: {one[result.score].note}." for one in result.models if one.rank is None]
+    lines += [
+        f"{name}: these share most of their questions, and are ranked as one set."
+        for name in result.sets
+        if name not in {audit.run.question_set for audit in result.audits}
+    ]
     if result.left_out:
         lines.append(f"Not asked of all models, and left out of the ranking: {', '.join(result.left_out)}.")
     for audit in result.audits:

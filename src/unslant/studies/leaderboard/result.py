@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from unslant.arrays import Jsonable
+from unslant.auditing.pairing import same_questions
 from unslant.auditing.result import AuditResult
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.experiment.result import StudyResult, write_tables
 from unslant.metrics import Estimate, Measured, Numbers
 from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.registry import metric
 from unslant.models import ChatCost, Cost
 from unslant.reports.escape import file_name
+from unslant.reports.numbers import listed
 from unslant.responses.provenance import Provenance
-from unslant.studies.leaderboard.ranking import KEYS, Neighbours, Pool, Standing, neighbours, standings
+from unslant.studies.leaderboard.pool import Pool
+from unslant.studies.leaderboard.ranking import KEYS, RANK_BY, Pair, Standing, compared, neighbours, standings
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
@@ -59,8 +63,8 @@ class Way(Jsonable):
 
     Attributes:
         way: ``one order``, or how the vote over all orders is computed.
-        tokens: that go through the model; None where the server does not tell. For one order, those of each prompt
-            alone by the mean length of a prompt.
+        tokens: that go through the model; None where the server does not count them. For one order, those of each
+            prompt alone by the mean length of a prompt.
         saved: share of the tokens of all orders, each prompt alone; None for one order.
         seconds: None where unknown.
         measured: whether the seconds were; others are computed from tokens at the measured rate.
@@ -78,13 +82,14 @@ class Way(Jsonable):
 
 @dataclass(frozen=True)
 class Leaderboard(StudyResult):
-    """Models ranked by their score whatever the order of options.
+    """Models ranked by their score averaged over orders of options, or by the vote over them.
 
     Attributes:
         audits: of every model on every set.
+        rank_by: ``mean`` or ``vote``.
         models: best first; on the sets that all models have, and their questions that all have answers to.
         chance: score of guessing, the mean over sets.
-        neighbours: of each model and the next, whether they can be told apart.
+        pairs: every two models with a rank, compared by the score that is ranked by.
         sets: set -> questions that count.
         left_out: sets that not all models have; they count in ``entries`` only.
         unpaired: model -> questions without an answer in every order; nobody's score includes them.
@@ -94,9 +99,10 @@ class Leaderboard(StudyResult):
     unwritten = ("audits",)
 
     audits: tuple[AuditResult, ...]
+    rank_by: str
     models: tuple[Standing, ...]
     chance: Estimate
-    neighbours: tuple[Neighbours, ...]
+    pairs: tuple[Pair, ...]
     entries: tuple[Entry, ...]
     pbm_accuracy: tuple[PbmAccuracy, ...]
     ways: tuple[Way, ...]
@@ -105,33 +111,46 @@ class Leaderboard(StudyResult):
     unpaired: Mapping[str, int]
 
     @classmethod
-    def of(cls, audits: Iterable[AuditResult]) -> Leaderboard:
+    def of(cls, audits: Iterable[AuditResult], rank_by: str = "mean") -> Leaderboard:
         """Rank audits.
+
+        Audits of different models are of one set if they name the same set, or have most of their questions in common,
+        as logs do that have a file for each model.
+
+        Args:
+            rank_by: ``mean``: performance in a random order; ``vote``: knowledge with the habit taken out.
 
         Raises:
             InputError: if there is none, a model has one set twice, or no set is common to all models.
         """
+        if rank_by not in RANK_BY:
+            raise InputError(f"rank_by={rank_by!r}: {one_of(rank_by, RANK_BY)}")
         found = tuple(audits)
+        sets = _sets(found)
         by_model: dict[str, dict[str, AuditResult]] = {}
-        for audit, model in zip(found, _names(found), strict=True):
-            own, name = by_model.setdefault(model, {}), set_of(audit)
+        for audit, model, name in zip(found, _names(found), sets, strict=True):
+            own = by_model.setdefault(model, {})
             if name in own:
                 raise InputError(f"{model} on {name} is given twice; give each model and set once")
             own[name] = audit
         if not by_model:
             raise InputError("no models: give one or more")
-        every = dict.fromkeys(name for own in by_model.values() for name in own)
+        every = dict.fromkeys(sets)
         shared = [name for name in every if all(name in own for own in by_model.values())]
         if not shared:
-            raise InputError(f"no question set is common to all of {', '.join(by_model)}")
-        pool = Pool({model: [own[name] for name in shared] for model, own in by_model.items()})
-        models = standings(pool)
+            held = "; ".join(f"{model} has {listed(list(own))}" for model, own in by_model.items())
+            raise InputError(f"no question set is common to all of {', '.join(by_model)}: {held}")
+        ranked = {model: [own[name] for name in shared] for model, own in by_model.items()}
+        pool = Pool.of(ranked, (*KEYS, "chance"), RANK_BY[rank_by])
+        pairs = compared(pool, pool.score)
+        models = standings(pool, pairs)
         entries = [_entry(model, name, audit) for model, own in by_model.items() for name, audit in own.items()]
         return cls(
             found,
+            rank_by,
             models,
             pool.chance,
-            neighbours(pool, models),
+            pairs,
             tuple(entries),
             _correlations(entries),
             tuple(way for one in models for way in _ways(one, by_model[one.model].values())),
@@ -141,20 +160,35 @@ class Leaderboard(StudyResult):
         )
 
     @property
+    def score(self) -> str:
+        """Key of the metric that is ranked by."""
+        return RANK_BY[self.rank_by]
+
+    @property
+    def neighbours(self) -> tuple[Pair, ...]:
+        """The pairs of each ranked model and the next."""
+        return neighbours(self.models, self.pairs)
+
+    @property
     def parts(self) -> Sequence[AuditResult]:
         return self.audits
+
+    @cached_property
+    def set_names(self) -> list[str]:
+        """The set of each audit."""
+        return _sets(self.audits)
 
     @property
     def runs(self) -> dict[str, AuditResult]:
         """Every audit by its model; by model and set, where there are several sets."""
-        several = len({set_of(audit) for audit in self.audits}) > 1
-        named = zip(_names(self.audits), self.audits, strict=True)
-        return {f"{model}, {set_of(audit)}" if several else model: audit for model, audit in named}
+        several = len(set(self.set_names)) > 1
+        named = zip(_names(self.audits), self.set_names, self.audits, strict=True)
+        return {f"{model}, {name}" if several else model: audit for model, name, audit in named}
 
     @property
     def sets_of_runs(self) -> dict[str, str]:
         """The question set of each of :attr:`runs`."""
-        return {name: set_of(audit) for name, audit in self.runs.items()}
+        return dict(zip(self.runs, self.set_names, strict=True))
 
     @property
     def provenance(self) -> Provenance:
@@ -164,13 +198,37 @@ class Leaderboard(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
-        named = zip(_names(self.audits), self.audits, strict=True)
-        write_tables({f"{file_name(model)}-{file_name(set_of(audit))}": audit for model, audit in named}, path)
+        named = zip(_names(self.audits), self.set_names, self.audits, strict=True)
+        write_tables({f"{file_name(model)}-{file_name(name)}": audit for model, name, audit in named}, path)
 
 
-def set_of(audit: AuditResult) -> str:
-    """Name of the question set that was asked."""
-    return audit.run.question_set
+def _sets(audits: Sequence[AuditResult]) -> list[str]:
+    """The set of each audit; sets of different models and names are joined where their questions are the same."""
+    models = _names(audits)
+    sets: dict[str, list[int]] = {}
+    for i, audit in enumerate(audits):
+        sets.setdefault(audit.run.question_set, []).append(i)
+    groups: list[tuple[list[str], list[int]]] = []
+    for name, members in sets.items():
+        for names, known in groups:
+            if not {models[i] for i in members} & {models[i] for i in known} and _same(
+                audits[members[0]], audits[known[0]]
+            ):
+                names.append(name)
+                known += members
+                break
+        else:
+            groups.append(([name], list(members)))
+    found = {i: listed(names, 3) for names, members in groups for i in members}
+    return [found[i] for i in range(len(audits))]
+
+
+def _same(one: AuditResult, other: AuditResult) -> bool:
+    """Whether two audits are of one set; a log's set may be named by its file alone, and some of it may be missing."""
+    digests = one.run.questions_digest, other.run.questions_digest
+    if all(digests):
+        return digests[0] == digests[1]
+    return 2 * len(same_questions(one, other)[0]) > min(len(one.scores), len(other.scores))
 
 
 def _names(audits: Sequence[AuditResult]) -> list[str]:

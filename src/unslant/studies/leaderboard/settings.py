@@ -1,7 +1,7 @@
 """Options of the leaderboard."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from unslant.experiment.options import OutputOptions
 from unslant.flags import Flag
@@ -17,8 +17,10 @@ class LeaderboardOutputs(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetOptions:
-    """Question sets."""
+class BoardOptions:
+    """Question sets, and what models are ranked by."""
 
     sets: Annotated[tuple[str, ...], Flag("--questions", "-q"), Reach.PLACE] = ()
     """Question set (file, recipe or 'embedded'); give it once for each."""
+    rank_by: Literal["mean", "vote"] = "mean"
+    """Rank by the mean over orders (performance in a random order) or the vote (knowledge with the habit taken out)."""

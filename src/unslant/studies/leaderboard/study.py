@@ -16,17 +16,17 @@ from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.leaderboard.settings import LeaderboardOutputs, SetOptions
+from unslant.studies.leaderboard.settings import BoardOptions, LeaderboardOutputs
 
 
 class LeaderboardStudy(Study[AuditSettings]):
-    """Rank several models on several question sets by their mean score over option orders.
+    """Rank several models on several question sets by their mean score over option orders, or by the vote over them.
 
-    Audits every model on every set, one model at a time: ranks with intervals beside the published ones, which
-    neighbours can be told apart, PBM against accuracy, and the tokens and time of each way of computing it.
+    Audits every model on every set, one model at a time: ranks with their confidence sets next to the published ones,
+    which models differ, PBM against accuracy, and the tokens and time of each way of computing it.
 
     With --log, ranks recorded audits: tables of `audit --responses`, one a model and set, or logs of other harnesses,
-    where all logs of one model are one set.
+    where all logs of one model are one set. Files of the same questions are one set under any name.
 
     Examples:
       unslant leaderboard -m org/one -m org/two -q arc.jsonl -q mmlu.jsonl --html board.html
@@ -37,7 +37,7 @@ class LeaderboardStudy(Study[AuditSettings]):
     settings = AuditSettings
     result = Leaderboard
     model = None
-    inputs = SetOptions
+    inputs = BoardOptions
     outputs = LeaderboardOutputs
     generate = GenerateOptions
     of_logs = ("fields",)
@@ -75,16 +75,16 @@ class LeaderboardStudy(Study[AuditSettings]):
                 for found in sets:
                     yield Audit().of_model(model, found, settings, job.record)
 
-        return Leaderboard.of(audits())
+        return Leaderboard.of(audits(), given.inputs.rank_by)
 
     def read(self, given: Given[AuditSettings]) -> Leaderboard:
         from unslant.auditing.logs import recorded_audits
 
-        return Leaderboard.of(recorded_audits(given.log, given.settings.fields))
+        return Leaderboard.of(recorded_audits(given.log, given.settings.fields), given.inputs.rank_by)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaderboardKeywords(Keywords, SetOptions, GenerateOptions, AuditSettings):
+class LeaderboardKeywords(Keywords, BoardOptions, GenerateOptions, AuditSettings):
     """Keywords of :func:`leaderboard`."""
 
 
