@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from unslant.arrays import Jsonable
+import numpy as np
+
+from unslant.arrays import Floats, Jsonable
 
 CONFIDENCE = 0.95
+BY_DESIGN = "known by design: no interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,14 @@ class Estimate(Jsonable):
         return cls(**{**values, **numbers})
 
 
+def by_design(values: Floats) -> Estimate:
+    """Mean of values that do not depend on any answer, such as the chance of each question; ``nan`` is left out."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Estimate.undefined("no question has a value")
+    return Estimate.bare(float(known.mean()), len(known), BY_DESIGN)
+
+
 def normal_quantile(confidence: float) -> float:
     """Two-sided quantile of the normal distribution: 1.96 for 0.95."""
     return NormalDist().inv_cdf(0.5 + confidence / 2)
@@ -95,3 +106,20 @@ def wilson(
     centre = (share + z * z / (2 * size)) / (1 + z * z / size)
     low, high = max(0.0, centre - spread), min(1.0, centre + spread)
     return Estimate(share, min(share, low), max(share, high), n, method, confidence)
+
+
+def agresti_coull(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Interval of a proportion with ``quantile``^2 answers added, half of them yes (Agresti and Coull 1998)."""
+    size = n + quantile**2
+    centre = (share * n + quantile**2 / 2) / size
+    half = quantile * math.sqrt(centre * (1 - centre) / size)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clopper_pearson(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Exact interval of a proportion (Clopper and Pearson 1934); of bounded values, a wider one than they need."""
+    from scipy.special import betaincinv
+
+    yes, no, tail = share * n, (1 - share) * n, (1 - confidence) / 2
+    low = float(betaincinv(yes, no + 1, tail)) if yes > 0 else 0.0
+    return low, 1 - float(betaincinv(no, yes + 1, tail)) if no > 0 else 1.0

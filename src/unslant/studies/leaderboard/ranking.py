@@ -13,7 +13,7 @@ from unslant.arrays import Bools, Floats, Jsonable
 from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import EQUAL, ranks_of
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers
-from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.sampling import holm
 
@@ -141,7 +141,8 @@ class Pool:
     def chance(self) -> Estimate:
         """Score of guessing, on the questions that count."""
         counts = np.isfinite(self.values(SCORE)).any(axis=1)
-        return self.mean(np.where(counts, np.fmax.reduce(self.values("chance", common=False), axis=1), np.nan))
+        found = self.mean(np.where(counts, np.fmax.reduce(self.values("chance", common=False), axis=1), np.nan))
+        return Estimate.bare(found.value, found.n, BY_DESIGN) if found.defined else found
 
     def rank_ranges(self) -> dict[str, tuple[int, int]]:
         """Of each model with a score, the range of its rank in 95 % of the resamples."""
