@@ -332,6 +332,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, nargs="+")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--models", nargs="+")
+    parser.add_argument("--only", nargs="+", default=[], help="these numbers")
     parser.add_argument("--strong", action="store_true", help="models that know nearly everything")
     parser.add_argument("--write", type=Path, help="page with the table, between its markers")
     arguments = parser.parse_args()
@@ -341,7 +342,7 @@ def main() -> None:
         for model in arguments.models or (STRONG if strong else MODELS):
             for n in arguments.questions or (STRONG_QUESTIONS if strong else (20, 60, 400)):
                 start = time.monotonic()
-                results += cover(name, model, n, arguments.repeats, only=STRONG_NUMBERS if strong else ())
+                results += cover(name, model, n, arguments.repeats, only=arguments.only or (STRONG_NUMBERS if strong else ()))
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     made = (strong_table if strong else table)(results)
     print(f"{made}\n\noutside {LEAST} to {MOST}, or more than {WIDER} times as wide:")

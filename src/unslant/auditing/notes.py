@@ -87,6 +87,7 @@ def notes(result: AuditResult) -> list[str]:
         ),
         *decision_lines(result.responses),
         *logged_lines(result.run),
+        *target_lines(result),
         *(
             [
                 f"Minimum detectable difference in accuracy (power 80 %): {number(least, 2)}, on other questions "
@@ -99,6 +100,15 @@ def notes(result: AuditResult) -> list[str]:
         *enough_line(result.order_curve),
         *cost_lines(result.cost),
     ]
+
+
+def target_lines(result: AuditResult) -> list[str]:
+    """Which questions the intervals are about, where there are subjects."""
+    subjects = len(result.metrics.by_subject)
+    if result.run.settings.get("across_subjects"):
+        return [f"Intervals are for other subjects, of which these {subjects} are taken to be a random sample."]
+    further = f"Intervals are for further questions of these {subjects} subjects"
+    return [f"{further}; --across-subjects gives wider ones, for other subjects."] * (subjects > 1)
 
 
 def decision_lines(responses: Responses) -> list[str]:
