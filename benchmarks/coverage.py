@@ -337,12 +337,15 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="page with the table, between its markers")
     arguments = parser.parse_args()
     strong = arguments.strong
+    only = arguments.only or (STRONG_NUMBERS if strong else ())
     results: list[Coverage] = []
     for name in arguments.sets[:1] if strong else arguments.sets:
         for model in arguments.models or (STRONG if strong else MODELS):
             for n in arguments.questions or (STRONG_QUESTIONS if strong else (20, 60, 400)):
                 start = time.monotonic()
-                results += cover(name, model, n, arguments.repeats, only=arguments.only or (STRONG_NUMBERS if strong else ()))
+                results += cover(
+                    name, model, n, arguments.repeats, only=arguments.only or (STRONG_NUMBERS if strong else ())
+                )
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     made = (strong_table if strong else table)(results)
     print(f"{made}\n\noutside {LEAST} to {MOST}, or more than {WIDER} times as wide:")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats
-from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, clopper_pearson, normal_quantile, wilson
+from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, clopper_pearson, normal_quantile
 from unslant.metrics.sampling import LEAST_UNITS, Sampling
 
 if TYPE_CHECKING:
@@ -142,18 +142,19 @@ class Bootstrap:
             half = spread.quantile * math.sqrt(spread.variance)
             return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence, note)
         at, size = (value - floor) / width, self.sampling.effective_units(denominators, kept)
+        z = normal_quantile(confidence)
         low = high = at
         if spread:
             effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
             intervals = (
                 agresti_coull(at, effective, spread.quantile),
-                agresti_coull(at, size, normal_quantile(confidence)),
+                agresti_coull(at, size, z),
                 clopper_pearson(at, size, confidence),
             )
             low, high = (min(at, max(low for low, _ in intervals)), max(at, min(high for _, high in intervals)))
         inside = (np.minimum(ratios - floor, ceiling - ratios) > _AT_BOUND * width).sum()
         if spread is None or inside < max(LEAST_UNITS, n * _RARE):
-            others = 1 - wilson(1.0, n, effective_n=size, confidence=confidence).low
+            others = z**2 / (size + z**2)
             low, high = min(low, at - others * at), max(high, at + others * (1 - at))
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
         return Estimate(value, floor + width * low, floor + width * high, n, method, confidence, note)

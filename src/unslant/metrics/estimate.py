@@ -77,35 +77,23 @@ def normal_quantile(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
-def wilson(
-    share: float,
-    n: int,
-    *,
-    effective_n: float | None = None,
-    quantile: float | None = None,
-    confidence: float = CONFIDENCE,
-    method: str = "Wilson",
-) -> Estimate:
+def wilson(share: float, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """Wilson score interval of a proportion (Wilson 1927).
 
     Args:
         share: the observed proportion, 0 to 1.
-        n: number of questions, at least 1; reported as N.
-        effective_n: number used in the formula where the variance is not that of ``n`` independent answers of yes or
-            no; default ``n``.
-        quantile: of the standard error; default that of the normal distribution.
+        n: number of questions, at least 1.
 
     Raises:
         ValueError: if ``share`` is outside [0, 1] or ``n`` is less than 1.
     """
     if n < 1 or not 0.0 <= share <= 1.0:
         raise ValueError(f"wilson: share {share} of {n} is not a proportion of at least one question")
-    size = float(n) if effective_n is None else effective_n
-    z = normal_quantile(confidence) if quantile is None else quantile
-    spread = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / (1 + z * z / size)
-    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
+    z = normal_quantile(confidence)
+    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     low, high = max(0.0, centre - spread), min(1.0, centre + spread)
-    return Estimate(share, min(share, low), max(share, high), n, method, confidence)
+    return Estimate(share, min(share, low), max(share, high), n, "Wilson", confidence)
 
 
 def agresti_coull(share: float, n: float, quantile: float) -> tuple[float, float]:
