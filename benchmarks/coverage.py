@@ -53,9 +53,13 @@ MODELS: Mapping[str, Planted] = {
 }
 """From always A to fair."""
 STRONG: Mapping[str, Planted] = {
-    f"knows {100 * known:.0f} %{words}": Planted(label=at(0, pull), knows=known, sure=sure)
+    f"{habit}, knows {100 * known:.0f} %{words}": Planted(label=at(0, pull), knows=known, sure=sure)
+    for habit, words, pull, sure in (
+        ("always A", "", 60, 90),
+        ("mostly A", "", 2.5, 12),
+        ("always A", ", moderately sure", 6, 10),
+    )
     for known in (0.9, 0.95, 0.97, 0.99)
-    for words, pull, sure in (("", 60, 90), (", moderately sure", 6, 10))
 }
 """Models that take A where they do not know."""
 STRONG_NUMBERS = ("expected_accuracy", "pbm", "normalised_pbm", "margin", "confidence, given order")
@@ -127,7 +131,7 @@ class Number:
     @property
     def varies(self) -> bool:
         kept = self.denominators > 0
-        return bool(kept.any() and np.ptp(self.numerators[kept] / self.denominators[kept]) > 0)
+        return bool(kept.any() and np.ptp(self.numerators[kept] / self.denominators[kept]) > 1e-6)
 
     def same(self, other: Number) -> bool:
         sums = ((self.numerators, other.numerators), (self.denominators, other.denominators))
@@ -343,9 +347,7 @@ def main() -> None:
         for model in arguments.models or (STRONG if strong else MODELS):
             for n in arguments.questions or (STRONG_QUESTIONS if strong else (20, 60, 400)):
                 start = time.monotonic()
-                results += cover(
-                    name, model, n, arguments.repeats, only=arguments.only or (STRONG_NUMBERS if strong else ())
-                )
+                results += cover(name, model, n, arguments.repeats, only=only)
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     made = (strong_table if strong else table)(results)
     print(f"{made}\n\noutside {LEAST} to {MOST}, or more than {WIDER} times as wide:")
