@@ -195,17 +195,16 @@ class Bootstrap:
         function: Statistic,
         n: int,
         *,
-        reflect: float = 0.0,
+        reflect: bool = False,
         low: float = -math.inf,
         high: float = math.inf,
-        note: str = "",
     ) -> Estimate:
         """Any function of column totals, with its bootstrap interval; none where resamples do not differ.
 
         Spreads and extremes (standard deviations, divergences, the worst of several) come out larger in a resample
         than in the data, because resampling adds its own noise; a percentile interval would then lie on one side of
-        the value and could never hold a true 0. For these, ``reflect`` = p > 0 asks for the basic bootstrap
-        (2 v^p - quantiles of v*^p, Davison and Hinkley 1997, eq. 5.6) on the p-th power, cut to ``low``..``high``.
+        the value and could never hold a true 0. For these, ``reflect`` asks for the basic bootstrap (2 v - quantiles of
+        v*, Davison and Hinkley 1997, eq. 5.6), cut to ``low``..``high``.
 
         Args:
             features: (Q, F); a question without a value contributes zeros.
@@ -213,28 +212,27 @@ class Bootstrap:
             n: N to report.
         """
         if n == 0:
-            return Estimate.undefined(note or "no question has a value", confidence=self.confidence)
+            return Estimate.undefined("no question has a value", confidence=self.confidence)
         value = float(function(features.sum(axis=0, keepdims=True))[0])
         if math.isnan(value):
-            return Estimate.undefined(note or "undefined for these answers", n, self.confidence)
+            return Estimate.undefined("undefined for these answers", n, self.confidence)
         if not math.isfinite(value) or self.n_questions < 2:
             reason = "one question: no interval" if n == 1 else "no interval"
-            return Estimate.bare(value, n, note or reason, self.confidence)
+            return Estimate.bare(value, n, reason, self.confidence)
         samples = function(self.totals(features))
         samples = samples[np.isfinite(samples)]
         if samples.size < self.resamples / 2 or np.ptp(samples) <= 1e-12 * max(1.0, abs(value)):
-            return Estimate.bare(value, n, note or "too few different questions for an interval", self.confidence)
+            return Estimate.bare(value, n, "too few different questions for an interval", self.confidence)
         tail = (1 - self.confidence) / 2
         below, above = (float(x) for x in np.quantile(samples, (tail, 1 - tail)))
         method = f"bootstrap {self.sampling.words}"
         if reflect:
             method += ", reflected"
-            centre = 2 * value**reflect
-            below, above = (max(0.0, centre - x**reflect) ** (1 / reflect) for x in (above, below))
+            below, above = 2 * value - above, 2 * value - below
         below, above = min(value, max(low, below)), max(value, min(high, above))
         if below == above:
-            return Estimate.bare(value, n, note or "at the edge of its range: no interval", self.confidence)
-        return Estimate(value, below, above, n, method, self.confidence, note)
+            return Estimate.bare(value, n, "at the edge of its range: no interval", self.confidence)
+        return Estimate(value, below, above, n, method, self.confidence)
 
 
 _ROUNDING = 1e-9

@@ -119,20 +119,17 @@ class Sampling:
         usual = group.degrees / 2
         return max(1.0, min(usual, len(terms) / (fourth / second**2 - 1)) if fourth > second**2 else usual)
 
-    def student(self, terms: Floats, kept: Bools, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    def student(self, terms: Floats, kept: Bools) -> tuple[Floats, Floats]:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions kept.
 
         The variance is increased by a quarter of what one question more would add that shows nothing (0 everywhere), so
         that a few of the same kind are no proof.
-
-        Args:
-            error: variance of the total that has nothing to do with the questions drawn.
         """
         from scipy.special import stdtr
 
         n = int(kept.sum())
         total = terms[kept].sum(axis=0)
-        variance = self.variance(terms - total / n, kept) + (total / n) ** 2 / 4 + error
+        variance = self.variance(terms - total / n, kept) + (total / n) ** 2 / 4
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
         return t, 2 * stdtr(n - 1, -np.abs(t))
 
