@@ -107,8 +107,8 @@ def target_lines(result: AuditResult) -> list[str]:
     subjects = len(result.metrics.by_subject)
     if result.run.settings.get("across_subjects"):
         return [f"Intervals are for other subjects, of which these {subjects} are taken to be a random sample."]
-    further = f"Intervals are for further questions of these {subjects} subjects"
-    return [f"{further}; --across-subjects gives wider ones, for other subjects."] * (subjects > 1)
+    further = f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects."
+    return [further] * (subjects > 1)
 
 
 def decision_lines(responses: Responses) -> list[str]:
