@@ -1,14 +1,21 @@
 """How often the intervals of an audit hold the true value: a simulation of many audits of models whose habit is known.
 
-    python -m benchmarks.coverage [--repeats 2000] [--questions 20 60 400] [--write docs/intervals.md]
+    python -m benchmarks.coverage [--repeats 500] [--questions 20 60 400] [--write docs/intervals.md]
+    python -m benchmarks.coverage --strong [--write docs/intervals.md]
 
 For each kind of question set and each planted model (``benchmarks/planted.py``), a pool of questions is answered, whose
-own values are the truth. Each repeat draws N of its questions at random (within subjects, or whole contexts, where the
-set has these) and computes every interval as an audit does. What is printed without an interval is not counted.
+own values are the truth. Each repeat draws N of its questions at random (within subjects, in proportion to them, or
+whole contexts, where the set has these) and computes every interval as an audit does. What is printed without an
+interval is not counted.
 
-Told apart are *edge* cases: fewer than five of the N questions, on average, have a value at all, differ from all the
+``--strong`` is about models that know nearly everything and take A otherwise, for 5 to 500 questions.
+
+*Edge* cases are shown apart: fewer than five of the N questions, on average, have a value at all, differ from all the
 others, or make up the variance (N divided by the kurtosis). An interval that holds the truth even when a sample happens
 to show none of these holds it nearly always.
+
+Each interval is also compared with the better of Wilson's (of the mean as if of N yes-or-no answers) and Student's: the
+narrower of those that cover at least 0.93 themselves, or the one that covers more where neither does.
 """
 
 from __future__ import annotations
@@ -22,9 +29,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from benchmarks.planted import Planted, at, none, planted_scores
-from unslant.metrics import Bootstrap, Estimate, OrderScores, measure
+from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
@@ -44,10 +52,25 @@ MODELS: Mapping[str, Planted] = {
     "fair, knows 95 %": Planted(knows=0.95),
 }
 """From always A to fair."""
-LEAST, MOST = 0.93, 0.98
+STRONG: Mapping[str, Planted] = {
+    f"{habit}, knows {100 * known:.0f} %{words}": Planted(label=at(0, pull), knows=known, sure=sure)
+    for habit, words, pull, sure in (
+        ("always A", "", 60, 90),
+        ("mostly A", "", 2.5, 12),
+        ("always A", ", moderately sure", 6, 10),
+    )
+    for known in (0.9, 0.95, 0.97, 0.99)
+}
+"""Models that take A where they do not know."""
+STRONG_NUMBERS = ("expected_accuracy", "pbm", "normalised_pbm", "margin", "confidence, given order")
+STRONG_QUESTIONS = (5, 10, 20, 50, 100, 200, 500)
+LEAST, MOST = 0.93, 0.985
 """What the coverage of usual cases has to lie between; edge cases may have more."""
+WIDER = 1.5
+"""How much wider than the better of Wilson and t an interval may be."""
 EDGE = 5
-POOL = 20_000
+POOL = 19_950
+"""A multiple of all numbers of subjects and of questions a context."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +80,7 @@ class Set:
     sizes: tuple[int, ...] = (4,)
     subjects: int = 1
     context: int = 1
+    limit: bool = False
 
     def scores(self, model: Planted) -> OrderScores:
         """The pool; with subjects or contexts, these differ in what is known of them."""
@@ -69,6 +93,12 @@ class Set:
         if self.context > 1:
             first = rng.integers(POOL // self.context, size=n // self.context) * self.context
             return (first[:, None] + np.arange(self.context)).ravel()
+        if self.limit:
+            size = POOL // self.subjects  # of a subject; see unslant.questions.loaders.sample
+            places = (np.arange(size)[:, None] + rng.random(self.subjects)) / size
+            drawn = np.bincount(np.argsort(places, axis=None)[:n] % self.subjects, minlength=self.subjects)
+            rows = [rng.permutation(size)[:k] * self.subjects + s for s, k in enumerate(drawn)]
+            return np.concatenate(rows)
         if self.subjects > 1:
             stride = len(self.sizes) * self.subjects
             places = rng.integers(POOL // stride, size=n) * stride
@@ -80,6 +110,7 @@ SETS: Mapping[str, Set] = {
     "4 options": Set(),
     "2 to 8 options": Set((2, 3, 4, 5, 6, 7, 8)),
     "4 options, 10 subjects": Set(subjects=10),
+    "4 options, 57 subjects, with a limit": Set(subjects=57, limit=True),
     "4 options, 5 questions a context": Set(context=5),
 }
 
@@ -98,6 +129,15 @@ class Number:
         return cls(np.where(known, values, 0.0), known.astype(np.float64), bounds)
 
     @property
+    def varies(self) -> bool:
+        kept = self.denominators > 0
+        return bool(kept.any() and np.ptp(self.numerators[kept] / self.denominators[kept]) > 1e-6)
+
+    def same(self, other: Number) -> bool:
+        sums = ((self.numerators, other.numerators), (self.denominators, other.denominators))
+        return all(np.array_equal(*pair) for pair in sums)
+
+    @property
     def truth(self) -> float:
         return float(self.numerators.sum() / self.denominators.sum())
 
@@ -114,7 +154,10 @@ class Number:
 
 
 def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[str, Number]:
-    """Every number that an audit prints with an interval; the differences to ``debiased``, too, if that is given."""
+    """Every number that an audit prints with an interval; the differences to ``debiased``, too, if that is given.
+
+    Those that are the same for every question, or equal to others, are left out.
+    """
     values = measure(scores)
     found = {name: Number.mean(column, bounds_of(name)) for name, column in values.items()}
     found["vote less as reported"] = Number.mean(values["vote_accuracy"] - values["accuracy"], DIFFERENCE)
@@ -145,12 +188,20 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["A chosen when unsure"] = Number.mean(slots.share[:, 0])
     right, _ = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])
-    return {name: number for name, number in found.items() if number.denominators.any()}
+    distinct: dict[str, Number] = {}
+    for name, number in found.items():
+        if name != "chance" and number.varies and not any(number.same(other) for other in distinct.values()):
+            distinct[name] = number
+    return distinct
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How one number fared: share of intervals that hold the truth, share of repeats with an interval."""
+    """How one number fared: share of intervals that hold the truth, share of repeats with an interval.
+
+    Attributes:
+        wider: mean width over that of the better of Wilson's and Student's interval; nan with contexts.
+    """
 
     number: str
     set: str
@@ -159,14 +210,34 @@ class Coverage:
     covered: float
     printed: float
     edge: bool
+    wider: float
 
 
 @lru_cache(maxsize=1)
 def _pool(name: str, model: str) -> tuple[OrderScores, dict[str, Number]]:
     """The pool and its numbers, for all N."""
-    kind = SETS[name]
-    scores = kind.scores(MODELS[model])
-    return scores, numbers(scores, kind.scores(replace(MODELS[model], label=none, hard=False)))
+    kind, planted = SETS[name], {**MODELS, **STRONG}[model]
+    scores = kind.scores(planted)
+    debiased = None if model in STRONG else kind.scores(replace(planted, label=none, hard=False))
+    return scores, numbers(scores, debiased)
+
+
+class _Tally:
+    """Intervals of one number and one way: how many there are, hold the truth, and how wide they are together."""
+
+    def __init__(self) -> None:
+        self.printed = self.covered = 0
+        self.width = 0.0
+
+    def add(self, low: float, high: float, truth: float) -> None:
+        if np.isfinite(low):
+            self.printed += 1
+            self.covered += low - 1e-9 <= truth <= high + 1e-9
+            self.width += high - low
+
+    @property
+    def coverage(self) -> float:
+        return self.covered / self.printed if self.printed else float("nan")
 
 
 def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequence[str] = ()) -> Iterator[Coverage]:
@@ -176,7 +247,7 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequ
     found = {key: number for key, number in found.items() if not only or key in only}
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
     rng = np.random.default_rng([seed, n])
-    covered, printed = (dict.fromkeys(found, 0) for _ in range(2))
+    tallies = {key: (_Tally(), _Tally(), _Tally()) for key in found}
     for _ in range(repeats):
         rows = kind.draw(n, rng)
         # a context that is drawn twice is two contexts
@@ -184,12 +255,35 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequ
         bootstrap = Bootstrap(n, subjects[rows].tolist(), contexts=drawn if kind.context > 1 else None)
         for key, number in found.items():
             estimate = interval(bootstrap, number, rows)
-            if np.isfinite(estimate.low):
-                printed[key] += 1
-                covered[key] += estimate.low - 1e-9 <= number.truth <= estimate.high + 1e-9
+            usual, *others = tallies[key]
+            usual.add(estimate.low, estimate.high, number.truth)
+            for other, (low, high) in zip(others, plain_intervals(number, rows), strict=True):
+                other.add(low, high, number.truth)
     for key, number in found.items():
-        share = covered[key] / printed[key] if printed[key] else float("nan")
-        yield Coverage(key, name, model, n, share, printed[key] / repeats, number.edge(n))
+        usual, *others = tallies[key]
+        valid = [one for one in others if one.coverage >= LEAST] or [max(others, key=lambda one: one.coverage)]
+        width = min(one.width / max(1, one.printed) for one in valid)
+        wider = usual.width / max(1, usual.printed) / width if width > 0 and kind.context == 1 else float("nan")
+        yield Coverage(key, name, model, n, usual.coverage, usual.printed / repeats, number.edge(n), wider)
+
+
+def plain_intervals(number: Number, rows: NDArray[np.intp]) -> Iterator[tuple[float, float]]:
+    """Wilson's interval, as if each question were yes or no, and Student's, without anything else known."""
+    over, under = number.numerators[rows], number.denominators[rows]
+    kept, (floor, ceiling) = under > 0, number.bounds
+    n = int(kept.sum())
+    if n < 2:
+        yield from ((np.nan, np.nan),) * 2
+        return
+    value = over[kept].sum() / under[kept].sum()
+    error = np.sqrt(((over - value * under)[kept] ** 2).sum() * n / (n - 1)) / under[kept].sum()
+    if np.isfinite(ceiling - floor):
+        shares = wilson(min(1.0, max(0.0, (value - floor) / (ceiling - floor))), n)
+        yield floor + (ceiling - floor) * shares.low, floor + (ceiling - floor) * shares.high
+    else:
+        yield np.nan, np.nan
+    half = float(stdtrit(n - 1, 0.975)) * error
+    yield max(floor, value - half), min(ceiling, value + half)
 
 
 def interval(bootstrap: Bootstrap, number: Number, rows: NDArray[np.intp]) -> Estimate:
@@ -207,10 +301,21 @@ def table(results: Sequence[Coverage]) -> str:
         for cell in cells:
             own = [r for r in results if r.number == key and (r.set, r.n) == cell and r.printed >= 0.01]
             usual, edge = ([r.covered for r in own if r.edge == is_edge] for is_edge in (False, True))
-            told = [f"{min(usual):.3f} to {max(usual):.3f}"] if usual else []
-            told += [f"(edge: {min(edge):.3f} and more)"] if edge else []
-            row.append(" ".join(told) or "no interval")
+            parts = [f"{min(usual):.3f} to {max(usual):.3f}"] if usual else []
+            parts += [f"(edge: {min(edge):.3f} and more)"] if edge else []
+            row.append(" ".join(parts) or "no interval")
         lines.append(f"| {key} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def strong_table(results: Sequence[Coverage]) -> str:
+    """Coverage of each number of each strong model by N, and the width over that of the better of Wilson and t."""
+    sizes = sorted({r.n for r in results})
+    lines = ["| number | model | " + " | ".join(f"N = {n}" for n in sizes) + " |", "|---" * (len(sizes) + 2) + "|"]
+    for key, model in dict.fromkeys((r.number, r.model) for r in results):
+        own = {r.n: r for r in results if (r.number, r.model) == (key, model)}
+        cells = [f"{own[n].covered:.3f} ({own[n].wider:.2f})" for n in sizes]
+        lines.append(f"| {key} | {model} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -220,45 +325,41 @@ def outside(results: Sequence[Coverage], repeats: int) -> list[Coverage]:
     return [
         r
         for r in results
-        if r.printed >= 0.05 and (r.covered < LEAST - error or (not r.edge and r.covered > MOST + error))
+        if r.printed >= 0.05
+        and (r.covered < LEAST - error or (not r.edge and r.covered > MOST + error) or r.wider > WIDER)
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=2000)
-    parser.add_argument("--questions", type=int, nargs="+", default=[20, 60, 400])
+    parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--questions", type=int, nargs="+")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
-    parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--only", nargs="+", default=[], help="these numbers; their rows are added to the page's table")
-    parser.add_argument("--write", type=Path, help="page whose table, between its markers, is written anew")
+    parser.add_argument("--models", nargs="+")
+    parser.add_argument("--only", nargs="+", default=[], help="these numbers")
+    parser.add_argument("--strong", action="store_true", help="models that know nearly everything")
+    parser.add_argument("--write", type=Path, help="page with the table, between its markers")
     arguments = parser.parse_args()
+    strong = arguments.strong
+    only = arguments.only or (STRONG_NUMBERS if strong else ())
     results: list[Coverage] = []
-    for name in arguments.sets:
-        for model in arguments.models:
-            for n in arguments.questions:
+    for name in arguments.sets[:1] if strong else arguments.sets:
+        for model in arguments.models or (STRONG if strong else MODELS):
+            for n in arguments.questions or (STRONG_QUESTIONS if strong else (20, 60, 400)):
                 start = time.monotonic()
-                results += cover(name, model, n, arguments.repeats, only=arguments.only)
+                results += cover(name, model, n, arguments.repeats, only=only)
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
-    print(table(results))
-    print(f"\noutside {LEAST} to {MOST}:")
+    made = (strong_table if strong else table)(results)
+    print(f"{made}\n\noutside {LEAST} to {MOST}, or more than {WIDER} times as wide:")
     for r in outside(results, arguments.repeats):
-        print(
-            f"{r.number}; {r.set}; {r.model}; N = {r.n}: {r.covered:.3f}{' (edge)' * r.edge}, printed {r.printed:.2f}"
-        )
+        edge = " (edge)" * r.edge
+        print(f"{r.number}; {r.set}; {r.model}; N = {r.n}: {r.covered:.3f}{edge}, {r.wider:.2f}, {r.printed:.2f}")
     if arguments.write:
+        start, end = (f"<!-- {word} {'strong models' if strong else 'coverage'} -->" for word in ("begin", "end"))
         page = arguments.write.read_text("utf-8")
-        before, rest = page.split(START)
-        old, after = rest.split(END)
-        made = table(results)
-        if arguments.only:
-            own = made.splitlines()[2:]
-            kept = [row for row in old.strip().splitlines() if row.split("|")[1] not in {o.split("|")[1] for o in own}]
-            made = "\n".join([*kept, *own])
-        arguments.write.write_text(f"{before}{START}\n\n{made}\n\n{END}{after}", "utf-8")
+        before, rest = page.split(start)
+        arguments.write.write_text(f"{before}{start}\n\n{made}\n\n{end}{rest.split(end)[1]}", "utf-8")
 
-
-START, END = "<!-- coverage: generated -->", "<!-- end of coverage -->"
 
 if __name__ == "__main__":
     main()

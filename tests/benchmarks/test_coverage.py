@@ -7,7 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.coverage import END, MODELS, SETS, START, Coverage, Number, cover, outside, table
+from benchmarks.coverage import (
+    MODELS,
+    SETS,
+    STRONG,
+    STRONG_NUMBERS,
+    STRONG_QUESTIONS,
+    Coverage,
+    Number,
+    cover,
+    outside,
+    strong_table,
+    table,
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "intervals.md"
 
@@ -31,12 +43,29 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name: str, model: str, n:
 
 
 def test_too_narrow_and_too_wide_are_told() -> None:
-    def coverage(covered: float, edge: bool = False, printed: float = 1.0) -> Coverage:
-        return Coverage("x", "4 options", "fair", 60, covered, printed, edge)
+    def coverage(covered: float, edge: bool = False, printed: float = 1.0, wider: float = 1.0) -> Coverage:
+        return Coverage("x", "4 options", "fair", 60, covered, printed, edge, wider)
 
     assert outside([coverage(0.85), coverage(1.0)], 2000) == [coverage(0.85), coverage(1.0)]
     assert not outside([coverage(0.95), coverage(1.0, edge=True), coverage(0.5, printed=0.0)], 2000)
     assert outside([coverage(0.85, edge=True)], 2000)
+    assert outside([coverage(0.95, wider=1.6)], 2000)
+    assert not outside([coverage(0.95, wider=float("nan"))], 2000)
+
+
+@pytest.mark.parametrize("model", ["mostly A, knows 97 %", "always A, knows 97 %, moderately sure"])
+def test_strong_models(model: str) -> None:
+    """A sample without the rare unsure question covered 0.46 for PBM, and the error of 500 questions was left out."""
+    for n in (20, 500):
+        found = list(cover("4 options", model, n, 150, only=STRONG_NUMBERS))
+        assert all(r.covered >= 0.93 - 0.036 for r in found), found
+        # a model as certain of A as of what it knows: its rare questions do not show in its confidence
+        assert all(r.wider < 1.6 for r in found if "moderately" not in model or "confidence" not in r.number), found
+
+
+def test_subjects_drawn_in_proportion() -> None:
+    only = ("accuracy", "expected_accuracy", "pbm")
+    assert not outside(list(cover("4 options, 57 subjects, with a limit", "A when unsure", 60, 150, only=only)), 150)
 
 
 def test_edges() -> None:
@@ -46,13 +75,22 @@ def test_edges() -> None:
     assert not Number.mean(nearly_all).edge(400)
 
 
+def between(word: str) -> str:
+    return DOCS.read_text("utf-8").split(f"<!-- begin {word} -->")[1].split(f"<!-- end {word} -->")[0]
+
+
 def test_the_page_has_the_whole_table() -> None:
-    page = DOCS.read_text("utf-8")
-    written = page.split(START)[1].split(END)[0]
+    written = between("coverage")
     for name in SETS:
         for n in (20, 60, 400):
             assert f"{name}, N = {n}" in written
     assert "| accuracy |" in written
-    assert "2,000 repeats" in page
-    assert all(model in page for model in MODELS)
-    assert table([Coverage("x", "4 options", "fair", 60, 0.95, 1.0, False)]).splitlines()[2] == "| x | 0.950 to 0.950 |"
+    assert "400 repeats" in DOCS.read_text("utf-8")
+    assert all(model in DOCS.read_text("utf-8") for model in MODELS)
+    one = Coverage("x", "4 options", "fair", 60, 0.95, 1.0, False, 1.0)
+    assert table([one]).splitlines()[2] == "| x | 0.950 to 0.950 |"
+    assert strong_table([one]).splitlines()[2] == "| x | fair | 0.950 (1.00) |"
+    strong = between("strong models")
+    assert all(f"| {number} | {model} |" in strong for number in ("pbm", "expected_accuracy") for model in STRONG)
+    assert all(f"| {number} | mostly A, knows 97 % |" in strong for number in STRONG_NUMBERS)
+    assert all(f"N = {n} |" in strong for n in STRONG_QUESTIONS)

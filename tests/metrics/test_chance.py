@@ -51,3 +51,11 @@ def test_nothing_to_test() -> None:
     found = above_chance(np.full(3, np.nan), np.full(3, 0.25), Bootstrap(3))
     assert (found.above, math.isnan(found.p)) == (False, True)
     assert not found.excess.defined
+
+
+def test_chance_is_known_by_design() -> None:
+    scores = planted_scores(Planted(), 40, (2, 4))
+    found = compute(scores).means["chance"]
+    assert (found.value, found.n) == (pytest.approx(0.375), 40)
+    assert math.isnan(found.low)
+    assert "by design" in found.note

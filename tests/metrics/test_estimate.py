@@ -211,3 +211,73 @@ def test_a_statistic_that_does_not_vary_has_no_interval() -> None:
     assert found.value == 1
     assert math.isnan(found.low)
     assert "too few different questions" in found.note
+
+
+def sampled(known: float, sure: float, unsure: float, n: int, repeats: int = 400) -> tuple[float, float]:
+    """Coverage, and mean width over that of Wilson's interval, where most questions are known and vary little."""
+    spread = 2e-3 if sure < 0.5 else -2e-3
+    rng, truth = np.random.default_rng(0), known * sure + (1 - known) * unsure + spread
+    covered, width, wilsons = 0, 0.0, 0.0
+    for _ in range(repeats):
+        values = np.where(rng.random(n) < known, sure, unsure) + spread * rng.exponential(1, n)
+        found, plain = Bootstrap(n).mean(values), wilson(float(values.mean()), n)
+        covered += found.low <= truth <= found.high
+        width, wilsons = width + found.high - found.low, wilsons + plain.high - plain.low
+    return covered / repeats, width / wilsons
+
+
+@pytest.mark.parametrize("n", [10, 20, 50, 500])
+@pytest.mark.parametrize(("sure", "unsure"), [(0.0, 0.75), (1.0, 0.25), (1.0, 0.6)])
+def test_a_sample_without_the_rare_unsure_question_is_no_certainty(n: int, sure: float, unsure: float) -> None:
+    """PBM, normalised PBM, margin, confidence and mean over orders of a model that knows 97 %."""
+    coverage, width = sampled(0.97, sure, unsure, n)
+    assert coverage > 0.93
+    assert width < 1.3
+
+
+def test_values_off_their_bounds_have_their_own_spread_alone() -> None:
+    """A fair guesser's PBM: all questions are unsure, so that no rare sort of them is missing."""
+    values = np.random.default_rng(0).normal(0.01, 0.002, 20)
+    found = Bootstrap(20).mean(values, bounds=(0.0, 0.25))
+    assert found.high - found.low < 1.3 * 2 * 2.09 * values.std(ddof=1) / math.sqrt(20)
+
+
+@pytest.mark.parametrize("subjects", [10, 57])
+@pytest.mark.parametrize(("right", "n"), [(1, 400), (119, 120), (118, 120), (2, 400), (399, 400)])
+def test_subjects_never_make_an_interval_wider(right: int, n: int, subjects: int) -> None:
+    """A single question that differs from its subject says nothing about the variance within subjects."""
+    rng = np.random.default_rng(right)
+    values = rng.permutation(np.arange(n) < right).astype(float)
+    plain, within = Bootstrap(n).mean(values), Bootstrap(n, [f"s{q % subjects}" for q in range(n)]).mean(values)
+    yes_or_no = wilson(right / n, n)
+    assert within.high - within.low <= plain.high - plain.low
+    assert within.high - within.low < 1.2 * (yes_or_no.high - yes_or_no.low)
+    effects = Bootstrap(n, [f"s{q % subjects}" for q in range(n)]).mean(values, bounds=UNBOUNDED)
+    assert effects.high - effects.low <= 1.0001 * np.ptp(list(ends(Bootstrap(n).mean(values, bounds=UNBOUNDED))))
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    return estimate.low, estimate.high
+
+
+def test_one_right_answer_of_400() -> None:
+    values = np.zeros(400)
+    values[7] = 1.0
+    found = Bootstrap(400, [f"s{q % 57}" for q in range(400)]).mean(values)
+    assert 0 < found.low < 0.0025
+    assert found.high == pytest.approx(0.0139, abs=1e-4)  # Clopper and Pearson's
+
+
+def test_other_subjects_leave_more_open_than_other_questions() -> None:
+    rng = np.random.default_rng(0)
+    subjects = [f"s{q % 12}" for q in range(240)]
+    values = (rng.random(240) < np.tile(np.linspace(0.2, 0.9, 12), 20)).astype(float)
+    these = Bootstrap(240, subjects).mean(values)
+    others = Bootstrap(240, subjects, across_subjects=True).mean(values)
+    assert others.value == these.value
+    assert others.method == "Agresti-Coull over subjects"
+    assert others.high - others.low > 1.8 * (these.high - these.low)
+    one = Bootstrap(240, ["law"] * 240, across_subjects=True).mean(values)
+    assert math.isnan(one.low)
+    assert "fewer than 5 subjects" in one.note
+    assert ends(Bootstrap(240, [""] * 240, across_subjects=True).mean(values)) == ends(Bootstrap(240).mean(values))

@@ -389,6 +389,7 @@ def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str
         found = preference(planted_scores(model, 200, seed=seed, relabelled=False, **how))
         assert found.finding == "habit", found.phrase
         assert found.phrase.endswith("cannot be distinguished)")
+        assert all("position" in name for name in (*found.takes, *found.avoids))
         for words in (*found.by_size.values(), *found.by_subject.values()):
             assert not words or words.endswith("cannot be distinguished)")
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -434,6 +435,17 @@ def test_limit_draws_a_seeded_sample_that_grows(write: Write) -> None:
     assert small.digest != load_questions(path, limit=10, seed=1).digest
     assert len(load_questions(path, limit=500)) == 200
     assert small.report.n_loaded == 200
+
+
+def test_a_limit_draws_subjects_in_proportion(write: Write) -> None:
+    subjects = ["law"] * 100 + ["art"] * 50 + ["bee"] * 40 + ["one"] * 10
+    path = write([{**ROW, "id": str(i), "subject": subject} for i, subject in enumerate(subjects)])
+    drawn = [Counter(question.subject for question in load_questions(path, limit=20, seed=s)) for s in range(40)]
+    assert all(abs(counts["law"] - 10) <= 1 and abs(counts["art"] - 5) <= 1 for counts in drawn)
+    assert all(0 <= counts["one"] <= 2 for counts in drawn)
+    ids = Counter(question.id for s in range(40) for question in load_questions(path, limit=20, seed=s))
+    assert len(ids) > 190  # every question has its chance
+    assert set(load_questions(path, limit=20)) <= set(load_questions(path, limit=60))
 
 
 def test_the_embedded_set_loads() -> None:

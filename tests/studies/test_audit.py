@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_preference_for_a_label_is_named_and_measured() -> None:
 def test_preference_for_the_last_position_is_named() -> None:
     result = audit(when_unsure({"last": 6.0}), QUESTIONS)
     assert "When unsure it falls back on the last position." in said(result)
+
+
+def test_intervals_say_for_which_subjects_they_are() -> None:
+    questions = [replace(question, subject=f"s{i % 6}") for i, question in enumerate(QUESTIONS)]
+    these = audit(when_unsure({"A": 6.0}), questions)
+    others = audit(when_unsure({"A": 6.0}), questions, across_subjects=True)
+    assert any("further questions of these 6 subjects" in note for note in these.page().notes)
+    assert any("for other subjects" in note for note in others.page().notes)
+    assert others.metrics.means["accuracy"].value == these.metrics.means["accuracy"].value
+    assert others.metrics.means["accuracy"].method.endswith("over subjects")
 
 
 def test_a_model_without_preference_gets_none() -> None:

@@ -18,7 +18,7 @@ def test_keywords_and_an_object_make_the_same_settings() -> None:
 
 def test_an_unknown_keyword_is_named_with_what_it_may_have_meant() -> None:
     model = RuleModel(lambda stem, labels, texts: [1.0] * len(labels))
-    with pytest.raises(unslant.InputError, match=r"no option 'ordres': did you mean 'orders'\? use one of adapt"):
+    with pytest.raises(unslant.InputError, match=r"no option 'ordres': did you mean 'orders'\? use one of across"):
         unslant.audit(model, ordres="all")
     with pytest.raises(TypeError):
         unslant.audit(model, ordres="all")

@@ -92,6 +92,7 @@ def notes(result: AuditResult) -> list[str]:
         ),
         *decision_lines(result.responses),
         *logged_lines(result.run),
+        *target_lines(result),
         *(
             [
                 f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
@@ -104,6 +105,15 @@ def notes(result: AuditResult) -> list[str]:
         *enough_line(result.order_curve),
         *cost_lines(result.cost),
     ]
+
+
+def target_lines(result: AuditResult) -> list[str]:
+    """Which questions the intervals are about, where there are subjects."""
+    subjects = len(result.metrics.by_subject)
+    if result.run.settings.get("across_subjects"):
+        return [f"Intervals are for other subjects, of which these {subjects} are taken to be a random sample."]
+    further = f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects."
+    return [further] * (subjects > 1)
 
 
 def decision_lines(responses: Responses) -> list[str]:

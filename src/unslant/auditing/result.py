@@ -75,7 +75,7 @@ class AuditResult(RecordedResult):
         scores = read_scores(responses)
         if scored_texts(responses):
             scores = replace(scores, label_mass=None)
-        bootstrap = Bootstrap.of(scores)
+        bootstrap = Bootstrap.of(scores, across_subjects=bool(responses.run.settings.get("across_subjects")))
         metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
         return cls(
             responses,

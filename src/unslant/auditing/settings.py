@@ -35,6 +35,9 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
 
+    across_subjects: bool = False
+    """Give intervals for other subjects of the kind, which are wider, instead of for further questions of these."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.calibrate > 1:
@@ -58,7 +61,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """See :meth:`Options.recorded`; only what applies to this way of asking."""
         others = ["to_end"] if self.elicit == "generate" else ["elicit", *_OF_REPLIES]
-        others += ["until"] * (self.until is None)
+        others += ["until"] * (self.until is None) + ["across_subjects"] * (not self.across_subjects)
         return super().recorded(*others, *left_out) | {"template": self.template or "plain"}
 
 

@@ -110,7 +110,7 @@ def robust_accuracy(scores: OrderScores) -> Floats:
 
 
 @question_metric("chance", "chance", "share of options that are right", unit="share",
-                 missing="no question has a right option")  # fmt: skip
+                 missing="no question has a right option", exact=True)  # fmt: skip
 def chance(scores: OrderScores) -> Floats:
     return np.where(scores.has_answer, scores.answers.sum(axis=1) / scores.n_options, np.nan)
 

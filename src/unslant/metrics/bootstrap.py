@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
-from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile, wilson
+from unslant.arrays import Bools, Floats
+from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, clopper_pearson, normal_quantile
 from unslant.metrics.sampling import LEAST_UNITS, Sampling
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Bootstrap:
         subjects, contexts: of each question.
         resamples: number of resamples R, drawn when the first statistic needs them and shared by all.
         seed: the same seed and questions give the same intervals.
+        across_subjects: whether intervals are for other subjects of the kind, and so wider, instead of for further
+            questions of these.
     """
 
     def __init__(
@@ -46,20 +48,25 @@ class Bootstrap:
         resamples: int = RESAMPLES,
         seed: int = 0,
         confidence: float = CONFIDENCE,
+        across_subjects: bool = False,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
-        self.sampling, self._unstratified = (
-            Sampling(n_questions, subjects, contexts),
-            Sampling(n_questions, None, contexts),
-        )
+        self.sampling = Sampling(n_questions, subjects, contexts, across_subjects)
+        self._unstratified = Sampling(n_questions, None, contexts)
 
     @classmethod
     def of(
-        cls, scores: OrderScores, *, resamples: int = RESAMPLES, seed: int = 0, confidence: float = CONFIDENCE
+        cls,
+        scores: OrderScores,
+        *,
+        resamples: int = RESAMPLES,
+        seed: int = 0,
+        confidence: float = CONFIDENCE,
+        across_subjects: bool = False,
     ) -> Bootstrap:
         """Over the questions of a set of scores."""
-        strata, units = scores.subjects, scores.contexts
-        return cls(len(scores), strata, contexts=units, resamples=resamples, seed=seed, confidence=confidence)
+        return cls(len(scores), scores.subjects, contexts=scores.contexts, resamples=resamples, seed=seed,
+                   confidence=confidence, across_subjects=across_subjects)  # fmt: skip
 
     def mean(
         self,
@@ -97,10 +104,14 @@ class Bootstrap:
         """Sum of numerators over sum of denominators, (Q,) each, over the questions with a denominator above 0.
 
         The variance is that of the linearised ratio. What has bounds gets the interval of Agresti and Coull (1998) for
-        as many yes-or-no answers as would vary as much (Wilson's where all answers are yes, or all no); what has none
-        gets Student's. Where all questions have the same value, others may differ that were not drawn: with 95 %
-        confidence no more than z^2 / (N + z^2) of them (Wilson's bound for a share of 0), and the interval is what
-        these could make of the mean. ``docs/intervals.md`` has the coverage of all this in a simulation.
+        as many yes-or-no answers as would vary as much, but never a wider one than N yes-or-no answers would have
+        (Agresti-Coull or Clopper-Pearson, on each side the nearer), because bounded values vary no more than these.
+        What has no bounds gets Student's.
+
+        A sample can be without a rare sort of question. Where nearly all values are at their least or greatest, or all
+        alike, as those of a model that knows nearly everything, the interval also holds what the mean would be if the
+        questions that were not drawn had the value farthest away: with 95 % confidence no more than z^2 / (N + z^2) of
+        them (Wilson's bound for a share of 0). ``docs/intervals.md`` has the coverage of all this in a simulation.
 
         Args:
             share, bounds: see :meth:`mean`, of a question's ratio.
@@ -118,32 +129,57 @@ class Bootstrap:
             floor, ceiling = UNBOUNDED  # counts, say
         value = min(ceiling, max(floor, value))
         width = ceiling - floor
-        yes_or_no = bool(np.isin(ratios, (floor, ceiling)).all()) and np.ptp(denominators[kept]) == 0
-        residuals = (numerators - value * denominators) / total
-        sampling = self.sampling
-        variance = float(sampling.variance(residuals, kept))
-        alike = _ALIKE * min(width, max(1.0, abs(value)))
-        if sampling.stratified and math.sqrt(variance * n) < alike:  # subjects that are all of a piece
-            sampling = self._unstratified
-            variance = float(sampling.variance(residuals, kept))
-        if n > 1 and sampling.clustered and sampling.units(kept) < LEAST_UNITS:
-            return Estimate.bare(value, n, note or f"fewer than {LEAST_UNITS} contexts: no interval", confidence)
+        yes_or_no = bool(((ratios == floor) | (ratios == ceiling)).all()) and np.ptp(denominators[kept]) == 0
+        if n > 1 and self.sampling.clustered and self.sampling.units(kept) < LEAST_UNITS:
+            reason = f"fewer than {LEAST_UNITS} {self.sampling.drawn}: no interval"
+            return Estimate.bare(value, n, note or reason, confidence)
         if n == 1 and not yes_or_no:
             return Estimate.bare(value, n, note or "one question: no interval", confidence)
-        if n == 1 or math.sqrt(variance * n) < alike:
-            return _alike(value, n, sampling.units(kept), floor, ceiling, confidence, note)
-        plain = yes_or_no and not (sampling.clustered or sampling.stratified)
-        quantile = _quantile(confidence, math.inf if plain else sampling.degrees(residuals, kept))
+        residuals = (numerators - value * denominators) / total
+        least = (_ALIKE * min(width, max(1.0, abs(value)))) ** 2 / n
+        spread = self._spread(residuals, kept, least, yes_or_no, confidence)
         if math.isinf(width):
-            half = quantile * math.sqrt(variance)
-            return Estimate(value, value - half, value + half, n, f"Student {sampling.words}", confidence, note)
-        at = (value - floor) / width
-        effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / variance
-        size = effective + quantile**2
-        centre = (at * effective + quantile**2 / 2) / size
-        half = quantile * math.sqrt(centre * (1 - centre) / size)
-        low, high = (floor + width * min(1.0, max(0.0, x)) for x in (centre - half, centre + half))
-        return Estimate(value, low, high, n, f"Agresti-Coull {sampling.words}", confidence, note)
+            if spread is None:
+                return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
+            half = spread.quantile * math.sqrt(spread.variance)
+            return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence, note)
+        at, size = (value - floor) / width, self.sampling.effective_units(denominators, kept)
+        z = normal_quantile(confidence)
+        low = high = at
+        if spread:
+            effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
+            intervals = (
+                agresti_coull(at, effective, spread.quantile),
+                agresti_coull(at, size, z),
+                clopper_pearson(at, size, confidence),
+            )
+            low, high = (min(at, max(low for low, _ in intervals)), max(at, min(high for _, high in intervals)))
+        inside = (np.minimum(ratios - floor, ceiling - ratios) > _AT_BOUND * width).sum()
+        if spread is None or inside < max(LEAST_UNITS, n * _RARE):
+            others = z**2 / (size + z**2)
+            low, high = min(low, at - others * at), max(high, at + others * (1 - at))
+        method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
+        return Estimate(value, floor + width * low, floor + width * high, n, method, confidence, note)
+
+    def _spread(
+        self, residuals: Floats, kept: Bools, least: float, yes_or_no: bool, confidence: float
+    ) -> _Spread | None:
+        """The variance of a mean, within subjects or without them, whichever makes the interval narrower.
+
+        Many subjects of a few questions can be all of a piece but for one, which says next to nothing about the
+        variance. Strata in proportion add none, so the variance without them is a bound that does not depend on such.
+
+        Args:
+            least: variance below which all questions count as alike.
+        """
+        spreads = []
+        for sampling in (self.sampling, self._unstratified)[: 1 + self.sampling.stratified]:
+            variance = float(sampling.variance(residuals, kept))
+            if variance > least:
+                plain = yes_or_no and not (sampling.clustered or sampling.stratified)
+                degrees = math.inf if plain else sampling.degrees(residuals, kept)
+                spreads.append(_Spread(variance, _quantile(confidence, degrees)))
+        return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)
 
     @cached_property
     def _draws(self) -> NDArray[np.integer[Any]]:
@@ -161,17 +197,16 @@ class Bootstrap:
         function: Statistic,
         n: int,
         *,
-        reflect: float = 0.0,
+        reflect: bool = False,
         low: float = -math.inf,
         high: float = math.inf,
-        note: str = "",
     ) -> Estimate:
         """Any function of column totals, with its bootstrap interval; none where resamples do not differ.
 
         Spreads and extremes (standard deviations, divergences, the worst of several) come out larger in a resample
         than in the data, because resampling adds its own noise; a percentile interval would then lie on one side of
-        the value and could never hold a true 0. For these, ``reflect`` = p > 0 asks for the basic bootstrap
-        (2 v^p - quantiles of v*^p, Davison and Hinkley 1997, eq. 5.6) on the p-th power, cut to ``low``..``high``.
+        the value and could never hold a true 0. For these, ``reflect`` asks for the basic bootstrap (2 v - quantiles of
+        v*, Davison and Hinkley 1997, eq. 5.6), cut to ``low``..``high``.
 
         Args:
             features: (Q, F); a question without a value contributes zeros.
@@ -179,42 +214,43 @@ class Bootstrap:
             n: N to report.
         """
         if n == 0:
-            return Estimate.undefined(note or "no question has a value", confidence=self.confidence)
+            return Estimate.undefined("no question has a value", confidence=self.confidence)
         value = float(function(features.sum(axis=0, keepdims=True))[0])
         if math.isnan(value):
-            return Estimate.undefined(note or "undefined for these answers", n, self.confidence)
+            return Estimate.undefined("undefined for these answers", n, self.confidence)
         if not math.isfinite(value) or self.n_questions < 2:
             reason = "one question: no interval" if n == 1 else "no interval"
-            return Estimate.bare(value, n, note or reason, self.confidence)
+            return Estimate.bare(value, n, reason, self.confidence)
         samples = function(self.totals(features))
         samples = samples[np.isfinite(samples)]
         if samples.size < self.resamples / 2 or np.ptp(samples) <= 1e-12 * max(1.0, abs(value)):
-            return Estimate.bare(value, n, note or "too few different questions for an interval", self.confidence)
+            return Estimate.bare(value, n, "too few different questions for an interval", self.confidence)
         tail = (1 - self.confidence) / 2
         below, above = (float(x) for x in np.quantile(samples, (tail, 1 - tail)))
         method = f"bootstrap {self.sampling.words}"
         if reflect:
             method += ", reflected"
-            centre = 2 * value**reflect
-            below, above = (max(0.0, centre - x**reflect) ** (1 / reflect) for x in (above, below))
+            below, above = 2 * value - above, 2 * value - below
         below, above = min(value, max(low, below)), max(value, min(high, above))
         if below == above:
-            return Estimate.bare(value, n, note or "at the edge of its range: no interval", self.confidence)
-        return Estimate(value, below, above, n, method, self.confidence, note)
+            return Estimate.bare(value, n, "at the edge of its range: no interval", self.confidence)
+        return Estimate(value, below, above, n, method, self.confidence)
 
 
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""
+_AT_BOUND = 0.03
+"""Values nearer than this part of their range count as at a bound."""
+_RARE = 0.3
+"""With less than this share of values (or fewer than :data:`LEAST_UNITS`) off the bounds, more may be missing."""
 
 
-def _alike(value: float, n: int, units: int, floor: float, ceiling: float, confidence: float, note: str) -> Estimate:
-    """What questions (or contexts) that all have the same value leave open."""
-    if math.isinf(ceiling - floor):
-        return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
-    others = 1 - wilson(1.0, units, confidence=confidence).low
-    low, high = value - others * (value - floor), value + others * (ceiling - value)
-    return Estimate(value, low, high, n, "Wilson", confidence, note)
+class _Spread(NamedTuple):
+    """Variance of a mean, and the quantile that its root is multiplied by."""
+
+    variance: float
+    quantile: float
 
 
 def _quantile(confidence: float, degrees: float) -> float:

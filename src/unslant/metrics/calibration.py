@@ -51,34 +51,17 @@ class Calibration(Measured):
     bins: tuple[CalibrationBin, ...]
 
 
-@metric(
-    "calibration.confidence", "confidence", "of the label chosen, given order, or as the reply states", unit="share"
-)
+@metric("calibration.confidence", "confidence", "of the label chosen, given order, or as the reply states",
+        unit="share")  # fmt: skip
 @metric("calibration.right", "right, of these", "share right of the answers with a confidence", unit="share")
-@metric(
-    "calibration.ece",
-    "ECE",
-    "distance of confidence from the share right, in ten equal bins",
-    unit="share",
-    source="Guo et al. 2017",
-)
-@metric(
-    "calibration.ece_by_chance",
-    "ECE by chance",
-    "what ECE would be were the confidence right",
-    unit="share",
-    plain=True,
-)
-@metric(
-    "calibration.p", "p", "answers are right as often as the confidence says", unit="p", source="Bröcker and Smith 2007"
-)
-@metric(
-    "calibration.brier",
-    "Brier score",
-    "squared distance of confidence from right (1) or wrong (0)",
-    unit="share",
-    source="Brier 1950",
-)
+@metric("calibration.ece", "ECE", "distance of confidence from the share right, in ten equal bins",
+        unit="share", source="Guo et al. 2017")  # fmt: skip
+@metric("calibration.ece_by_chance", "ECE by chance", "what ECE would be were the confidence right",
+        unit="share", plain=True)  # fmt: skip
+@metric("calibration.p", "p", "answers are right as often as the confidence says", unit="p",
+        source="Bröcker and Smith 2007")  # fmt: skip
+@metric("calibration.brier", "Brier score", "squared distance of confidence from right (1) or wrong (0)",
+        unit="share", source="Brier 1950")  # fmt: skip
 def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap) -> Calibration | None:
     """Calibration of R answers; None if there are none.
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
-from unslant.arrays import Jsonable
+import numpy as np
+
+from unslant.arrays import Floats, Jsonable
 
 CONFIDENCE = 0.95
+BY_DESIGN = "known by design: no interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,37 +77,50 @@ class Estimate(Jsonable):
         return cls(**{**values, **numbers})
 
 
+def by_design(values: Floats) -> Estimate:
+    """Mean of values that do not depend on any answer, such as the chance of each question; ``nan`` is left out."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Estimate.undefined("no question has a value")
+    return Estimate.bare(float(known.mean()), len(known), BY_DESIGN)
+
+
 def normal_quantile(confidence: float) -> float:
     """Two-sided quantile of the normal distribution: 1.96 for 0.95."""
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
-def wilson(
-    share: float,
-    n: int,
-    *,
-    effective_n: float | None = None,
-    quantile: float | None = None,
-    confidence: float = CONFIDENCE,
-    method: str = "Wilson",
-) -> Estimate:
+def wilson(share: float, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """Wilson score interval of a proportion (Wilson 1927).
 
     Args:
         share: the observed proportion, 0 to 1.
-        n: number of questions, at least 1; reported as N.
-        effective_n: number used in the formula where the variance is not that of ``n`` independent answers of yes or
-            no; default ``n``.
-        quantile: of the standard error; default that of the normal distribution.
+        n: number of questions, at least 1.
 
     Raises:
         ValueError: if ``share`` is outside [0, 1] or ``n`` is less than 1.
     """
     if n < 1 or not 0.0 <= share <= 1.0:
         raise ValueError(f"wilson: share {share} of {n} is not a proportion of at least one question")
-    size = float(n) if effective_n is None else effective_n
-    z = normal_quantile(confidence) if quantile is None else quantile
-    spread = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / (1 + z * z / size)
-    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
+    z = normal_quantile(confidence)
+    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     low, high = max(0.0, centre - spread), min(1.0, centre + spread)
-    return Estimate(share, min(share, low), max(share, high), n, method, confidence)
+    return Estimate(share, min(share, low), max(share, high), n, "Wilson", confidence)
+
+
+def agresti_coull(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Interval of a proportion with ``quantile``^2 answers added, half of them yes (Agresti and Coull 1998)."""
+    size = n + quantile**2
+    centre = (share * n + quantile**2 / 2) / size
+    half = quantile * math.sqrt(centre * (1 - centre) / size)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clopper_pearson(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Exact interval of a proportion (Clopper and Pearson 1934); of bounded values, a wider one than they need."""
+    from scipy.special import betaincinv
+
+    yes, no, tail = share * n, (1 - share) * n, (1 - confidence) / 2
+    low = float(betaincinv(yes, no + 1, tail)) if yes > 0 else 0.0
+    return low, 1 - float(betaincinv(no, yes + 1, tail)) if no > 0 else 1.0

@@ -183,13 +183,8 @@ class LabelBias(Measured):
 @metric("ckld_smoothed", "CKLD, smoothed", "CKLD with 1 added to every count", unit="nats", short="CKLD")
 @metric("rstd_corrected", "RStd, chance taken out", "by number of options, pooled by N")
 @metric("rsd_corrected", "RSD, chance taken out", "by number of options, pooled by N")
-@metric(
-    "cramers_v",
-    "Cramér's V",
-    "of the right option's place with being right, chance taken out",
-    unit="share",
-    source="Bergsma 2013",
-)
+@metric("cramers_v", "Cramér's V", "of the right option's place with being right, chance taken out",
+        unit="share", source="Bergsma 2013")  # fmt: skip
 @metric("label_bias.p", "p", "recall is the same wherever the right option stands", unit="p")
 def label_bias(slots: Slots) -> LabelBias:
     """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.

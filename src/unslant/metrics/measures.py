@@ -15,7 +15,8 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.registry import Numbers, question_metrics
+from unslant.metrics.estimate import Estimate, by_design
+from unslant.metrics.registry import Numbers, QuestionMetric, question_metrics
 from unslant.metrics.scores import OrderScores
 
 QuestionValues: TypeAlias = Mapping[str, Floats]
@@ -29,16 +30,13 @@ def measure(scores: OrderScores) -> dict[str, Floats]:
 
 def means(values: QuestionValues, bootstrap: Bootstrap) -> Numbers:
     """The mean of every metric over the questions that have it, with its interval."""
-    return Numbers(
-        {
-            metric.key: bootstrap.mean(
-                values[metric.key],
-                bounds=metric.bounds,
-                note=metric.missing if np.isnan(values[metric.key]).all() else "",
-            )
-            for metric in question_metrics()
-        }
-    )
+
+    def mean(metric: QuestionMetric, column: Floats) -> Estimate:
+        if np.isnan(column).all():
+            return Estimate.undefined(metric.missing, confidence=bootstrap.confidence)
+        return by_design(column) if metric.exact else bootstrap.mean(column, bounds=metric.bounds)
+
+    return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
 
 def extended_measures(scores: OrderScores) -> dict[str, Floats]:

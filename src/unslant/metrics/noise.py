@@ -21,14 +21,12 @@ def flips(answers: Sequence[int]) -> float:
 
 @metric("noise.between_orders", "flips between orders", "pairs of orders with different answers", unit="share")
 @metric("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ", unit="share")
-@metric(
-    "noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions", unit="difference"
-)
+@metric("noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions",
+        unit="difference")  # fmt: skip
 @metric("unparsed", "unparsed", "replies in which no answer is found; they count as not right", unit="share")
 @metric("refused", "refused", "refusals; they count as not right", unit="share")
-@metric(
-    "unreadable", "no answer", "replies that are no answer, unparsed or refused; they count as not right", unit="share"
-)
+@metric("unreadable", "no answer", "replies that are no answer, unparsed or refused; they count as not right",
+        unit="share")  # fmt: skip
 @metric("readable", "right among readable replies", "accuracy without the replies that are no answer", unit="share")
 @metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
 def noise_floor(

@@ -85,12 +85,14 @@ class QuestionMetric(Metric):
         unmoved: its value where every order gives the same answer: a number, or the metric that it then equals. An
             adaptive audit needs it for the questions that it did not ask in all orders. None if it does not depend on
             the order set.
+        exact: whether it is known by design, and its mean has no interval.
     """
 
     values: Callable[[OrderScores], Floats] = field(kw_only=True, compare=False)
     bounds: tuple[float, float] = field(kw_only=True, compare=False)
     missing: str = field(kw_only=True, compare=False)
     unmoved: float | str | None = field(kw_only=True, compare=False)
+    exact: bool = field(default=False, kw_only=True, compare=False)
 
 
 METRICS: dict[str, Metric] = {}
@@ -142,7 +144,7 @@ Q = TypeVar("Q", bound=Callable[["OrderScores"], Floats])
 
 def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "",
                     short: str = "", bounds: tuple[float, float] | None = None, missing: str = NEEDS_ORDERS,
-                    unmoved: float | str | None = None) -> Callable[[Q], Q]:  # fmt: skip
+                    unmoved: float | str | None = None, exact: bool = False) -> Callable[[Q], Q]:  # fmt: skip
     """Declare a number of every question, whose mean the audit reports; see :class:`QuestionMetric`.
 
     Its key is then in ``metrics.means`` of the JSON, so in ``--fail-if`` and comparisons, and in the table of all
@@ -164,7 +166,7 @@ def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit:
         declare(
             QuestionMetric(key, name, meaning, digits, unit if kind == "number" else "", source, kind, signed, short,
                            home=home, values=function, bounds=bounds or ((-1.0, 1.0) if signed else (0.0, 1.0)),
-                           missing=missing, unmoved=unmoved)
+                           missing=missing, unmoved=unmoved, exact=exact)
         )  # fmt: skip
         return function
 

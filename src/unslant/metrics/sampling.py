@@ -1,7 +1,8 @@
 """How the questions of a set came together, and what that means for the uncertainty of a mean over them.
 
-What another set of the same kind would have drawn anew are its questions, or its contexts where questions share one
-(a passage with five questions is drawn as a whole). Subjects are strata: a benchmark has all of them, every time.
+Another set of the same kind would have other questions, or other contexts where questions share one (a passage with
+five questions is drawn as a whole). Subjects are strata: a benchmark has all of them, every time. On request subjects
+are drawn instead: another benchmark of the kind would have others.
 """
 
 from __future__ import annotations
@@ -45,18 +46,27 @@ class Sampling:
         subjects: stratum of each question.
         contexts: what each question shares with others, such as its passage; empty for a question on its own. Where
             one context covers everything, questions count on their own.
+        across_subjects: draw subjects, each as a whole, instead of questions or contexts within them.
 
     Attributes:
+        drawn: what is drawn, in words.
         unit: (Q,) number of the unit of each question.
     """
 
     def __init__(
-        self, n_questions: int, subjects: Sequence[str] | None = None, contexts: Sequence[str] | None = None
+        self,
+        n_questions: int,
+        subjects: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+        across_subjects: bool = False,
     ) -> None:
+        if across_subjects:
+            subjects, contexts = None, subjects
         self.unit = np.arange(n_questions)
-        if contexts is not None and len(set(contexts)) > 1:
+        if contexts is not None and (len(set(contexts)) > 1 or (across_subjects and any(contexts))):
             self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
         self.clustered = bool(n_questions and self.unit.max() + 1 < n_questions)
+        self.drawn = ("subjects" if across_subjects else "contexts") if self.clustered else "questions"
         self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
         self._whole = self._group(np.ones(n_questions, bool))
         self._known: dict[bytes, _Grouping] = {}
@@ -65,11 +75,17 @@ class Sampling:
     @property
     def words(self) -> str:
         """What is drawn, and within what."""
-        return f"over {'contexts' if self.clustered else 'questions'}{', within subjects' if self.stratified else ''}"
+        return f"over {self.drawn}{', within subjects' if self.stratified else ''}"
 
     def units(self, kept: Bools | None = None) -> int:
         """How many there are, of the questions kept."""
         return len(self._grouping(kept).stratum)
+
+    def effective_units(self, weights: Floats, kept: Bools) -> float:
+        """Units of equal weight whose mean would vary as much (Kish 1965): all of them, where they weigh the same."""
+        unit = self._grouping(kept).unit
+        totals = np.bincount(unit, weights[kept])
+        return float(totals.sum() ** 2 / (totals**2).sum())
 
     def variance(self, residuals: Floats, kept: Bools | None = None) -> Floats:
         """Variance of a total from its terms, (Q,) or (Q, F) in, () or (F,) out; ``nan`` where it cannot be known.
@@ -103,20 +119,17 @@ class Sampling:
         usual = group.degrees / 2
         return max(1.0, min(usual, len(terms) / (fourth / second**2 - 1)) if fourth > second**2 else usual)
 
-    def student(self, terms: Floats, kept: Bools, error: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    def student(self, terms: Floats, kept: Bools) -> tuple[Floats, Floats]:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions kept.
 
         The variance is increased by a quarter of what one question more would add that shows nothing (0 everywhere), so
         that a few of the same kind are no proof.
-
-        Args:
-            error: variance of the total that has nothing to do with the questions drawn.
         """
         from scipy.special import stdtr
 
         n = int(kept.sum())
         total = terms[kept].sum(axis=0)
-        variance = self.variance(terms - total / n, kept) + (total / n) ** 2 / 4 + error
+        variance = self.variance(terms - total / n, kept) + (total / n) ** 2 / 4
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
         return t, 2 * stdtr(n - 1, -np.abs(t))
 

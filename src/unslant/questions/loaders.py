@@ -298,15 +298,32 @@ def check_arguments(on_bad: str, limit: int | None, answer_base: int | None = No
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:
-    """At most ``limit`` questions, chosen by ``seed`` and each question's id, in their order."""
+    """At most ``limit`` questions, chosen by ``seed`` and each question's id, in their order.
+
+    Subjects are drawn in proportion, so that their differences add nothing to the error of a mean: each subject's
+    questions are spread evenly from a random start, and the first of all are drawn (Cochran 1977, sec. 5.6 and 8.3).
+    """
     if limit is None or limit >= len(questions):
         return tuple(questions)
-    return tuple(questions[i] for i in sorted(ranked(questions, seed)[:limit]))
+    order = ranked(questions, seed)
+    sizes = Counter(question.subject for question in questions)
+    starts = {subject: int.from_bytes(_digest(seed, subject)[:6], "big") / 2**48 for subject in sizes}
+    drawn: Counter[str] = Counter()
+    places = {}
+    for i in order:
+        subject = questions[i].subject
+        places[i] = (drawn[subject] + starts[subject]) / sizes[subject]
+        drawn[subject] += 1
+    return tuple(questions[i] for i in sorted(sorted(order, key=places.__getitem__)[:limit]))
 
 
 def ranked(questions: Sequence[AnyQuestion], seed: int) -> list[int]:
-    """Places of the questions in random order, by ``seed`` and each question's id: samples are its first ones."""
-    return sorted(range(len(questions)), key=lambda i: hashlib.sha256(f"{seed}\x1f{questions[i].id}".encode()).digest())
+    """Places of the questions in random order, by ``seed`` and each question's id."""
+    return sorted(range(len(questions)), key=lambda i: _digest(seed, questions[i].id))
+
+
+def _digest(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed}\x1f{name}".encode()).digest()
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:

@@ -43,10 +43,8 @@ MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Questions with which anything is looked for."""
-PERMUTATIONS = 999
 _TRIED = 15
 """Sets of a size that are tested: those that leave least."""
-_MOST_QUESTIONS = 2_000
 _CLEAR = 2.5
 """Standard errors by which the strongest place of one subject has to stand out."""
 _ABSENT = 1 / 3
@@ -319,11 +317,11 @@ def meaning_of(habit: Habit | None, groups: Groups, apart: Floats, sampling: Sam
 def by_size(
     habit: Habit | None, groups: Groups, search: Callable[[Groups], Search], bounded: bool
 ) -> dict[int, Habit | None]:
-    """Number of options -> habit there; empty where it is the same for all.
+    """Number of options -> habit there, looked for in these questions alone; empty where it is the same for all.
 
-    A place is absent with some number of options where even the upper end of its pull (two standard errors) is far
-    below its strongest pull, and turned round where its pull has the other sign as clearly. A habit that explains the
-    effects in part only is looked for with each number of options alone.
+    It differs where a place of the habit is absent with some number of options (even the upper end of its pull, two
+    standard errors, is far below its strongest pull), or turned round (the other sign, as clearly), or where the habit
+    explains the effects in part only.
 
     Args:
         habit: of all questions together.
@@ -333,37 +331,26 @@ def by_size(
     asked = [n for n in sizes if sum(len(group.rows) for group in groups if group.n == n) >= FEWEST]
     if len(asked) < 2 or habit is None:
         return {}
-    alone = {n: search([group for group in groups if group.n == n]) for n in asked}
-    if not habit.adequate:
-        each = {n: one.find() for n, one in alone.items()}
-        simple = all(own is None or (own.adequate and len(own.places) < 3) for own in each.values())
-        return each if simple else {}
     pulls, errors = (np.asarray([habit.by_size[n][part] for n in asked]) for part in (0, 1))
     factor = np.where(pulls < 0, np.asarray(asked)[:, None] - 1.0, 1.0) if bounded else np.ones_like(pulls)
     pulls, errors = pulls * factor, 2 * errors * factor
     least = _ABSENT * np.maximum(np.abs(habit.pulls), np.nan_to_num(np.abs(pulls) - errors).max(axis=0))
-    absent = np.abs(pulls) + errors < least
-    turned = (pulls * habit.pulls < 0) & (np.abs(pulls) - errors > least)
-    if not (absent | turned).any():
+    differs = (np.abs(pulls) + errors < least) | ((pulls * habit.pulls < 0) & (np.abs(pulls) - errors > least))
+    if habit.adequate and not differs.any():
         return {}
-    result: dict[int, Habit | None] = {}
-    for i, n in enumerate(asked):
-        kept = np.flatnonzero(np.isfinite(pulls[i]) & ~absent[i])
-        signed = np.where(turned[i], -habit.pulls, habit.pulls)[kept]
-        own = replace(habit, places=tuple(habit.places[k] for k in kept), pulls=signed) if len(kept) else None
-        result[n] = own if np.isfinite(pulls[i]).any() else alone[n].find()
-    return result
+    each = {n: search([group for group in groups if group.n == n]).find() for n in asked}
+    return each if all(own is None or (own.adequate and len(own.places) < 3) for own in each.values()) else {}
 
 
 def by_subject(
-    groups: Groups, subjects: Sequence[str], search: Callable[[Groups], Search], seed: int
+    groups: Groups, subjects: Sequence[str], search: Callable[[Groups], Search]
 ) -> tuple[float, list[tuple[tuple[str, ...], Groups, Habit | None]]]:
     """Whether subjects differ in their habit, and subjects put together by it.
 
-    The test permutes questions among subjects, within their number of options; its statistic is the greatest part, over
-    places, of the variance of a place's pull that lies between subjects. Where it says that subjects differ, those with
-    the same strongest place are put together, a habit is looked for in each such set, and every subject goes to the
-    habit, or none, that leaves least of its questions' slots unexplained.
+    The pull of each place, less its mean over questions of as many options, is compared between subjects (F test,
+    Holm's correction for the places). Where subjects differ, those with the same strongest place are put together, a
+    habit is looked for in each such set, and every subject goes to the habit, or none, that leaves least of its
+    questions' slots unexplained.
 
     Args:
         subjects: of all questions of the scores.
@@ -379,13 +366,12 @@ def by_subject(
         return float("nan"), []
     whole = search(groups)
     pulls = np.nan_to_num(whole.beyond(())[rows])
-    p = _p_value(pulls, codes, whole.n_options[rows], np.random.default_rng(seed))
+    p = _differ(pulls, codes, whole.n_options[rows])
     if p >= LEVEL:
         return p, []
 
     def cells(members: Rows) -> Groups:
-        mask = np.zeros(len(subjects), bool)
-        mask[rows[np.isin(codes, members)]] = True
+        mask = np.isin(np.arange(len(subjects)), rows[np.isin(codes, members)])
         parts = [replace(g, rows=g.rows[mask[g.rows]], values=g.values[mask[g.rows]]) for g in groups]
         return [part for part in parts if len(part.rows)]
 
@@ -409,33 +395,20 @@ def by_subject(
     return p, sorted(named, key=lambda s: (s[2] is None, -len(s[0]), s[2] and s[2].pulls.max() < 0))
 
 
-def _p_value(pulls: Floats, codes: Rows, sizes: Ints, rng: np.random.Generator) -> float:
-    if len(pulls) > _MOST_QUESTIONS:
-        kept = np.sort(rng.choice(len(pulls), _MOST_QUESTIONS, replace=False))
-        pulls, codes, sizes = pulls[kept], codes[kept], sizes[kept]
-    within = [np.flatnonzero(sizes == n) for n in np.unique(sizes)]
+def _differ(pulls: Floats, codes: Rows, sizes: Ints) -> float:
+    """p-value of "the mean pull of every place is the same in all subjects", numbers of options taken out."""
+    from scipy.special import fdtrc
+
     rest = pulls.copy()
-    for rows in within:
-        rest[rows] -= pulls[rows].mean(axis=0)
-    total = (rest**2).sum(axis=0)
-    if (total <= 1e-12).all():
-        return 1.0
-    rest, total = rest[:, total > 1e-12], total[total > 1e-12]
+    for n in np.unique(sizes):
+        rest[sizes == n] -= pulls[sizes == n].mean(axis=0)
     members = (codes[:, None] == np.unique(codes)).astype(np.float64)
-    counts = members.sum(axis=0)[:, None]
-
-    def between(order: Rows) -> float:
-        return float((((members.T @ rest[order]) ** 2 / counts).sum(axis=0) / total).max())
-
-    order = np.arange(len(rest))
-    observed, extreme = between(order) * (1 - 1e-9), 0
-    for done in range(1, PERMUTATIONS + 1):
-        for rows in within:
-            order[rows] = rng.permutation(rows)
-        extreme += between(order) >= observed
-        if extreme >= LEVEL * (1 + PERMUTATIONS):  # not significant, however the rest comes out
-            return (1 + extreme) / (1 + done)
-    return (1 + extreme) / (1 + PERMUTATIONS)
+    between = ((members.T @ rest) ** 2 / members.sum(axis=0)[:, None]).sum(axis=0)
+    within = (rest**2).sum(axis=0) - between
+    degrees, left = members.shape[1] - 1, len(rest) - members.shape[1] - len(np.unique(sizes)) + 1
+    if left < 1 or (between <= 1e-12).all():
+        return 1.0
+    return min(holm(fdtrc(degrees, left, between * left / (degrees * np.maximum(within, 1e-12))).tolist()))
 
 
 def _strongest(pulls: Floats, codes: Rows, margin: float) -> Ints:

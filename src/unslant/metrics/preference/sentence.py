@@ -15,7 +15,9 @@ from unslant.metrics.preference.habit import (
     FEWEST,
     Groups,
     Habit,
+    Kind,
     Meaning,
+    Named,
     Search,
     by_size,
     by_subject,
@@ -61,8 +63,8 @@ class Preference:
             ``trace``: a pull too small to matter that decides between nearly equal options all the same. ``none``: no
             preference that matters. ``open``: the data do not decide.
         phrase: the finding in words.
-        takes, avoids: names of the slots taken and avoided, all questions together; labels where nothing shows whether
-            the label or the position is meant, which ``phrase`` says.
+        takes, avoids: names of the slots taken and avoided, all questions together; ``A or the first position`` where
+            nothing shows which of them is meant.
         by_size, by_subject: where these differ, what is said of each number of options, or each subject (empty words:
             nothing in particular).
         subjects_p: p-value of "subjects do not differ in their habit"; nan without subjects.
@@ -99,8 +101,8 @@ class Preference:
 
 
 @metric("sticky", "keeps to one place", "unsure questions of which one place gets nearly all answers", unit="share")
-@metric("preference.subjects_p", "p", "permutation test: subjects do not differ in their habit", unit="p")
-def preference(scores: OrderScores, bootstrap: Bootstrap | None = None, *, seed: int = 0) -> Preference:
+@metric("preference.subjects_p", "p", "F test: subjects do not differ in their habit", unit="p")
+def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Preference:
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
     Two things are read off the same cells: how much each label and each position adds
@@ -108,14 +110,11 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None, *, seed:
     (:mod:`~unslant.metrics.preference.habit`), the sentence. The cells are log-probabilities, or choices where there
     are no probabilities.
 
-    Args:
-        seed: of the permutations by which subjects are compared.
-
     Example::
 
         preference(read_scores(responses)).phrase  # "falls back on A when unsure"
     """
-    return _Reading(scores, bootstrap or Bootstrap.of(scores, seed=seed)).preference(seed)
+    return _Reading(scores, bootstrap or Bootstrap.of(scores)).preference()
 
 
 class _Reading:
@@ -131,7 +130,7 @@ class _Reading:
         self.values = SlotValues.of(scores, self.unsure, self.groups, self.unit)
         self.excess = np.nan_to_num(self.values.share - self.values.expected)
 
-    def preference(self, seed: int) -> Preference:
+    def preference(self) -> Preference:
         """See :func:`preference`."""
         habit = self._search(self.groups).find() if self.groups else None
         meaning = self._meaning(habit, self.groups)
@@ -139,7 +138,7 @@ class _Reading:
             n: self._meaning(own, [group for group in self.groups if group.n == n])
             for n, own in by_size(habit, self.groups, self._search, self.unit == "shares").items()
         }
-        p, parts = by_subject(self.groups, self.scores.subjects, self._search, seed)
+        p, parts = by_subject(self.groups, self.scores.subjects, self._search)
         subjects = [(members, self._meaning(own, cells)) for members, cells, own in parts]
         if len({self._words(one) for _, one in subjects}) < 2:
             subjects = []
@@ -153,7 +152,7 @@ class _Reading:
         return Preference(
             finding,
             phrase,
-            *names(meaning, self.scores.labels, self.sizes or [1]),
+            *names(meaning, self.scores.labels, self.sizes or [1], both=True),
             {n: self._words(one, [n], caveat=True) for n, one in sizes.items()},
             {name: self._words(one, caveat=True) for members, one in subjects for name in members},
             p,
@@ -293,13 +292,21 @@ class _Reading:
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
 
 
-def names(meaning: Meaning, labels: Sequence[str], sizes: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of what is taken, and of what is avoided, from the first to the last; a label where the kind is unknown."""
+def names(
+    meaning: Meaning, labels: Sequence[str], sizes: Sequence[int], both: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of what is taken, and of what is avoided, from the first to the last.
+
+    Args:
+        both: name the label and the position where the kind is unknown; else the label, which needs a caveat.
+    """
+
+    def name(one: Named) -> str:
+        unknown: tuple[Kind, ...] = ("label", "position") if both else ("label",)
+        return " or ".join(one.place.name(kind, labels, sizes) for kind in ([one.kind] if one.kind else unknown))
+
     ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
-    taken, avoided = (
-        tuple(one.place.name(one.kind or "label", labels, sizes) for one in ranked if one.taken == way)
-        for way in (True, False)
-    )
+    taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
     return taken, avoided
 
 

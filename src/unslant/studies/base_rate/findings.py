@@ -158,7 +158,7 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
     means = means[np.isfinite(means).all(axis=1)]
     features = np.column_stack([means, np.ones(len(means))])
     return Bootstrap(len(means), seed=seed).statistic(
-        features, lambda t: (t[:, :-1] / t[:, -1:]).min(axis=1), len(means), reflect=1, low=0, high=1
+        features, lambda t: (t[:, :-1] / t[:, -1:]).min(axis=1), len(means), reflect=True, low=0, high=1
     )
 
 

@@ -93,7 +93,7 @@ def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     accuracy = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     hits = np.column_stack([np.where(gold == i, np.nan_to_num(right), 0.0) for i in range(n)])
     there = np.column_stack([gold == i for i in range(n)]).astype(np.float64)
-    gap = bootstrap.statistic(np.column_stack([hits, there]), _gap, int(one.sum()), reflect=1, low=0, high=1)
+    gap = bootstrap.statistic(np.column_stack([hits, there]), _gap, int(one.sum()), reflect=True, low=0, high=1)
     return GoldAccuracy(scores.labels[:n], by_label, gap, tuple(str(s) for s in subjects), accuracy, counts)
 
 

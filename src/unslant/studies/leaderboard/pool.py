@@ -12,7 +12,7 @@ from unslant.arrays import Bools, Floats
 from unslant.auditing.pairing import same_questions
 from unslant.auditing.result import AuditResult
 from unslant.metrics import Bootstrap, Estimate
-from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 
 _NEGLIGIBLE = 1e-12
 
@@ -132,7 +132,7 @@ class Pool:
         """Score of guessing, on the questions that count; it follows from their options, so it has no interval."""
         counts = np.isfinite(self.values(self.score)).any(axis=1)
         found = self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan))
-        return Estimate.bare(found.value, found.n, found.note or "known from the options: no interval")
+        return Estimate.bare(found.value, found.n, found.note or BY_DESIGN)
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
         """Places of every two models with values in every set that share a question on each of them."""

@@ -18,6 +18,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap, Estimate
+from unslant.metrics.estimate import by_design
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
@@ -341,8 +342,8 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
         runs=by_run,
         run_mean=mean_defined(by_run),
         run_std=float(np.std(known, ddof=1)) if len(known) > 1 else math.nan,
-        vanilla_chance=bootstrap.mean(outcomes.chance(VANILLA)),
-        ours_chance=bootstrap.mean(outcomes.chance(BOAT)),
+        vanilla_chance=by_design(outcomes.chance(VANILLA)),
+        ours_chance=by_design(outcomes.chance(BOAT)),
         none_found=bootstrap.mean(outcomes.none_found),
         none_invented=bootstrap.mean(outcomes.none_invented),
         items=bootstrap.mean(outcomes.items),
