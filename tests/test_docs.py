@@ -10,7 +10,7 @@ import pytest
 from docs.count import DOCS, PAGES
 from docs.generated import cli, sections
 from unslant.cli import EXIT_STATUS, app
-from unslant.cli.commands import EXIT_CODES
+from unslant.cli.help import EXIT_CODES
 from unslant.studies.readers import BY_HAND, STUDIES, TOP
 
 FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w*)$", re.MULTILINE)

@@ -211,11 +211,11 @@ def test_a_file_of_others_cannot_make_a_command_write(unslant: Run) -> None:
 
 @pytest.mark.parametrize("more", ["-q --no-store", "--details --store s"])
 def test_what_does_not_change_the_result_is_left_out_of_the_command(more: str) -> None:
-    typed = f"audit m q --json a --html=b --limit 3 --out c {more} --field id=x".split()
+    typed = f"audit m q --json a --html=b --limit 3 --out c {more} --fields id=x".split()
     seen = Seen(typed)
     cli.app.config = (seen,)
     cli.app.parse_args(typed, exit_on_error=False)
-    assert seen.command.repeatable == tuple("audit m q --limit 3 --field id=x".split())
+    assert seen.command.repeatable == tuple("audit m q --limit 3 --fields id=x".split())
 
 
 def test_the_docs_have_the_keys_as_they_are() -> None:

@@ -231,7 +231,7 @@ def test_debiased_answers_have_texts() -> None:
     assert isinstance(found, unslant.Answers)
     assert set(found.to_pandas()["text"]) == {"may be"}
     assert len(repr(found)) < 100
-    with pytest.raises(unslant.InputError, match="leave out --adapter"):
+    with pytest.raises(unslant.InputError, match="leave out adapter"):
         unslant.Debiased("m", base_url="http://127.0.0.1:9/v1", adapter="x")
 
 

@@ -28,7 +28,7 @@ def list_(
     json: Annotated[bool, Parameter(name="--json", help="Print everything recorded, as JSON.")] = False,
     store: o.Store = None,
 ) -> None:
-    """List runs, latest first: how far each came, the first number of its result, and how long ago.
+    """List runs, latest first.
 
     Examples:
       unslant runs list
@@ -91,7 +91,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
 
 
 def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
-    """Repeat a recorded command in its folder, without scoring stored prompts again.
+    """Resume a run that was stopped; stored prompts are not scored again.
 
     A store that is named may be from someone else: its commands are then checked as unslant rerun checks them.
 
@@ -105,7 +105,7 @@ def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> N
 
 
 def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
-    """Resume a run that is listed as running, when its process is gone or out of reach.
+    """Resume a run that is listed as running but whose process is gone.
 
     If that process still runs, nothing breaks: both score, and each uses what the other has stored.
 
@@ -159,7 +159,7 @@ def delete(
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Delete runs, and every score and reply that no other run uses, without asking.
+    """Delete runs, with the scores and replies that no other run uses.
 
     Naming a running one is an error; --older-than leaves it alone.
 
@@ -221,9 +221,10 @@ def export(
 
 
 def repair(*, store: o.Store = None) -> None:
-    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one too.
+    """Check the store, and save what is intact if it is damaged.
 
-    Running a command again then asks for what was lost, and nothing else.
+    All that is intact goes into a new file, and the damaged file is kept. Running a command again then asks for what
+    was lost, and nothing else.
 
     Examples:
       unslant runs repair

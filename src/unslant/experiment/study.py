@@ -27,7 +27,7 @@ from unslant.experiment.options import (
     StoreOptions,
 )
 from unslant.experiment.result import RecordedResult, StudyResult
-from unslant.flags import Flag, Heading
+from unslant.flags import Flag, Heading, Without
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
 from unslant.scale.options import WHOLE
@@ -56,6 +56,7 @@ class Study(Generic[S]):
         several: whether it takes several models.
         in_commas: whether several models and question sets can be given as one text, between commas.
         in_shards: whether several machines can share its work.
+        without: options of models that cannot matter, as models are asked for replies only.
         switch: what has replies read, for the error where options of replies are given and labels are scored.
     """
 
@@ -72,7 +73,8 @@ class Study(Generic[S]):
     several: ClassVar[bool] = False
     in_commas: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
-    switch: ClassVar[str] = "--elicit generate"
+    without: ClassVar[frozenset[str]] = frozenset()
+    switch: ClassVar[str] = "--elicit=generate"
     function: ClassVar[Any]
 
     # What a study says of itself
@@ -248,7 +250,8 @@ class Study(Generic[S]):
         rows += [("more", keyword, (), o.MoreModels)] * self.several
         rows += [("log", keyword, (), o.Logs)] if self.of_logs is not None else []
         rows += [("inputs", keyword, None, self.inputs)] if self.inputs else []
-        rows += [("settings", keyword, None, self.settings), ("models", keyword, None, o.Models)]
+        rows += [("settings", keyword, None, self.settings)]
+        rows.append(("models", keyword, None, Annotated[o.Models, Without(*self.without)]))
         if self.generate:
             rows.append(("generate", keyword, None, Annotated[self.generate, Heading("Replies", 3)]))
         rows += [("outputs", keyword, None, Annotated[self.outputs, Heading("Output", 4)])]

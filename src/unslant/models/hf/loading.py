@@ -83,7 +83,7 @@ def load_model(
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
             f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched again for every "
-            "pass: use more GPUs, --bits 8 or 4, or --dtype bfloat16"
+            "pass: use more GPUs, --bits=8, --bits=4 or --dtype=bfloat16"
         )
     if is_gguf(source) and getattr(model, "hf_quantizer", None):  # dense by now, and can be saved and trained as such
         model.hf_quantizer.remove_quantization_config(model)
@@ -166,7 +166,7 @@ def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, A
 def _suggest_bfloat16() -> None:
     """Say once what ``--dtype bfloat16`` saves; ``auto`` stays with the numbers that need no comparison."""
     warnings.warn(
-        "scored in float32, though this processor computes in bfloat16 itself: --dtype bfloat16 takes less than half "
+        "scored in float32, though this processor computes in bfloat16 itself: --dtype=bfloat16 takes less than half "
         "the time and half the memory, moves means over orders by a few thousandths and changes a few answers in a "
         "hundred; results then say how far they agree with float32",
         stacklevel=3,
@@ -384,7 +384,7 @@ def _device(wanted: str, torch: Any) -> str:
         return "mps" if torch.backends.mps.is_available() else "cpu"
     kind = wanted.split(":")[0]
     if kind == "cuda" and not torch.cuda.is_available():
-        raise ModelError("no CUDA device here: use --device cpu")
+        raise ModelError("no CUDA device here: use --device=cpu")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise ModelError("no MPS device here: use --device cpu")
+        raise ModelError("no MPS device here: use --device=cpu")
     return wanted

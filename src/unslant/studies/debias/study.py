@@ -50,8 +50,8 @@ class DebiasStudy(Study[DebiasSettings]):
     the other half. With several sets, fitted methods are also measured on the other sets. A method that cannot be
     fitted, or needs a package that is not installed, is listed with the reason; the others give their results.
 
-    Scores are stored as they come, each method's apart, so that its cost is its own: the same command goes on where it
-    was stopped.
+    Scores are stored as they arrive, apart for each method, so that costs stay comparable: the same command resumes a
+    run that was stopped.
 
     Examples:
       unslant study debias org/name questions.jsonl --train other.jsonl --json numbers.json
@@ -91,7 +91,7 @@ class DebiasStudy(Study[DebiasSettings]):
             halves = [_halves(found, settings.seed) for found in test]
             training, test = [half for half, _ in halves], [half for _, half in halves]
         if train and not any(method.held_out for method in methods.values()):
-            raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
+            raise InputError("none of the methods is fitted on other questions: leave out --train")
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
         asked_of = [settings.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
         design = blake2b(json.dumps(asked_of, default=str).encode(), digest_size=16).hexdigest()

@@ -16,20 +16,20 @@ from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.leaderboard.settings import LeaderboardOutputs, SetOptions
+from unslant.studies.leaderboard.settings import SetOptions
 
 
 class LeaderboardStudy(Study[AuditSettings]):
-    """Rank several models on several question sets by their mean score over option orders.
+    """Rank models on several question sets by their scores averaged over option orders.
 
-    Audits every model on every set, one model at a time: ranks with intervals beside the published ones, which
-    neighbours can be told apart, PBM against accuracy, and the tokens and time of each way of computing it.
+    Audits every model on every set, one model at a time: ranks with intervals next to the published ones, which
+    neighbours differ significantly, PBM against accuracy, and the tokens and time of each way of computing it.
 
     With --log, ranks recorded audits: tables of `audit --responses`, one a model and set, or logs of other harnesses,
     where all logs of one model are one set.
 
     Examples:
-      unslant leaderboard -m org/one -m org/two -q arc.jsonl -q mmlu.jsonl --html board.html
+      unslant leaderboard -m org/one -m org/two --sets arc.jsonl --sets mmlu.jsonl --html board.html
       unslant leaderboard --log one-arc.parquet two-arc.parquet
     """
 
@@ -38,7 +38,6 @@ class LeaderboardStudy(Study[AuditSettings]):
     result = Leaderboard
     model = None
     inputs = SetOptions
-    outputs = LeaderboardOutputs
     generate = GenerateOptions
     of_logs = ("fields",)
     several = True
@@ -46,9 +45,9 @@ class LeaderboardStudy(Study[AuditSettings]):
     def check(self, given: Given[AuditSettings]) -> None:
         if given.log:
             if given.inputs.sets:
-                raise InputError("--log reads recorded audits: leave out --questions")
+                raise InputError("--log reads recorded audits: leave out --sets")
         elif not given.models:
-            raise InputError("no models: give one or more, as in: unslant leaderboard -m org/one -m org/two -q FILE")
+            raise InputError("no models: give some, as in: unslant leaderboard -m org/one -m org/two --sets FILE")
 
     def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
         return Audit().settings_of_each(given)
