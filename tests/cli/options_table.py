@@ -16,8 +16,8 @@ class Row(NamedTuple):
     Attributes:
         words: the option as typed.
         shows: where the effect shows: ``prompts`` asked, model and options ``opened``, ``numbers`` of the JSON,
-            ``files`` written, exit ``code``, printed ``text``, or settings ``passed`` on to a part whose own test is named
-            in :data:`DEDICATED`, or ``refused`` (in one line that names it) where it can never have an effect.
+            ``files`` written, exit ``code``, printed ``text``, or settings ``passed`` on to a part whose own test is
+            named in :data:`DEDICATED`.
         context: words of both invocations, instead of the command's own from ``[`` on: see ``{model}``.
     """
 

@@ -46,22 +46,21 @@ def print_help(app: App, words: Sequence[str]) -> bool:
         page.usage = " ".join(["Usage: unslant", *chain, *_usage(parameters)])
         if ALL not in words:
             _shorten(found, page, " ".join(chain), parameters)
-    everything = found.help_epilogue
     try:
         app.help_print(list(chain))
     finally:
-        found.help_epilogue = page.epilogue or everything
+        found.help_epilogue = page.epilogue or found.help_epilogue
     return True
 
 
 def _shorten(found: App, page: _Page, command: str, parameters: Sequence[inspect.Parameter]) -> None:
     names = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
     page.about, _, _ = str(found.help).partition("\n\n")
-    page.epilogue = found.help_epilogue
+    page.epilogue = str(found.help_epilogue)
     page.only = usual(parameters)
     left = len(names) - len(page.only)
     more = f"has {left} more options, and further examples" if left else "says more"
-    found.help_epilogue = f"Example:\n{str(page.epilogue).splitlines()[1]}\n\nunslant {command} {ALL} {more}."
+    found.help_epilogue = f"Example:\n{page.epilogue.splitlines()[1]}\n\nunslant {command} {ALL} {more}."
 
 
 def usual(parameters: Sequence[inspect.Parameter]) -> frozenset[str]:
@@ -78,10 +77,11 @@ def usual(parameters: Sequence[inspect.Parameter]) -> frozenset[str]:
 
 def _name(parameter: inspect.Parameter) -> str:
     """As it is typed, or for an argument shown."""
-    given = [one.name[0] for one in parameter.annotation.__metadata__ if isinstance(one, Parameter) and one.name]
+    marks = [one for one in parameter.annotation.__metadata__ if isinstance(one, Parameter)]
+    given = [next(iter(one.name)) for one in marks if one.name]
     keyword = parameter.kind is inspect.Parameter.KEYWORD_ONLY
     name = parameter.name.rstrip("_").replace("_", "-")
-    return str(given[0]) if given else f"--{name}" if keyword else name.upper()
+    return given[0] if given else f"--{name}" if keyword else name.upper()
 
 
 def _usage(parameters: Sequence[inspect.Parameter]) -> list[str]:
@@ -147,5 +147,6 @@ def _label(entry: HelpEntry) -> str:
 
 def _meaning(entry: HelpEntry) -> str:
     about = getattr(entry.description, "primary_renderable", entry.description)
-    notes = [entry.choices and f"[{', '.join(entry.choices)}]", entry.default and f"[default: {entry.default}]"]
-    return " ".join([str(about or ""), *filter(None, notes), *["[required]"] * bool(entry.required)]).strip()
+    notes = [f"[{', '.join(entry.choices)}]"] if entry.choices else []
+    notes += [f"[default: {entry.default}]"] if entry.default else []
+    return " ".join([str(about or ""), *notes, *["[required]"] * entry.required]).strip()
