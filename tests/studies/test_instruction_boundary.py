@@ -568,7 +568,7 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     first = (tmp_path / "numbers.json").read_bytes()
     again = unslant(*command, *more)
     assert again.code == 0, again.err
-    assert "had been asked before" in again.err
+    assert "reused from the store" in again.err
     assert (tmp_path / "numbers.json").read_bytes() == first
     table = tmp_path / "numbered.parquet"
     labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more)

@@ -33,7 +33,7 @@ from unslant.errors import (
     naming_flags,
     shown,
 )
-from unslant.experiment.command_line import COMMAND, Command
+from unslant.experiment.command_line import COMMAND, ON_INTERRUPT, Command
 from unslant.extras import missing
 from unslant.reach import without_secrets
 from unslant.studies.readers import STUDIES, TOP
@@ -99,12 +99,16 @@ EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Errors that do not end with 2."""
 
 
+PATIENCE = 1.5
+"""Seconds that a command has to end in order after Ctrl-C."""
+
+
 @contextmanager
-def second_interrupt_kills() -> Iterator[None]:
-    """The first Ctrl-C lets the block end in order; a second ends the process at once, with code 130.
+def interrupts_end() -> Iterator[None]:
+    """The first Ctrl-C lets the block end in order, for :data:`PATIENCE`; a second ends the process at once (code 130).
 
     Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes; a thread that
-    reads the wakeup pipe notices even then.
+    reads the wakeup pipe notices even then. Everything scored is in the store by then, so nothing is lost.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -112,12 +116,17 @@ def second_interrupt_kills() -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
 
+    deadline = threading.Timer(PATIENCE, _end_now)
+    deadline.daemon = True
+
     def listen() -> None:
         left = 2
         while number := os.read(reader, 1):
-            left -= number[0] == signal.SIGINT
-            if not left:
-                os._exit(130)
+            if number[0] == signal.SIGINT:
+                left -= 1
+                if not left:
+                    os._exit(130)
+                deadline.start()
         os.close(reader)
 
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -126,8 +135,19 @@ def second_interrupt_kills() -> Iterator[None]:
     try:
         yield
     finally:
+        deadline.cancel()
         signal.set_wakeup_fd(before)
         os.close(writer)
+
+
+def _end_now() -> None:
+    """Note that the run was stopped, unless the store is busy, and end the process."""
+    for note in ON_INTERRUPT:
+        thread = threading.Thread(target=note, daemon=True)
+        thread.start()
+        thread.join(0.3)
+    print("stopped", file=sys.stderr, flush=True)
+    os._exit(130)
 
 
 @functools.cache
@@ -161,7 +181,7 @@ def main() -> None:
 def _run(words: Sequence[str]) -> int:
     """Run a command and say what went wrong; returns the exit code."""
     try:
-        with second_interrupt_kills():
+        with interrupts_end():
             call(words)
     except ModuleNotFoundError as error:
         if not (advice := missing(error)):
@@ -212,7 +232,7 @@ def _connected(without: bool) -> AbstractContextManager[None]:
     """What ``--offline`` asks for, where it was given."""
     if not without:
         return nullcontext()
-    from unslant.models.reachable import offline
+    from unslant.reachable import offline
 
     return offline()
 

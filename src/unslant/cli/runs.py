@@ -100,7 +100,7 @@ def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> N
     """
     record = _recorded(run, store)
     if record.status == "running":
-        _refuse(record)
+        _refuse(record, store)
     _repeat(record, store, trust)
 
 
@@ -120,11 +120,12 @@ def _recorded(run: str, store: Path | None) -> RecordedRun:
         return opened.runs.get(run)
 
 
-def _refuse(run: RecordedRun) -> NoReturn:
+def _refuse(run: RecordedRun, store: Path | None) -> NoReturn:
     ago = max(0.0, time.time() - run.updated)
+    place = f" --store {shlex.quote(str(store))}" if store else ""
     raise InputError(
         f"run {run.id} is running ({run.where}, last sign of life {ago:.0f} s ago); stop it first, or, if that process "
-        f"is gone, take it over with: unslant runs take-over {run.id}"
+        f"is gone, take it over with: unslant runs take-over {run.id}{place}"
     )
 
 
@@ -177,7 +178,7 @@ def delete(
         chosen = opened.runs.all() if everything else list({run.id: run for run in map(opened.runs.get, runs)}.values())
         for run in chosen:
             if run.status == "running":
-                _refuse(run)
+                _refuse(run, store)
         if older_than:
             chosen = [run for run in opened.runs.all() if run.updated < before and run.status != "running"]
         scores = opened.runs.clear() if everything else sum(map(opened.runs.remove, chosen))
