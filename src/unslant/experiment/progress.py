@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from unslant.asking import at_once
+from unslant.asking import Progress as Callback
+from unslant.asking import at_once, no_progress
 from unslant.models import Model, ScoringModel
 from unslant.reports.escape import one_line
 
@@ -30,6 +32,24 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
         yield view
 
 
+def progress_of_python() -> Callback:
+    """Progress of a Python call that says nothing of it: one line, updated in place, in a notebook; else none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return no_progress
+    from IPython.display import display
+
+    shown: list[Any] = []
+
+    def write(line: str) -> None:
+        if shown:
+            shown[0].update({"text/plain": line}, raw=True)
+        else:
+            shown.append(display({"text/plain": line}, raw=True, display_id=True))
+
+    return ProgressView(write, every=1.0)
+
+
 class ProgressView:
     """A progress callback (:data:`unslant.asking.Progress`).
 
@@ -37,15 +57,21 @@ class ProgressView:
         write: receives a line every ten seconds and when a phase first ends.
         live: draw bars on standard error.
         clock: monotonic time in seconds.
+        every: seconds between lines.
 
     Attributes:
         model: source of the token counts.
     """
 
     def __init__(
-        self, write: Callable[[str], None] | None, *, live: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], None] | None,
+        *,
+        live: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        every: float = _SECONDS_BETWEEN_LINES,
     ) -> None:
-        self.write, self.clock = write, clock
+        self.write, self.clock, self.every = write, clock, every
         self.model: Model | None = None
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
         self.bar = Progress(
@@ -67,7 +93,7 @@ class ProgressView:
         ends = done == total > 0 and phase not in self._ended
         if ends:
             self._ended.add(phase)
-        if self.write and (ends or self.clock() - self._last >= _SECONDS_BETWEEN_LINES):
+        if self.write and (ends or self.clock() - self._last >= self.every):
             self._last = self.clock()
             self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
 

@@ -345,10 +345,11 @@ def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co
         keywords: a dataclass with every keyword, for editors and type checkers.
     """
 
+    from unslant.experiment.progress import progress_of_python
     from unslant.experiment.recording import Recording
 
     def run(model: Any = None, questions: Any = None, /, **options: Any) -> Any:
-        progress, log = options.pop("progress", no_progress), options.pop("log", ())
+        progress, log = options.pop("progress", None) or progress_of_python(), options.pop("log", ())
         several = isinstance(model, list | tuple) and study.several
         models = () if model is None else tuple(model) if several else (model,)
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
@@ -370,11 +371,11 @@ class Keywords(ModelOptions):
     """Keywords that every study has: with its settings they are those of its function.
 
     Attributes:
-        progress: called with phase, done and total.
+        progress: called with phase, done and total; by default a line in notebooks, and nothing elsewhere.
         log: files of recorded responses, in place of a model and its questions.
     """
 
-    progress: Progress = no_progress
+    progress: Progress | None = None
     log: str | Path | Sequence[str | Path] = ()
 
 
