@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import inspect
 import math
@@ -129,7 +130,9 @@ def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
 
 def test_a_plot_brings_all_it_needs(tmp_path: Path) -> None:
     chart = audited().plot()
-    assert chart._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
+    shown, about = chart._repr_mimebundle_()
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert about["image/png"]["width"] > 300
     chart.save(tmp_path / "chart.html")
     for page in (chart.to_html(), (tmp_path / "chart.html").read_text("utf-8")):
         assert not re.search(r"<script[^>]*src=|@import|cdn", page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import struct
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PNG_SCALE = 4.0
+_SCREEN_SCALE = 2.0
 FORMATS = (".pdf", ".svg", ".png")
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
 """Columns of longer texts are set in lines."""
@@ -106,14 +108,15 @@ def altair_chart(chart: Chart) -> Any:
 
 
 class _SelfContained:
-    """A drawing in notebooks, and pages with their own scripts: altair's would load theirs from the network."""
+    """A picture in notebooks, and pages with their own scripts: altair's would load theirs from the network."""
 
-    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
         chart: Any = self
-        return {
-            "image/svg+xml": needed("vl_convert", "drawing figures").vegalite_to_svg(chart.to_dict()),
-            "text/plain": one_line(str(chart.title["text"])),
-        }
+        spec = chart.to_dict()
+        png = needed("vl_convert", "drawing figures").vegalite_to_png(spec, scale=_SCREEN_SCALE)
+        shown = {"image/png": base64.b64encode(png).decode(), "text/plain": spec["title"]["text"]}
+        width, _height = struct.unpack(">II", png[16:24])
+        return shown, {"image/png": {"width": round(width / _SCREEN_SCALE)}}
 
     def to_html(self, *arguments: Any, **options: Any) -> str:
         return str(super().to_html(*arguments, **{"inline": True} | options))  # type: ignore[misc]
