@@ -64,7 +64,11 @@ class AuditResult(RecordedResult):
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value a question: id, subject, number of options, and every metric by its key."""
-        about: dict[str, Any] = {"question": self.scores.ids, "subject": self.scores.subjects, "n_options": self.scores.n_options}
+        about: dict[str, Any] = {
+            "question": self.scores.ids,
+            "subject": self.scores.subjects,
+            "n_options": self.scores.n_options,
+        }
         return about | measure(self.scores)
 
     @property

@@ -175,7 +175,7 @@ class LoadOptions(FieldOptions):
     """Random seed."""
 
     def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
+        """All questions of a source that :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
@@ -191,7 +191,7 @@ class LoadOptions(FieldOptions):
         return load_math(source, skip_bad=self.skip_bad, fields=dict(self.fields))
 
     def load_each(self, sources: Any) -> "list[QuestionSet[Any]]":
-        """One or several sets of whatever :func:`unslant.load_questions` takes, sampled; their names differ.
+        """One or several sets, from sources that :func:`unslant.load_questions` takes, sampled; their names differ.
 
         Raises:
             InputError: if one cannot be read, or two have the same name.

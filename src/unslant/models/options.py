@@ -264,9 +264,9 @@ class GenerateOptions(LengthOptions):
     def identity(self) -> dict[str, str]:
         """The part of a model's identity that they are."""
         found = {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) not in (None, ())}
-        told = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
+        settings = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
         return {name: value for name, value in found.items() if name != "inspect"} | (
-            {"inspect": recorded_settings(told)} if told else {}
+            {"inspect": recorded_settings(settings)} if settings else {}
         )
 
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
