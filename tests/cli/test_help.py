@@ -51,7 +51,7 @@ def asks_a_model(arguments: set[str]) -> bool:
     return bool(arguments & {"--device", "--base-url", "--adapter"})
 
 
-GROUPS = [(), *{path[:n] for path in EVERY for n in range(1, len(path))}]
+GROUPS = [(), *sorted({path[:n] for path in EVERY for n in range(1, len(path))})]
 
 
 @pytest.mark.parametrize("path", [*EVERY, *GROUPS], ids=lambda path: " ".join(path) or "unslant")

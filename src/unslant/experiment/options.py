@@ -175,7 +175,7 @@ class LoadOptions(FieldOptions):
     """Random seed."""
 
     def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of a source that :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
+        """All questions of a source of :func:`unslant.load_questions`, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
