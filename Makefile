@@ -79,7 +79,7 @@ bench-compare: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 
 .venv/audit.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) -e '.[hf,hub,figures]'
+	$(PIP) -e '.[local]'
 	@touch $@
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python

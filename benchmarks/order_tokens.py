@@ -50,7 +50,7 @@ def main() -> None:
     print("| questions | n | " + " | ".join(f"{kind}: tokens (orders)" for kind in KINDS) + " | auto costs |")
     print("|---" * (len(KINDS) + 3) + "|")
     for path in arguments.questions:
-        loaded = load_questions(path, limit=arguments.limit, seed=0, on_bad="skip")
+        loaded = load_questions(path, limit=arguments.limit, seed=0, skip_bad=True)
         for n in sorted({len(q.options) for q in loaded}):
             questions = [q for q in loaded if len(q.options) == n and not q.pinned]
             if n < 5 or len(questions) < 10:

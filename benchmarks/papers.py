@@ -89,7 +89,7 @@ def savings(shots: int = 0) -> dict[str, tuple[float, float]]:
     tokenizer.no_truncation()
     found = {}
     for name, (file, template, _) in SAVINGS.items():
-        questions = load_questions(DATA / file, limit=150, seed=0, on_bad="skip")
+        questions = load_questions(DATA / file, limit=150, seed=0, skip_bad=True)
         plain, cached, tree = computed(list(questions), template, tokenizer, shots)
         found[name] = (1 - cached / plain, 1 - tree / plain)
     return found

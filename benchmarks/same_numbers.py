@@ -79,7 +79,7 @@ RUNS: dict[str, str] = {
     "debias-words": "debias words embedded --elicit generate --limit 6 --method adaptive --out {jsonl}",
     "study-debias": "study debias prefers-a embedded --limit 30 --orders cyclic "
     "--methods vote,adaptive-fast,pride,gray-box,gray-box-calibrated,bnp,aoi,set-based --json {json}",
-    "leaderboard": "leaderboard -m fair -m prefers-a -q embedded -q embedded-skewed --limit 24 --orders cyclic "
+    "leaderboard": "leaderboard -m fair -m prefers-a --sets embedded --sets embedded-skewed --limit 24 --orders cyclic "
     "--json {json}",
     "questions-check": "questions check embedded --json {json}",
     "replies": "replies {inputs}/said.jsonl --out {jsonl} --json {json}",

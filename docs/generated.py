@@ -155,7 +155,7 @@ def results() -> Iterator[Any]:
     yield unslant.study.debias("fair", "embedded", methods=["vote", "pride"], **asked)
     yield unslant.study.probe(["fair", "prefers-a"], "embedded", **asked)
     yield unslant.study.instruction_boundary("words", limit=4)
-    yield unslant.study.instruction_boundary("words", limit=4, temperatures=[0.0, 1.0], names=["vanilla"])
+    yield unslant.study.instruction_boundary("words", limit=4, temperature=[0.0, 1.0], settings=["vanilla"])
     yield annotation_agreement({"ann": {"1": True, "2": True}, "bob": {"1": True, "2": False}}, {"1": "DH", "2": "DH"})
     yield unslant.check_questions("embedded")
 

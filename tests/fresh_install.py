@@ -18,7 +18,7 @@ from docs.conftest import BLOCK, NOTE, commands_of, printed_alike
 
 ROOT = Path(__file__).parents[1]
 QUICKSTART = ROOT / "docs" / "quickstart.md"
-INSTALL = "unslant[hf,figures]"
+INSTALL = "unslant[local]"
 
 
 def follow(folder: Path, path: str) -> list[str]:

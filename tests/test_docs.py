@@ -10,7 +10,7 @@ import pytest
 from docs.count import DOCS, PAGES
 from docs.generated import cli, sections
 from unslant.cli import EXIT_STATUS, app
-from unslant.cli.commands import EXIT_CODES
+from unslant.cli.help import EXIT_CODES
 from unslant.studies.readers import BY_HAND, STUDIES, TOP
 
 FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w*)$", re.MULTILINE)
@@ -70,3 +70,22 @@ def test_every_key_of_the_json_is_described() -> None:
     found = sections()
     assert {study for _, study in found} >= set(STUDIES)
     assert not [f"{name}: {path}" for (name, _), rows in found.items() for path, (_, said) in rows.items() if not said]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_tables_have_heads(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not re.search(r"^\|(\s*\|)+$", text, re.MULTILINE), path.name
+
+
+def test_the_glossary_is_in_order() -> None:
+    entries = [entry.lower() for entry in re.findall(r"^\*\*(.+?)\*\*$", page("glossary.md"), re.MULTILINE)]
+    assert len(entries) > 20
+    assert entries == sorted(entries)
+
+
+def test_pages_name_one_line_to_install() -> None:
+    """Other lines add one extra for one purpose, on the page about it."""
+    for name in ("quickstart.md", "tutorial.md", "index.md", "automation.md"):
+        assert set(re.findall(r"'unslant\[([^]]*)\]'", page(name))) == {"local"}, name
+    assert set(re.findall(r"'unslant\[([^]]*)\]'", (DOCS.parent / "README.md").read_text("utf-8"))) == {"local"}

@@ -68,15 +68,15 @@ WORK = (
     ("audit", "m", "q.jsonl", "--base-url", "SERVER", "--retries", 0, "--json", "served.json"),
 )
 MISSING = (
-    ("hf", ("audit", "fair", "embedded"), "fair, a local model, needs torch"),
+    ("local", ("audit", "fair", "embedded"), "fair, a local model, needs torch"),
     (
-        "hf",
+        "local",
         ("debias", "fair", "q.jsonl", "--method", "lora-1:adapter=a", "--out", "o.jsonl"),
         "the method lora-1 needs torch",
     ),
-    ("hub", ("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
+    ("local", ("audit", "m", "mmlu", "--base-url", "http://127.0.0.1:9/v1"), "a data set of the Hub, needs datasets"),
     ("figures", ("report", "a.parquet", "--figures", "figures"), "drawing figures needs vl_convert"),
-    ("train", ("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),
+    ("local", ("train", "fair", "embedded", "--out", "adapter"), "training an adapter needs peft"),
     (
         "inspect",
         ("study", "unbiased", "inspect:openai/x", "q.jsonl", "--shots", 0),

@@ -117,7 +117,7 @@ def left_out_unsaid(rng: random.Random) -> str:
         load_questions(records)
         return f"read without a word: {json.dumps(records)}"
     except InputError:
-        found = load_questions(records, on_bad="skip")
+        found = load_questions(records, skip_bad=True)
     said = f"{len(wrong)} of {len(records)} records left out ("
     first = found.report.caveats[0] if found.report.caveats else ""
     if said not in first or found.report.n_skipped != len(wrong) or sum(found.report.skipped.values()) != len(wrong):

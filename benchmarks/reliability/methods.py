@@ -25,7 +25,7 @@ from unslant.questions import Question
 from unslant.questions.pinned import find_pinned
 
 INSIDE = ("bnp", "set-based", "set-based-text", "lora-1")
-SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=2:orders=2", "bnp": "bnp:nodes=4:questions=2"}
+SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=2:max_orders=2", "bnp": "bnp:nodes=4:questions=2"}
 SETTINGS = ("aoi:position=first", "aoi:position=2", "aoi:position=99", "aoi:renormalise=false", "vote:orders=cyclic")
 _WORDS = "red green blue white black oak ash elm pine birch cat dog goat horse stone river iron copper".split()
 _REFERRING = ("Both A and B", "A and C only", "Neither A nor B", "All of the above", "None of the above", "B or C")

@@ -19,9 +19,9 @@ KILLS = 2
 SHORT = "--limit 4"
 STUDIES = (
     f"audit URL#m embedded --elicit generate {SHORT}",
-    f"leaderboard -m URL#a -m URL#b -q embedded --elicit generate {SHORT}",
+    f"leaderboard -m URL#a -m URL#b --sets embedded --elicit generate {SHORT}",
     f"study unbiased URL#m embedded --generate {SHORT} --runs 1 --shots 0",
-    f"study probe URL#a,URL#b embedded {SHORT} --strength 1",
+    f"study probe URL#a,URL#b embedded {SHORT} --strengths 1",
     f"study instruction-boundary URL#m --settings vanilla,reasoning-reflection --temperature 0 {SHORT}",
 )
 

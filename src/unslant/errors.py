@@ -1,24 +1,64 @@
 """Deliberate errors; the command line turns each into one line and an exit code."""
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from unslant.reach import without_secrets
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?)?")
+_COMMAND = re.compile(r"(\bunslant (?:--|[a-z])[^;,()]*)")
+_flags = False  # not a context variable: worker threads raise errors, too
+
+
+@contextmanager
+def naming_flags() -> Iterator[None]:
+    """Errors raised in the block name options as flags, which are typed; elsewhere as arguments of functions."""
+    global _flags
+    before, _flags = _flags, True
+    try:
+        yield
+    finally:
+        _flags = before
+
+
+def for_the_caller(message: str) -> str:
+    """A message that names options as flags (``--skip-bad``, ``--skip-bad=True``), in the words of the door used.
+
+    Python users read ``skip_bad`` and ``skip_bad=True``. Commands to run (``unslant runs list --json``) stay.
+    """
+    name = _flag if _flags else _argument
+    parts = _COMMAND.split(message)  # commands are at the odd places
+    return "".join(part if place % 2 else _OPTION.sub(name, part) for place, part in enumerate(parts))
+
+
+def _flag(option: re.Match[str]) -> str:
+    return option[0].removesuffix("=True").replace("=", " ", 1) if option[2] else option[0]
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, value, key = option[1].replace("-", "_"), option[2], option[3]
+    if key:  # --fields question=COLUMN
+        return f'{name}={{"{key}": "{option[4] or ""}"}}'
+    if value is None:
+        return name
+    return f"{name}={value}" if re.fullmatch(r"True|[\d.]+", value) else f'{name}="{value}"'
 
 
 class UnslantError(Exception):
     """Something the user can fix. The message says what was wrong, where, what is allowed and what to do.
 
     It is one line that can be shown anywhere, with any names and values from outside: addresses in it lose user,
-    password and query.
+    password and query. Options are written as flags, ``--name`` or ``--name=value``; :func:`for_the_caller` does the
+    rest.
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(shortened(printable(without_secrets(str(message))), _LONGEST_MESSAGE))
+        super().__init__(shortened(printable(without_secrets(for_the_caller(str(message)))), _LONGEST_MESSAGE))
 
 
 class InputError(UnslantError):

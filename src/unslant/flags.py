@@ -34,6 +34,16 @@ class Flag:
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True, init=False)
+class Without:
+    """Fields of a group of options that cannot matter to a command, which therefore does not have them."""
+
+    names: frozenset[str]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", frozenset(names))
+
+
 @dataclass(frozen=True)
 class Heading:
     """The heading in help of a group of options; ``place`` orders the groups."""

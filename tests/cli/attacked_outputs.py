@@ -41,14 +41,14 @@ QUICK = {
     "--install-completion": "--shell bash",
 }
 SLOW = {
-    "leaderboard": f"-m fair -m prefers-a -q embedded {FEW} --orders reverse --no-store",
+    "leaderboard": f"-m fair -m prefers-a --sets embedded {FEW} --orders reverse --no-store",
     "rerun": "numbers.json --anyway",
     "train": "fair embedded --limit 8 --epochs 1 --no-store",
     "study base-rate": f"fair embedded {FEW} --no-store",
     "study unbiased": f"fair embedded {FEW} --runs 1 --shots 0 --no-store",
     "study contamination": f"fair embedded {FEW} --epochs 1 --runs 1 --shots 0 --no-store",
     "study debias": f"fair embedded {FEW} --methods none,vote --no-store",
-    "study probe": f"fair,prefers-a embedded {FEW} --strength 1 --no-store",
+    "study probe": f"fair,prefers-a embedded {FEW} --strengths 1 --no-store",
     "study instruction-boundary": "words --settings vanilla --limit 4 --max-tokens 8 --no-store",
     "lm-eval": "bench --include-path tasks --model fair --limit 4 --no-store",
 }

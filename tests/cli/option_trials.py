@@ -332,7 +332,7 @@ def typed(command: str, row: Row) -> tuple[list[str], list[str]]:
         elif word == "{-m}":
             words += ["-m", slots["MODEL"]] * bool(slots["MODEL"])
         elif word == "{-q}":
-            words += ["-q", slots["QUESTIONS"]] * bool(slots["QUESTIONS"])
+            words += ["--sets", slots["QUESTIONS"]] * bool(slots["QUESTIONS"])
         elif value := slots[word[1:-1]]:
             if command == "study probe" and word == "{MODEL}" and "," not in value:
                 value += f",{value}2"
@@ -350,7 +350,7 @@ def metric_of(seen: Seen) -> str:
 
 
 def without_effect(command: str, option: str) -> str:
-    """What is wrong with an option; empty if it changes what its row says, or is refused where it cannot."""
+    """What is wrong with an option; empty if it changes what its row says."""
     row = row_of(command, option)
     assert row
     words, own = typed(command, row)
@@ -361,12 +361,6 @@ def without_effect(command: str, option: str) -> str:
         "earlier": tuple(tuple(one.split()) for one in other.earlier) if other else (),
         "real": bool(other and other.real),
     }
-    if row.shows == "refused":
-        ran = run([*words, *own], **how)
-        said = ran.err.splitlines()[-1]
-        named = option in said or (option == "--base-url" and re.search("local models only|is a served model", said))
-        refused = (ran.code, ran.opened) == (2, []) and named
-        return "" if refused else f"not refused: {ran}"
     if "base." in row.words and not other:
         first, _ = typed(LOGGED.get(command, command) if option == "--log" else command, Row("", ""))
         kinds = ["responses"] * ("base.parquet" in row.words) + ["json"] * ("base.json" in row.words)

@@ -53,10 +53,9 @@ _JUDGED = "replies recorded.jsonl --out out.jsonl --judge"
 def _local(base: str) -> dict[str, Row]:
     """Rows of the model options for a command that takes local models only."""
     return {
-        name: row._replace(shows="refused", context="")
-        if "MODEL=" in row.context or name == "--base-url"
-        else row._replace(context=f"{base} {row.context}".strip())
+        name: row._replace(context=f"{base} {row.context}".strip())
         for name, row in MODEL.items()
+        if "MODEL=" not in row.context and name != "--base-url"
     }
 
 
@@ -144,12 +143,10 @@ OTHERS = {
     "questions check": Other(
         "questions check numbered.jsonl",
         {
-            **REPORTS,
-            "--field": Row("--field question=alt", "text"),
+            **{name: row for name, row in REPORTS.items() if name not in ("--details", "--baseline")},
+            "--fields": Row("--fields question=alt", "text"),
             "--answer-base": Row("--answer-base 1", "text"),
             "--answer-kind": Row("--answer-kind text", "code"),
-            "--details": Row("--details", "refused"),
-            "--baseline": Row("--baseline base.json", "refused"),
         },
         ("questions check bad.jsonl --quiet --json base.json",),
     ),
@@ -159,7 +156,7 @@ OTHERS = {
             "--out": Row("--out elsewhere.jsonl", "files"),
             "--source": Row("--source mmlu=more.jsonl", "contents"),
             "--only": Row("--only truthfulqa", "text", _BUILD + " --source truthfulqa=many.jsonl"),
-            "--field": Row("--field mmlu.question=alt", "contents"),
+            "--fields": Row("--fields mmlu.question=alt", "contents"),
             "--layout": Row("--layout published", "contents"),
             "--scale": Row("--scale 0.02", "contents"),
             "--seed": Row("--seed 3", "contents"),
@@ -172,7 +169,7 @@ OTHERS = {
             "--out": Row("--out other.csv", "files"),
             "--items": Row("--items 3", "contents"),
             "--maths": Row("--maths", "code", "study annotation-sheet maths.jsonl"),
-            "--field": Row("--field question=alt", "contents"),
+            "--fields": Row("--fields question=alt", "contents"),
             "--answer-base": Row("--answer-base 1", "contents"),
             "--answer-kind": Row("--answer-kind text", "code"),
             "--skip-bad": Row("--skip-bad", "code", "study annotation-sheet bad.jsonl"),
@@ -190,10 +187,10 @@ OTHERS = {
     "train": Other(
         _TRAIN,
         {
-            **_local(_TRAIN),
             **{
-                name: MODEL[name]._replace(shows="refused", context="")
-                for name in ("--ray", "--ray-actors", "--ray-gpus", "--bits", "--tensor-parallel")
+                name: row
+                for name, row in _local(_TRAIN).items()
+                if name not in ("--ray", "--ray-actors", "--ray-gpus", "--bits", "--tensor-parallel")
             },
             "--out": Row("--out other", "files"),
             **{
@@ -217,7 +214,7 @@ OTHERS = {
                     "--held-out": "other.jsonl",
                 }.items()
             },
-            "--field": Row("--field question=alt", "contents"),
+            "--fields": Row("--fields question=alt", "contents"),
             "--answer-base": Row("--answer-base 1", "code", _TRAIN.replace("q.jsonl", "last.jsonl")),
             "--answer-kind": LOAD["--answer-kind"]._replace(context=_TRAIN.replace("q.jsonl", "numbered.jsonl")),
             "--skip-bad": LOAD["--skip-bad"]._replace(context=_TRAIN.replace("q.jsonl", "bad.jsonl")),
@@ -225,7 +222,6 @@ OTHERS = {
             "--to-end": Row("--to-end", "contents"),
             "--store": Row(_OWN, "files"),
             "--no-store": Row("--no-store", "files"),
-            "--offline": Row("--offline", "refused"),
             "--quiet": Row("--quiet", "text"),
         },
         real=True,
@@ -250,7 +246,6 @@ OTHERS = {
             "--seed": Row("--seed 7", "numbers", _LM_EVAL.replace("reverse", "2")),
             "--store": Row(_OWN, "files", _LM_EVAL.replace(" --no-store", "")),
             "--no-store": Row("--no-store", "files", _LM_EVAL.replace(" --no-store", "")),
-            "--offline": Row("--offline", "refused", _LM_EVAL.replace(" --no-store", "")),
         },
         ("lm-eval own_letters --include-path tasks --model fair --orders given --no-store -q --json base.json",),
         real=True,

@@ -16,8 +16,8 @@ class Row(NamedTuple):
     Attributes:
         words: the option as typed.
         shows: where the effect shows: ``prompts`` asked, model and options ``opened``, ``numbers`` of the JSON,
-            ``files`` written, exit ``code``, printed ``text``, settings ``passed`` on to a part whose own test is named
-            in :data:`DEDICATED`, or ``refused`` (in one line that names it) where it can never have an effect.
+            ``files`` written, exit ``code``, printed ``text``, or settings ``passed`` on to a part whose own test is
+            named in :data:`DEDICATED`.
         context: words of both invocations, instead of the command's own from ``[`` on: see ``{model}``.
     """
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 LOAD = {
-    "--field": Row("--field question=alt", "prompts"),
+    "--fields": Row("--fields question=alt", "prompts"),
     "--answer-base": Row("--answer-base 1", "numbers", "QUESTIONS=numbered.jsonl"),
     "--answer-kind": Row("--answer-kind text", "code", "QUESTIONS=numbered.jsonl"),
     "--skip-bad": Row("--skip-bad", "code", "QUESTIONS=bad.jsonl"),
@@ -102,7 +102,7 @@ _OF_SCORES = (
     "--ray-actors",
     "--ray-gpus",
 )
-IN_WORDS = MODEL | {name: MODEL[name]._replace(shows="refused") for name in _OF_SCORES}
+IN_WORDS = {name: row for name, row in MODEL.items() if name not in _OF_SCORES}
 """Of a command that only reads replies."""
 
 DEDICATED = {
@@ -147,7 +147,7 @@ AUDIT = {
 COMPOSE = {
     "--shots": Row("--shots 1", "prompts"),
     "--runs": Row("--runs 2", "prompts"),
-    "--probability": Row("--probability OS=0", "prompts"),
+    "--probabilities": Row("--probabilities OS=0", "prompts"),
     "--no-instructions": Row("--no-instructions", "prompts"),
 }
 TRAINING = {
@@ -161,7 +161,7 @@ OWN: dict[str, dict[str, Row]] = {
     "leaderboard": {
         **{name: row for name, row in AUDIT.items() if name not in ("--dry-run", "--model")},
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
-        "--questions": Row("--questions other.jsonl", "prompts"),
+        "--sets": Row("--sets other.jsonl", "prompts"),
         "--log": Row("--log base.parquet", "code"),
     },
     "debias": {
@@ -210,7 +210,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--model": Row("--model inspect:openai/other", "opened"),
         "--log": Row("--log confidences.csv", "code"),
         "--accuracy": Row("--accuracy accuracy.csv", "numbers", "MODEL= QUESTIONS= --log confidences.csv"),
-        "--strength": Row("--strength 0.5", "numbers"),
+        "--strengths": Row("--strengths 0.5", "numbers"),
     },
     "study instruction-boundary": {
         "--model": Row("--model inspect:openai/other", "opened"),
@@ -224,7 +224,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--judge": Row("--judge inspect:openai/judge", "opened"),
         "--polisher": Row("--polisher inspect:openai/polisher", "opened", "SETTINGS=prompt-polishing"),
         "--left-out": Row("--left-out single", "prompts", "SETTINGS=missing-choices"),
-        "--field": Row("--field question=alt", "prompts", "QUESTIONS=mixed.jsonl"),
+        "--fields": Row("--fields question=alt", "prompts", "QUESTIONS=mixed.jsonl"),
         "--answer-base": Row("--answer-base 1", "code", "QUESTIONS=mixed.jsonl"),
         "--answer-kind": Row("--answer-kind index", "code", "QUESTIONS=lettered.jsonl"),
     },

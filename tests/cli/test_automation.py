@@ -221,7 +221,15 @@ def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
     assert (ran.code, ran.out) == (0, ""), ran.err
     block = written("a.json")["provenance"]
     assert (block["settings"]["limit"], block["settings"]["orders"]) == (4, "reverse")
-    assert block["command"] == ["audit", "fair", "q.jsonl", "--limit", "4", "--orders=reverse", "--field=question=stem"]
+    assert block["command"] == [
+        "audit",
+        "fair",
+        "q.jsonl",
+        "--limit",
+        "4",
+        "--orders=reverse",
+        "--fields=question=stem",
+    ]
     Path("unslant.toml").write_text("[audit]\nseed = 9\n")
     assert unslant("rerun", "a.json", "--json", "b.json", "-q").code == 0
     assert written("b.json")["provenance"]["settings"] == block["settings"]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.thorough
 UNBIASED = ("study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "3", "--runs", "1", "--shots", "0")
 BOUNDARY = ("study", "instruction-boundary", "URL#m", "--settings", "vanilla", "--limit", "4")
 AUDIT = ("audit", "URL#m", "embedded", "--elicit", "generate", "--limit", "4", "--orders", "cyclic")
-PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strength", "1")
+PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strengths", "1")
 COMMANDS = pytest.mark.parametrize("words", [UNBIASED, BOUNDARY, PROBE], ids=["unbiased", "boundary", "probe"])
 WRONG = {
     "key": (Fault(401, '{"error": {"message": "Incorrect API key provided: sk-of-mine"}}'), "the key is not accepted"),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import pytest
 from cyclopts import App
 
 from tests.command_line import Ran
 from unslant.cli import app
+from unslant.experiment.options import ShardOptions, StoreOptions
+from unslant.reference import reference_names
+from unslant.studies.readers import STUDIES, TOP, study_named
 
 Run = Callable[..., Ran]
 PAPERS_OWN = {
@@ -22,7 +28,7 @@ PAPERS_OWN = {
 """Defaults that are a paper's own, where that study has another than the rest."""
 ONE_COMMAND_EACH = {
     "--out", "--train", "--orders", "--epochs", "--learning-rate", "--responses", "--limit", "--shots", "--temperature",
-    "--repeats", "--figures", "--tables",
+    "--repeats", "--figures", "--tables", "--fields",
 }  # fmt: skip
 """Options whose help says more in one command than in another; their meaning is the same."""
 
@@ -45,9 +51,64 @@ def asks_a_model(arguments: set[str]) -> bool:
     return bool(arguments & {"--device", "--base-url", "--adapter"})
 
 
-@pytest.mark.parametrize("path", EVERY, ids=" ".join)
-def test_help_ends_with_examples_and_exit_codes(unslant: Run, path: tuple[str, ...]) -> None:
+GROUPS = [(), *sorted({path[:n] for path in EVERY for n in range(1, len(path))})]
+
+
+@pytest.mark.parametrize("path", [*EVERY, *GROUPS], ids=lambda path: " ".join(path) or "unslant")
+def test_help_is_one_screen_in_words_that_need_no_paper(unslant: Run, path: tuple[str, ...]) -> None:
     ran = unslant(*path, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert len(ran.out.splitlines()) <= 40
+    assert max(map(len, ran.out.splitlines())) <= 80 or path not in GROUPS
+    assert not re.search(r"\bP[1-5]\b", ran.out + unslant(*path, "--help-all").out)
+    shown = set(re.findall(r"^  (--[\w-]+)", ran.out, re.MULTILINE))
+    if path in EVERY:
+        options = options_of(EVERY[path])
+        assert {name for name, (default, _) in options.items() if default is inspect.Parameter.empty} <= shown
+        assert len(shown) <= 12
+        assert "\nExample:\n  unslant " in ran.out
+        assert f"unslant {' '.join(path)} --help-all" in ran.out
+    if "\n  MODEL " in ran.out and path != ("train",):
+        arguments = " ".join(ran.out.split())
+        for kind in ("Folder", "Hub id", ".gguf", "http://HOST/v1#NAME", "inspect:PROVIDER/NAME", *reference_names()):
+            assert kind in arguments, kind
+
+
+def test_groups_list_every_command_under_its_heading(unslant: Run) -> None:
+    out = unslant("--help").out
+    headings = re.findall(r"^(\w+):$", out, re.MULTILINE)
+    assert headings == ["Measure", "Correct", "Studies", "Files", "Lists"]
+    assert re.findall(r"^  ([a-z-]+) ", out, re.MULTILINE)[:2] == ["audit", "leaderboard"]
+    for group in GROUPS:
+        listed = re.findall(r"^  ([a-z-]+) ", unslant(*group, "--help").out, re.MULTILINE)
+        assert set(listed) == {path[len(group)] for path in EVERY if path[: len(group)] == group}
+
+
+def test_a_letter_means_one_option() -> None:
+    meanings = defaultdict(set)
+    for command in EVERY.values():
+        for argument in command.assemble_argument_collection():
+            for name in argument.names:
+                if name.startswith("-") and not name.startswith("--"):
+                    meanings[name].add(argument.names[0])
+    assert meanings["-q"] == {"--quiet"}
+    assert all(len(found) == 1 for found in meanings.values())
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_option_is_an_argument_of_the_same_name(name: str) -> None:
+    """What only a command can mean is left: where to write, what to store, which part of the work this machine does."""
+    function = study_named(name).function
+    arguments = set(inspect.signature(function).parameters)
+    only = {f.name for kind in (study_named(name).outputs, StoreOptions, ShardOptions) for f in fields(kind)}
+    path = (name,) if name in TOP else ("study", name)
+    named = {one.names[0] for one in EVERY[path].assemble_argument_collection() if one.names[0].startswith("--")}
+    assert {option.removeprefix("--").replace("-", "_") for option in named} - only - arguments == set()
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_all_help_ends_with_examples_and_exit_codes(unslant: Run, path: tuple[str, ...]) -> None:
+    ran = unslant(*path, "--help-all")
     assert ran.code == 0
     *_, examples = ran.out.split("\nExamples:\n")
     assert examples.count(f"  unslant {' '.join(path)}") in (1, 2)
@@ -65,9 +126,8 @@ def options_of(command: App) -> dict[str, tuple[object, str]]:
     """Flag -> default and help."""
     found = {}
     for argument in command.assemble_argument_collection(parse_docstring=True):
-        for name in argument.names:
-            if name.startswith("--"):
-                found[name] = (argument.field_info.default, argument.parameter.help or "")
+        if (name := argument.names[0]).startswith("--"):
+            found[name] = (argument.field_info.default, argument.parameter.help or "")
     return found
 
 
@@ -90,8 +150,8 @@ def test_an_option_has_one_default_and_one_help_everywhere() -> None:
 
 
 def test_commands_of_a_kind_take_the_same_options() -> None:
-    model = {"--base-url", "--adapter", "--device", "--dtype", "--trust-remote-code", "--connections", "--retries"}
-    numbers = {"--json", "--html", "--out", "--details", "--quiet"}
+    model = {"--adapter", "--device", "--dtype", "--trust-remote-code"}
+    numbers = {"--json", "--html", "--out", "--quiet"}
     for path, command in EVERY.items():
         flags = set(options_of(command))
         if flags & model:
@@ -120,8 +180,8 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("audit", "--limit", "few"), 'convert "few" into int'),
         (("audit", "--limit", "0"), "limit 0: give 1 or more"),
         (("audit", "a", "b", "c"), "c: one argument too many"),
-        (("audit", "--field", "question"), "--field 'question': write it as NAME=VALUE"),
-        (("study", "unbiased", "-p", "OS=often"), "--probability 'OS=often': write it as NAME=VALUE"),
+        (("audit", "--fields", "question"), "--fields 'question': write it as NAME=VALUE"),
+        (("study", "unbiased", "--probabilities", "OS=often"), "--probabilities 'OS=often': write it as NAME=VALUE"),
         (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs is 0"),
         (("report",), "nothing to report"),
         (

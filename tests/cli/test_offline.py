@@ -28,10 +28,10 @@ COMMANDS = {
     "scores": ("audit", "URL#m", *EMBEDDED, "--orders", "reverse", "--server", "llama.cpp"),
     "decisions": ("audit", "URL/systemone#m", *EMBEDDED, "--orders", "reverse"),
     "replies": ("audit", "URL#m", *EMBEDDED, *WORDS),
-    "leaderboard": ("leaderboard", "-m", "URL#m", "-m", "URL#n", "-q", "embedded", "--limit", "4", *WORDS),
+    "leaderboard": ("leaderboard", "-m", "URL#m", "-m", "URL#n", "--sets", "embedded", "--limit", "4", *WORDS),
     "debias": ("debias", "URL#m", *EMBEDDED, *WORDS, "--method", "vote"),
     "unbiased": ("study", "unbiased", "URL#m", *EMBEDDED, "--generate", "--runs", "1", "--shots", "0"),
-    "probe": ("study", "probe", "URL#m,URL#n", *EMBEDDED, "--strength", "1"),
+    "probe": ("study", "probe", "URL#m,URL#n", *EMBEDDED, "--strengths", "1"),
     "boundary": BOUNDARY,
     "judge": ("replies", "recorded.jsonl", "--judge", "URL#m"),
 }
@@ -65,7 +65,7 @@ def test_everything_is_recalled_or_counted(unslant: Run, tmp_path: Path, monkeyp
     with FaultServer(answer).running() as server:
         words = [word.replace("URL", server.url) for word in COMMANDS[name]]
         option = "--out" if name in ("debias", "judge") else "--json"
-        asked = unslant(*words, "-q" if name != "leaderboard" else "--quiet", option, "asked.json")
+        asked = unslant(*words, "-q", option, "asked.json")
         assert asked.code == 0, asked.err
         CONNECTED.clear()
         recalled = unslant(*words, "--quiet", "--offline", option, "recalled.json")

@@ -194,7 +194,7 @@ def test_what_a_killed_process_left_is_deleted_and_that_of_a_running_one_is_not(
         *(
             pytest.param(words, marks=pytest.mark.thorough)
             for words in (
-                "leaderboard -m fair -m prefers-a -q embedded --limit 3 --orders reverse --json n.json --html r.html",
+                "leaderboard -m fair -m prefers-a --sets embedded --limit 3 --orders 2 --json n.json --html r.html",
                 "audit fair embedded --limit 3 --orders reverse --shard 1/2 --responses s.parquet",
                 "debias fair embedded --limit 3 --out answers.jsonl",
                 "study base-rate fair embedded --limit 3 --json n.json",

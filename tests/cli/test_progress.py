@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
 
-from unslant.experiment.progress import ProgressView, show_progress
+from unslant.experiment.progress import ProgressView, facts, show_progress
 from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 
@@ -126,3 +127,35 @@ def test_a_phase_that_comes_again_ends_silently_and_is_timed_anew() -> None:
     clock.now += 10
     view("scoring", 10, 20)
     assert lines[-1].startswith("scoring: 10 of 20, 1/s")
+
+
+def test_loading_is_said_at_once_on_a_terminal_and_after_a_second_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = ProgressView(None, live=False)
+    with live.loading("org/name"):
+        assert [task.description for task in live.bar.tasks] == ["loading org/name"]
+        assert facts(live.bar.tasks[0]) == ["0 s"]
+    assert not live.bar.tasks
+    lines: list[str] = []
+    said = threading.Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        said.set()
+
+    plain = ProgressView(write)
+    with plain.loading("quick"):
+        pass
+    with plain.loading("slow"):
+        assert said.wait(60)
+    assert lines == ["loading slow ..."]
+
+
+def test_no_time_left_is_estimated_from_the_first_prompts() -> None:
+    """4 of 9,397 prompts after 5 s would be three hours; the tree of the whole batch takes four minutes."""
+    now = [0.0]
+    lines: list[str] = []
+    view = ProgressView(lines.append, clock=lambda: now[0])
+    view("scoring", 0, 9397)
+    for now[0], done in ((11.0, 4), (22.0, 300), (90.0, 310)):
+        view("scoring", done, 9397)
+    assert ["left" in line for line in lines] == [False, True, True]

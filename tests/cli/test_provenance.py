@@ -101,7 +101,8 @@ def test_every_file_of_a_run_carries_the_same_block(unslant: Run) -> None:
     assert of_html("report.html") == [block]
     assert json.loads(Path("tables/provenance.json").read_text("utf-8")) == [block]
     tex = next(Path("tables").glob("*.tex")).read_text("utf-8").splitlines()[0]
-    assert json.loads(tex.removeprefix("% made by: ")) == [block]
+    assert tex.startswith("% unslant ")
+    assert tex.endswith("provenance.json")
     assert of_png(next(Path("figures").glob("*.png"))) == [block]
     svg = next(Path("figures").glob("*.svg")).read_text("utf-8")
     assert json.loads(unescape(re.findall("<metadata>(.*?)</metadata>", svg)[0])) == [block]
@@ -211,11 +212,11 @@ def test_a_file_of_others_cannot_make_a_command_write(unslant: Run) -> None:
 
 @pytest.mark.parametrize("more", ["-q --no-store", "--details --store s"])
 def test_what_does_not_change_the_result_is_left_out_of_the_command(more: str) -> None:
-    typed = f"audit m q --json a --html=b --limit 3 --out c {more} --field id=x".split()
+    typed = f"audit m q --json a --html=b --limit 3 --out c {more} --fields id=x".split()
     seen = Seen(typed)
     cli.app.config = (seen,)
     cli.app.parse_args(typed, exit_on_error=False)
-    assert seen.command.repeatable == tuple("audit m q --limit 3 --field id=x".split())
+    assert seen.command.repeatable == tuple("audit m q --limit 3 --fields id=x".split())
 
 
 def test_the_docs_have_the_keys_as_they_are() -> None:

@@ -27,7 +27,7 @@ def test_columns_of_a_source_can_be_named(unslant, shared_data, tmp_path):
             json.dumps({"id": r["id"], "F": r["question"], "O": r["options"], "A": r["answer"]}) + "\n" for r in rows
         )
     )
-    fields = [word for pair in ("question=F", "options=O", "answer=A") for word in ("--field", f"truthfulqa.{pair}")]
+    fields = [word for pair in ("question=F", "options=O", "answer=A") for word in ("--fields", f"truthfulqa.{pair}")]
     more = ["--only", "truthfulqa", "--scale", "0.1", "--quiet"]
     named = unslant(*BUILD, *more, "--source", f"truthfulqa={renamed}", *fields, "--out", tmp_path / "a.jsonl")
     assert named.code == 0, named.err
@@ -45,8 +45,8 @@ def test_columns_of_a_source_can_be_named(unslant, shared_data, tmp_path):
         (["--only", "squad", "--out", "set.jsonl"], "unknown source 'squad'"),
         (["--out", "nowhere/set.jsonl"], "no folder nowhere"),
         (["--scale", "7", "--out", "set.jsonl"], "scale 7"),
-        (["--field", "question=q", "--out", "set.jsonl"], "write it as SOURCE.FIELD=COLUMN"),
-        (["--field", "squad.question=q", "--out", "set.jsonl"], "unknown source 'squad'"),
+        (["--fields", "question=q", "--out", "set.jsonl"], "write it as SOURCE.FIELD=COLUMN"),
+        (["--fields", "squad.question=q", "--out", "set.jsonl"], "unknown source 'squad'"),
     ],
 )
 def test_mistakes_are_named(unslant, tmp_path, monkeypatch, arguments, message):

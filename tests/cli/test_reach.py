@@ -20,9 +20,9 @@ from unslant.reach import Reach, reason_to_type, recorded, url_without_secrets, 
 
 Run = Callable[..., Ran]
 HARMLESS = frozenset(
-    "--answer-kind --canary --device --device-map --dtype --elicit --fail-if --field --labels --layout --left-out "
-    "--older-than --only --orders --probability --revision --server --settings --shard --system-instruction --targets "
-    "NAME RUN RUNS".split()
+    "--answer-kind --canary --device --device-map --dtype --elicit --fail-if --fields --labels --layout --left-out "
+    "--older-than --only --orders --probabilities --revision --server --settings --shard --system-instruction "
+    "--targets NAME RUN RUNS".split()
 )
 """Options of texts that are neither sent, opened nor run."""
 

@@ -101,7 +101,7 @@ def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, question
     again = unslant(*command)
     assert again.out == first.out
     assert [model.seen for model in models] == [[], []]
-    assert "had been asked before" in again.err
+    assert "reused from the store" in again.err
     assert len(run_ids(unslant)) == 1
 
 

@@ -22,7 +22,7 @@ from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.questions import Question
 
-SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=4:orders=4:learning_rate=0.01", "bnp": "bnp:nodes=8"}
+SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=4:max_orders=4:learning_rate=0.01", "bnp": "bnp:nodes=8"}
 NEEDS_LABELS = {"bnp"}
 INVARIANT = {"vote", "vote-hard", "adaptive", "adaptive-fast", "set-based", "set-based-text"}
 every_method = pytest.mark.parametrize("name", METHODS)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.thorough
 
 Loaded = Callable[[str], TransformersModel]
 QUESTIONS = make_questions([4] * 12 + [3, 5])
-QUICK = TrainSettings(epochs=2, questions_per_epoch=4, orders=6, learning_rate=1e-3)
+QUICK = TrainSettings(epochs=2, questions_per_epoch=4, max_orders=6, learning_rate=1e-3)
 
 
 def test_loss_is_the_papers() -> None:
@@ -179,7 +179,7 @@ def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -
 
 @pytest.mark.filterwarnings("ignore:LoRA-1")
 def test_training_moves_the_loss_down(tiny: TransformersModel) -> None:
-    settings = TrainSettings(epochs=3, questions_per_epoch=14, orders=12, learning_rate=3e-3)
+    settings = TrainSettings(epochs=3, questions_per_epoch=14, max_orders=12, learning_rate=3e-3)
     trained = train(ModelAsker(tiny), QUESTIONS, QUESTIONS, settings)
     trained.adapted.close()
     assert trained.log[-1].loss < 0.7 * trained.log[0].loss
@@ -190,7 +190,7 @@ def test_what_cannot_be_trained(tiny: TransformersModel) -> None:
     pinned = [replace(q, pinned=tuple(range(len(q.options)))) for q in QUESTIONS]
     with pytest.raises(InputError, match="reordered"):
         train(ModelAsker(tiny), pinned, [], QUICK)
-    with pytest.raises(ModelError, match="--targets"):
+    with pytest.raises(ModelError, match="targets"):
         train(ModelAsker(tiny), QUESTIONS, [], replace(QUICK, targets="w_pack"))
     adapted = Adapted.new(tiny, QUICK)
     adapted.close()

@@ -238,7 +238,7 @@ def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pyte
     import unslant.debiasing.lora1.training as lora1
 
     def absent(module: str, what: str) -> None:
-        raise ModelError(f"{what} needs {module}: pip install 'unslant[train]'")
+        raise ModelError(f"{what} needs {module}: pip install 'unslant[local]'")
 
     monkeypatch.setattr(lora1, "needed", absent)
     model = RuleModel(leaning, "leaning")

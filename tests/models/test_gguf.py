@@ -73,7 +73,7 @@ def test_a_name_that_is_no_file_is_not_looked_for_on_the_hub() -> None:
 
 def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(ModelError, match=r"GGUF file, needs gguf: pip install 'unslant\[hf\]'"):
+    with pytest.raises(ModelError, match=r"GGUF file, needs gguf: pip install 'unslant\[local\]'"):
         load_model(str(file))
 
 

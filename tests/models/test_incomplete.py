@@ -65,7 +65,7 @@ def test_weights_missing_or_left_over_are_listed(zoo_model: ZooFolder, tmp_path,
     folder = changed(zoo_model("llama", small=True), tmp_path / "m", change, **config)
     with pytest.raises(ModelError, match=listed) as refused:
         load_model(folder)
-    assert "--allow-missing" in str(refused.value)
+    assert "allow_missing" in str(refused.value)
 
 
 def test_who_insists_gets_it_and_every_result_says_so(zoo_model: ZooFolder, tmp_path: Path) -> None:

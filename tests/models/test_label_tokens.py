@@ -36,7 +36,7 @@ def prompts(labels: str, *, template: str = "plain", chat: bool = False, to_end:
 @pytest.mark.thorough
 def test_ten_numbers_are_refused_where_digits_are_tokens_before_anything_is_scored(zoo_model: ZooFolder) -> None:
     model = load(zoo_model("llama"))
-    with pytest.raises(ModelError, match=r"labels '1' and '10'.*can never be the more probable one; use --labels A"):
+    with pytest.raises(ModelError, match=r"labels '1' and '10'.*can never be the more probable one; use labels=.A."):
         unslant.audit(model, [*QUESTIONS[:-1], TEN], labels="1")
     assert model.cost.forwards == 0
     few = [question for question in QUESTIONS if len(question.options) < 10]
@@ -97,5 +97,5 @@ def test_labels_that_a_tokenizer_does_not_know_are_refused() -> None:
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     encoder = Encoder(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>"))
-    with pytest.raises(ModelError, match="use --labels A"):
+    with pytest.raises(ModelError, match=r"use labels=.A."):
         encoder.encode([Prompt("w :", (" W", " X"))])

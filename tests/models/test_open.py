@@ -43,7 +43,7 @@ def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, mod
         ("http://h/v1#m", {}, ("train",), "weights that can be trained: give NAME_OR_FOLDER"),
         ("http://h/v1", {}, (), "name the model behind the server, as in http://h/v1#NAME"),
         ("inspect:", {}, (), "no model is named"),
-        ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out --device and --dtype"),
+        ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out device and --dtype"),
         ("inspect:openai/x", {"adapter": "a"}, (), "leave out --adapter"),
         ("fair", {"retries": 2}, (), "leave out --retries"),
     ],
@@ -59,7 +59,7 @@ def test_options_of_several_models_go_to_those_for_which_they_mean_something() -
     local, chat = options_of_each(["fair", "inspect:openai/x"], ModelOptions(device="cpu", retries=1))
     assert (local.device, local.retries) == ("cpu", 5)
     assert (chat.device, chat.retries) == ("auto", 1)
-    with pytest.raises(InputError, match="leave out --device"):
+    with pytest.raises(InputError, match="leave out device"):
         options_of_each(["inspect:openai/x", "inspect:openai/y"], ModelOptions(device="cpu"))
 
 
@@ -92,7 +92,7 @@ def test_settings_of_inspect_are_handed_on_and_wrong_ones_refused(monkeypatch: p
     for wrong in ("sede=3", "seed", "temperature=1"):
         with pytest.raises(InputError, match="write it as NAME=VALUE"):
             opened(wrong)
-    with pytest.raises(InputError, match="--inspect seed"):
+    with pytest.raises(InputError, match="inspect seed"):
         opened("seed=three")
     with pytest.raises(InputError, match="leave it out for a local one"):
         open_chat("fair", None, GenerateOptions(inspect=("seed=3",)))

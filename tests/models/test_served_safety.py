@@ -186,7 +186,7 @@ def test_a_server_that_says_it_is_another_is_asked_everything(store: Store, chan
 def test_a_server_that_cannot_be_reached_is_an_error_unless_offline_is_said(store: Store) -> None:
     with serving(Behind()) as server:
         first = scores(StoredModel(served(server.url), store))
-    with pytest.raises(ModelError, match=r"does not say who it is: no connection.*--offline"):
+    with pytest.raises(ModelError, match=r"does not say who it is: no connection.*offline"):
         scores(StoredModel(served(server.url), store))
     offline = StoredModel(served(server.url), store, offline=True)
     found = scores(offline)
@@ -366,7 +366,7 @@ def test_loopback_is_not_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) 
 def test_labels_that_begin_one_another_are_refused_before_anything_is_asked() -> None:
     with serving(Behind()) as server:
         for labels in ((" 1", " 2", " 10"), ("I", "II", "III")):
-            with pytest.raises(ModelError, match="use --labels A"):
+            with pytest.raises(ModelError, match=r"use labels=.A."):
                 scores(served(server.url), [PROMPTS[0], Prompt("Question 1?", labels)])
         with pytest.raises(ModelError, match="the probability of one token"):
             scores(served(server.url), [Prompt("Question 1?", (" A", " B"), to_end=True)])

@@ -128,7 +128,7 @@ def test_a_number_that_is_given_is_the_one_asked_for() -> None:
 @pytest.mark.parametrize("kind", ["ollama", "tgi"])
 def test_a_plain_prompt_is_refused_where_it_would_be_no_plain_prompt(kind: str) -> None:
     with OF_KIND[kind]().running() as server:
-        with pytest.raises(ModelError, match="use --chat"):
+        with pytest.raises(ModelError, match="use chat=True"):
             one(served(server.url), PLAIN)
         assert not requests_of(server)
         _, bounds = one(served(server.url), CHAT)

@@ -371,7 +371,7 @@ def test_a_store_made_read_only_stops_the_run_with_a_clear_error(zoo_model: ZooF
         with nobody(), pytest.raises(StoreError) as refused:
             score(StoredModel(model, Store(path)), prompts)
         assert str(refused.value).startswith(f"{path}: cannot be written")
-        assert "--no-store" in str(refused.value)
+        assert "no_store" in str(refused.value)
         with nobody(), Store(path, read_only=True) as store:
             assert store.runs.all() == []
         path.parent.chmod(0o755)

@@ -185,7 +185,7 @@ def test_unknown_orders_are_refused_with_the_allowed_ones(spec):
 
 
 def test_too_many_orders_are_refused_with_a_way_out():
-    with pytest.raises(InputError, match="40,320 orders; use --orders 24"):
+    with pytest.raises(InputError, match="40,320 orders; use orders=24"):
         orders_for(question(8), "all")
     assert len(orders_for(question(26), "auto")) == 26  # the rotations
 

@@ -120,7 +120,7 @@ def test_by_subject_without_enough_of_it_names_the_subject():
     chooser = ShotChooser(pool, 4, by_subject=True)
     with pytest.raises(InputError, match=r"4 worked examples of subject 'law' wanted, but only 0 of its questions"):
         chooser.of(replace(OUTSIDE, subject="law"))
-    with pytest.raises(InputError, match=r"question 'new' has no subject; name its column with --field subject=COLUMN"):
+    with pytest.raises(InputError, match=r"question 'new' has no subject; name its column with fields=..subject.."):
         chooser.of(OUTSIDE)
     assert ShotChooser(pool, 0, by_subject=True).of(OUTSIDE) == ()
 

@@ -25,11 +25,11 @@ def rows(answers: list[Any], options: list[Any] = OPTIONS, **more: Any) -> list[
 
 @pytest.mark.parametrize("answers", [[3, 1, 2], ["3", "1", "2"], [1], [1.0, 2.0], [-1, 1, 2], [[1, 2], [3]]])
 def test_numbers_that_count_from_0_or_1_are_said(answers: list[Any]) -> None:
-    found = load_questions(rows(answers), on_bad="skip")
+    found = load_questions(rows(answers), skip_bad=True)
     assert "are read as counted from 0" in found.report.doubts[0]
     assert "--answer-base 1" in found.report.doubts[0]
     for base in (0, 1):
-        assert not load_questions(rows(answers), on_bad="skip", answer_base=base).report.doubts
+        assert not load_questions(rows(answers), skip_bad=True, answer_base=base).report.doubts
 
 
 @pytest.mark.parametrize("answers", [[3, 0, 2], ["A", "B"], ["neon", "argon"], [[], []]])
@@ -56,7 +56,7 @@ def test_labels_are_no_reading_of_a_file_where_others_fit_more() -> None:
 
 def test_numbers_that_are_options() -> None:
     assert load_questions(rows([20, 10], [10, 20, 30]))[0].answers == {1}
-    with pytest.raises(InputError, match=r"2 can be read as index and as text.*--answer-kind index or text"):
+    with pytest.raises(InputError, match=r"2 can be read as index and as text.*answer_kind=.index. or"):
         load_questions(rows([2], [2, 3, 5]))
     assert load_questions(rows([2], [2, 3, 5]), answer_kind="text")[0].answers == {0}
 
@@ -67,8 +67,8 @@ def test_an_option_text_among_letters_is_said_to_be_one() -> None:
         load_questions(mixed)
     assert "'carbon dioxide' is option 2 of 4 read as option texts" in str(error.value)
     assert "read as letters, as 7 of 8 can be (first: list, item 1, 'A')" in str(error.value)
-    assert "--answer-kind text" in str(error.value)
-    skipped = load_questions(mixed, on_bad="skip").report
+    assert 'answer_kind="text"' in str(error.value)
+    skipped = load_questions(mixed, skip_bad=True).report
     assert skipped.skipped == {"answer that fits only as option texts, not letters": 1}
 
 

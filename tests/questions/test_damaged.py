@@ -67,7 +67,7 @@ def test_long_texts_take_no_more_than_their_length(tmp_path: Path, text: str, wh
     value = [text, text.replace("A", "B")] if where == "options" else text
     path = tmp_path / "q.jsonl"
     path.write_bytes(lines(GOOD | {where: value}, GOOD | {"id": "other"}))
-    found = load_questions(path, on_bad="skip")
+    found = load_questions(path, skip_bad=True)
     assert {question.id for question in found} >= {"other"}
 
 
@@ -92,7 +92,7 @@ def test_cells_of_parquet_that_python_cannot_hold_are_named(tmp_path: Path) -> N
         path.write_bytes(parquet(asked | {"context": column}))
         with pytest.raises(InputError, match=rf"q.parquet, row 2: cannot be read: .*{reason}"):
             load_questions(path)
-        assert len(load_questions(path, on_bad="skip")) == 1
+        assert len(load_questions(path, skip_bad=True)) == 1
     path.write_bytes(parquet(asked | {"context": pa.array([1, 2], pa.int32()).cast(pa.date32())}))
     assert load_questions(path)[0].context == "1970-01-02"
 

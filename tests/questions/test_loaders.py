@@ -229,7 +229,7 @@ def test_one_answer_out_of_range_does_not_turn_a_file_around(write: Write) -> No
     rows = [{**ROW, "id": str(i), "answer": i % 3} for i in range(30)] + [{**ROW, "id": "x", "answer": 3}]
     with pytest.raises(InputError, match=r"line 31.*3 is out of range"):
         load_questions(write(rows))
-    assert load_questions(write(rows), on_bad="skip").report.skipped == {"answer out of range": 1}
+    assert load_questions(write(rows), skip_bad=True).report.skipped == {"answer out of range": 1}
 
 
 def test_a_file_that_never_says_zero_is_noted(write: Write) -> None:
@@ -320,7 +320,7 @@ def bad_line_17() -> str:
 @pytest.mark.parametrize(
     ("content", "message", "reason"),
     [
-        (bad_line_17(), r"set\.jsonl, line 17: not valid JSON.*--skip-bad", "not a record"),
+        (bad_line_17(), r"set\.jsonl, line 17: not valid JSON.*skip_bad=True", "not a record"),
         ([ROW, [1, 2]], r"line 2: is a list, not a JSON object", "not a record"),
         (
             [ROW, {**ROW, "id": "2", "answer": 7}],
@@ -356,7 +356,7 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
     with pytest.raises(InputError, match=message) as caught:
         load_questions(path)
     assert "\n" not in str(caught.value)
-    questions = load_questions(path, on_bad="skip")
+    questions = load_questions(path, skip_bad=True)
     assert questions.report.skipped == {reason: 1}
     assert len(questions) == questions.report.n_read - 1
     assert any(reason in line for line in questions.report.lines())
@@ -412,10 +412,10 @@ def test_names_that_lead_nowhere(tmp_path: Path) -> None:
 
 def test_nothing_usable_is_an_error_even_when_skipping(write: Write) -> None:
     with pytest.raises(InputError, match=r"no usable question \(2 fewer than 2 options"):
-        load_questions(write([{**ROW, "options": ["x"]}, {**ROW, "options": []}]), on_bad="skip")
+        load_questions(write([{**ROW, "options": ["x"]}, {**ROW, "options": []}]), skip_bad=True)
 
 
-@pytest.mark.parametrize("options", [{"on_bad": "ignore"}, {"limit": 0}, {"answer_base": 2}, {"answer_kind": "number"}])
+@pytest.mark.parametrize("options", [{"limit": 0}, {"answer_base": 2}, {"answer_kind": "number"}])
 def test_arguments_are_checked(write: Write, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         load_questions(write([ROW]), **options)

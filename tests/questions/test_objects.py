@@ -263,27 +263,27 @@ def test_parquet_and_arrow_agree(tmp_path: Path) -> None:
 BASE_1 = [{"id": str(i), "question": f"{i}?", "options": list("wxyz"), "answer": i % 4 + 1} for i in range(8)]
 
 
-@pytest.mark.parametrize("on_bad", ["error", "skip"])
+@pytest.mark.parametrize("skip_bad", [False, True])
 @pytest.mark.parametrize("extra", [[], [{"id": "x", "question": "x?", "options": ["a", "b"], "answer": 9}]])
 @pytest.mark.parametrize("write", [int, str])
-def test_counting_from_1_is_an_error_that_never_offers_to_skip(on_bad: str, extra: list[Any], write: Any) -> None:
+def test_counting_from_1_is_an_error_that_never_offers_to_skip(skip_bad: bool, extra: list[Any], write: Any) -> None:
     rows = [row | {"answer": write(row["answer"])} for row in [*BASE_1, *extra]]
-    with pytest.raises(InputError, match=r"item 4.*4 is out of range.*--answer-base 1 \(answer_base=1\)") as e:
-        unslant.load_questions(rows, on_bad=on_bad)
-    assert "--skip-bad" not in str(e.value)
+    with pytest.raises(InputError, match=r"item 4.*4 is out of range.*answer_base=1") as e:
+        unslant.load_questions(rows, skip_bad=skip_bad)
+    assert "skip_bad" not in str(e.value)
     if not extra:
         assert unslant.load_questions(rows, answer_base=1)[3].answers == {3}
 
 
 def test_counting_from_0_under_answer_base_1_is_an_error_too() -> None:
     rows = [row | {"answer": row["answer"] - 1} for row in BASE_1]
-    with pytest.raises(InputError, match=r"0 is out of range.*--answer-base 0") as caught:
-        unslant.load_questions(rows, answer_base=1, on_bad="skip")
-    assert "--skip-bad" not in str(caught.value)
+    with pytest.raises(InputError, match=r"0 is out of range.*answer_base=0") as caught:
+        unslant.load_questions(rows, answer_base=1, skip_bad=True)
+    assert "skip_bad" not in str(caught.value)
 
 
 def test_a_base_that_was_said_is_kept_and_bad_answers_are_counted() -> None:
-    found = unslant.load_questions(BASE_1, answer_base=0, on_bad="skip")
+    found = unslant.load_questions(BASE_1, answer_base=0, skip_bad=True)
     assert found.report.skipped == {"answer out of range": 2}
     assert found.report.answers == "indices counting from 0"
 

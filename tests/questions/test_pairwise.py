@@ -67,8 +67,8 @@ def test_ties_are_told_and_ids_and_subjects_kept() -> None:
 
 def test_counting_from_1_is_asked_for() -> None:
     rows = [{**PAIR, "winner": 1 + i % 2} for i in range(4)]
-    with pytest.raises(InputError, match="--answer-base 1"):
-        unslant.load_questions(rows, on_bad="skip")
+    with pytest.raises(InputError, match="answer_base=1"):
+        unslant.load_questions(rows, skip_bad=True)
     assert [q.answers for q in unslant.load_questions(rows, answer_base=1)] == [{0}, {1}, {0}, {1}]
 
 
@@ -76,7 +76,7 @@ def test_a_winner_that_is_none_is_refused_or_counted() -> None:
     rows = [{**PAIR, "winner": "a"}, {**PAIR, "winner": "model_c"}, {**PAIR, "winner": None}]
     with pytest.raises(InputError, match="item 2, field \"answer\": 'model_c' is none of the 2 options"):
         unslant.load_questions(rows)
-    skipped = unslant.load_questions(rows, on_bad="skip").report.skipped
+    skipped = unslant.load_questions(rows, skip_bad=True).report.skipped
     assert skipped == {"answer is none of the options": 1, "answer missing": 1}
 
 

@@ -51,7 +51,7 @@ def test_no_file_is_forgotten(shared_data: Path) -> None:
 def test_the_questions_are_those_of_the_file(shared_data: Path, name: str) -> None:
     loaded, pinned, numbered = FILES[name]
     rows = {row["id"]: row for row in raw(shared_data / name)}
-    questions = load_questions(shared_data / name, on_bad="skip")
+    questions = load_questions(shared_data / name, skip_bad=True)
     assert len(questions) == loaded
     assert questions.report.n_skipped == len(rows) - loaded
     assert (questions.report.pinned, questions.report.numbering_stripped) == (pinned, numbered)
@@ -71,7 +71,7 @@ def test_the_questions_are_those_of_the_file(shared_data: Path, name: str) -> No
 
 
 def test_only_questions_with_one_option_are_refused(shared_data: Path) -> None:
-    questions = load_questions(shared_data / "mmlu_pro_sample.jsonl", on_bad="skip")
+    questions = load_questions(shared_data / "mmlu_pro_sample.jsonl", skip_bad=True)
     assert questions.report.skipped == {"fewer than 2 options": 5}
     single = {row["id"] for row in raw(shared_data / "mmlu_pro_sample.jsonl") if len(row["options"]) == 1}
     assert not single & {question.id for question in questions}

@@ -55,7 +55,7 @@ def test_bad_records_are_refused_or_counted(tmp_path: Path) -> None:
     path = lines(tmp_path / "j.jsonl", rows)
     with pytest.raises(InputError, match=r'line 2, field "verdict": \'perhaps\' is none of True, False, Unknown'):
         load_judging(path)
-    assert load_judging(path, on_bad="skip").report.skipped == {"unknown verdict": 1, "statement missing": 1}
+    assert load_judging(path, skip_bad=True).report.skipped == {"unknown verdict": 1, "statement missing": 1}
     with pytest.raises(InputError, match=r'field "answer": has no number after ####'):
         load_math(lines(tmp_path / "m.jsonl", [{"question": "a?", "answer": "steps ####"}]))
     with pytest.raises(InputError, match=r'field "question": no column was found'):

@@ -47,8 +47,8 @@ def test_order_with_the_same_options_in_every_row(tmp_path: Path) -> None:
     assert "log.jsonl, line 2: order 2, 0, 1 and options contradict those of" in told
     assert "option 2 of question 'q' would be 'x' here and 'z' there" in told
     assert "By order, these rows show the same options in another order; by options, they show one order" in told
-    assert "--field order=" in told
-    assert "--field options=" in told
+    assert "--fields order=" in told
+    assert "--fields options=" in told
     assert orders(read(tmp_path, rows, options="")) == [list(order) for order in ORDERS]
     assert orders(read(tmp_path, [row | {"answer": "B"} for row in rows], order="")) == [[0, 1, 2]] * 3
 
@@ -64,11 +64,11 @@ def test_an_order_that_its_options_follow_is_read(tmp_path: Path) -> None:
         ({"order": [1, 0, 2]}, "contradict"),
         ({"answer": "A"}, "the right option of question 'q' is, by order, 0 here and 1 in"),
         ({"question": "What else?"}, "give each question an id of its own"),
-        ({"gold": 0}, "--field answer=answer or --field answer=gold"),
-        ({"chosen": "A"}, r"is A, but logprobs are highest for B.*--field chosen="),
-        ({"chosen": "B", "pred": "C"}, "--field chosen=chosen or --field chosen=pred"),
+        ({"gold": 0}, "--fields answer=answer or --fields answer=gold"),
+        ({"chosen": "A"}, r"is A, but logprobs are highest for B.*--fields chosen="),
+        ({"chosen": "B", "pred": "C"}, "--fields chosen=chosen or --fields chosen=pred"),
         ({"probs": [0.9, 0.05, 0.05]}, "contradict logprobs"),
-        ({"choices": ["z", "y", "x"]}, "--field options=options or --field options=choices"),
+        ({"choices": ["z", "y", "x"]}, "--fields options=options or --fields options=choices"),
     ],
 )
 def test_contradictions(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:

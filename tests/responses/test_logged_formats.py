@@ -323,13 +323,26 @@ def test_a_shuffle_that_no_score_tells_is_read_from_the_transcript(shared_data: 
     assert [row.chosen for row in rows(tmp_path / "unscored.eval")] == [row.chosen for row in rows(source)]
 
 
+def test_an_errored_log_quotes_its_error(shared_data: Path, tmp_path: Path) -> None:
+    error = {"message": "AuthenticationError: key \x1b[31m expired", "traceback": "", "traceback_ansi": ""}
+    log = inspect_sample(shared_data) | {"status": "error", "error": error}
+    path = tmp_path / "failed.json"
+    path.write_text(json.dumps(log))
+    notes = " ".join(audit_logs(path).page().notes)
+    assert "The run failed (status error: AuthenticationError: key " in notes
+    assert "\x1b" not in notes
+    path.write_text(json.dumps(log | {"samples": []}))
+    with pytest.raises(InputError, match="no multiple-choice samples; its run ended with status error: Authentic"):
+        audit_logs(path)
+
+
 def test_a_log_that_lacks_samples_says_so(shared_data: Path, tmp_path: Path) -> None:
     log = inspect_sample(shared_data)
     log |= {"status": "cancelled", "samples": log["samples"][:2]}
     path = tmp_path / "partial.json"
     path.write_text(json.dumps(log))
     notes = audit_logs(path).page().notes
-    assert "The run did not end well (status cancelled)." in notes
+    assert "The run failed (status cancelled)." in notes
     assert "Not used: 1 (samples that the log names but does not hold)." in notes
 
 

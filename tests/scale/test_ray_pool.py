@@ -84,7 +84,7 @@ def test_the_question_that_ends_actors_is_named_and_the_others_are_there() -> No
             return prompt.text
 
     parts, found = run(pool_of(Poisoned)), list[tuple[int, str]]()
-    with pytest.raises(ModelError, match=rf"question 'q3': {DEATHS} actors .*out of memory.*--ray-actors"):
+    with pytest.raises(ModelError, match=rf"question 'q3': {DEATHS} actors .*out of memory.*ray.actors"):
         found.extend(one for part in parts for one in part.results)
     assert sorted(found) == [one for one in EVERY if PROMPTS[one[0]].group != "q3"]
 

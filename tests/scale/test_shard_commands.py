@@ -184,7 +184,7 @@ def kill_and_merge(tmp_path: Path, n: int, kills: int, limit: int, seed: int) ->
         assert command[-4:] == ["--shard", f"{i}/{n}", "--responses", f"s{i}.parquet"]
         again = unslant(*command, "--store", f"{i}.db")
         assert again.code == 0, again.err
-        assert "prompts had been asked before" in again.err
+        assert "prompts reused from the store" in again.err
     shards = rng.sample([f"s{i}.parquet" for i in order], n)
     ran = unslant("merge", "m.parquet", *shards, "--json", "m.json", "-q")
     assert (ran.code, ran.err) == (0, "")

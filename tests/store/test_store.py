@@ -120,7 +120,7 @@ def test_a_full_disk_keeps_all_or_nothing_of_a_write(store: Store) -> None:
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     big = [(i, Kept(np.zeros(1000))) for i in range(1, 200)]
-    with pytest.raises(StoreError, match=r"disk or a quota is full.*what was scored so far is kept.*--no-store"):
+    with pytest.raises(StoreError, match=r"disk or a quota is full.*what was scored so far is kept.*no_store"):
         found.write(big, 200, {"prompts": 200}, {"tree": (1, b"x" * 10_000)})
     assert sorted(found.stored()) == [0]
     assert found.state("tree") == b""
@@ -174,7 +174,7 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be made.*--no-store"):
+    with pytest.raises(StoreError, match=r"cannot be made.*no_store"):
         Store(tmp_path / "file" / "store.sqlite3")
 
 

@@ -66,7 +66,7 @@ def test_a_best_label_that_is_a_bound_is_no_answer(tmp_path: Path) -> None:
 )
 def test_an_audit_of_bounds_is_refused(tmp_path: Path, top: dict[str, float]) -> None:
     with FaultServer(lambda request: reply(top)).running() as server, Store(tmp_path / "s.sqlite3") as store:
-        with pytest.raises(ModelError, match=r"label scores are only upper bounds.*--chat"):
+        with pytest.raises(ModelError, match=r"label scores are only upper bounds.*chat"):
             audited(server.url, store, "auto")
         asked = len([request for request in server.requests if request.get("logprobs")])
         assert asked < 100  # not the 30 questions in all of their orders

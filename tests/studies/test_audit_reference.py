@@ -121,7 +121,7 @@ def test_a_random_model_is_not_above_chance_and_holds_nothing_on_labels(
     tokenizer_cache: Path,  # noqa: F811
 ) -> None:
     """A Qwen 2 with random weights on real questions: no score, no habit of interest, and a warning."""
-    questions = load_questions(shared_data / "arc_challenge_test.jsonl", limit=200, seed=0, on_bad="skip")
+    questions = load_questions(shared_data / "arc_challenge_test.jsonl", limit=200, seed=0, skip_bad=True)
     result = audit(str(build("qwen2", tmp_path / "qwen2", tokenizer_cache)), questions)
     assert "cannot be distinguished from guessing (0.25)" in result.headline
     (caveat,) = result.page().caveats

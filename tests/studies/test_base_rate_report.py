@@ -55,7 +55,7 @@ def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
     lines += [f"q{i},nvr-{x},-0.1,-2.5,{'AB'[x == 'A']},s{i % 3}" for i in range(60) for x in "AB"]
     recorded.write_text("\n".join(lines), "utf-8")
     mapped = ["question=key", "variant=what", "answer=right", "subject=topic"]
-    fields = [argument for pair in mapped for argument in ("--field", pair)]
+    fields = [argument for pair in mapped for argument in ("--fields", pair)]
     out = tmp_path / "out.json"
     arguments = ["study", "base-rate", "--log", recorded, *fields, "--json", out]
     result = unslant(*arguments)

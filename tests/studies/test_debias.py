@@ -152,7 +152,7 @@ def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
 def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) -> None:  # noqa: F811
     questions = make_questions([4] * 40)
     model = open_model(tiny_folder)
-    methods = ("lora-1:epochs=1:questions_per_epoch=4:orders=4", "bnp:nodes=4", "set-based")
+    methods = ("lora-1:epochs=1:questions_per_epoch=4:max_orders=4", "bnp:nodes=4", "set-based")
     half = QuestionSet.of([Question(q.id, q.stem, q.options, frozenset({0, 2})) for q in questions], "half")
     found = debias([model], [half], methods=methods)
     assert found.measured_on == {"half": 20}

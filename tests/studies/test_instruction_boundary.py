@@ -65,7 +65,7 @@ def run(tmp_path, monkeypatch):
     def run(server, settings, limit=8, temperature=0.0, retries=0, **more):
         options = ModelOptions(base_url=server.url, retries=retries)
         monkeypatch.setattr(study, "open_chat", lambda name, _, how: open_chat(name, ModelOptions(retries=0), how))
-        asked = {"names": settings, "temperature": temperature, "limit": limit, **more}
+        asked = {"settings": settings, "temperature": temperature, "limit": limit, **more}
         with Store(tmp_path / "store.sqlite3") as store:
             model = StoredChat(open_chat("words", options), store)
             given = instruction_boundary.study.given((model,), EMBEDDED, (), asked)
@@ -236,10 +236,10 @@ def test_several_temperatures_are_several_runs(run, tmp_path):
         return good(request) if request["temperature"] < 1 else Fault(body=completion("Lamps are lovely."))
 
     with FaultServer(answer).running() as server:
-        study = run(server, ["vanilla", "conformity-sparse"], 4, temperatures=(0, 1))
+        study = run(server, ["vanilla", "conformity-sparse"], 4, temperature=(0, 1))
         assert len(study.responses) == len(server.requests) == 32
         assert Counter(request["temperature"] for request in server.requests) == {0: 16, 1: 16}
-        one = run(server, ["vanilla"], 4, temperatures=(1,))
+        one = run(server, ["vanilla"], 4, temperature=(1,))
         assert one.by_temperature == {}
         assert len(server.requests) == 32
         assert one.metrics == boundary_metrics(
@@ -279,7 +279,7 @@ def test_labels_and_columns_are_the_users(run, tmp_path):
         study = instruction_boundary(
             open_chat("words", ModelOptions(base_url=server.url)),
             path,
-            names=["vanilla", "conformity-dense"],
+            settings=["vanilla", "conformity-dense"],
             labels="0",
             fields={"question": "Frage", "options": "Wahl", "answer": "richtig"},
         )
@@ -504,8 +504,8 @@ def test_setting_names():
     ("options", "message"),
     [
         ({"temperature": 3}, "give 0 to 2"),
-        ({"temperatures": (0, 3)}, "give 0 to 2"),
-        ({"temperatures": (0, 0)}, "give each once"),
+        ({"temperature": (0, 3)}, "give 0 to 2"),
+        ({"temperature": (0, 0)}, "give each once"),
         ({"repeats": 0}, "give 1 or more"),
     ],
 )
@@ -568,12 +568,12 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     first = (tmp_path / "numbers.json").read_bytes()
     again = unslant(*command, *more)
     assert again.code == 0, again.err
-    assert "had been asked before" in again.err
+    assert "reused from the store" in again.err
     assert (tmp_path / "numbers.json").read_bytes() == first
     table = tmp_path / "numbered.parquet"
     labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more)
     assert (labelled.code, labelled.err.splitlines()[-1]) == (3, "error: none of 4 responses of words is an answer")
     assert {row.labels[:2] for row in Responses.from_parquet(table).rows()} == {("0", "1")}
-    refused = unslant(*command[:4], "--field", "question=nosuch", *more)
+    refused = unslant(*command[:4], "--fields", "question=nosuch", *more)
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "nosuch" in refused.err

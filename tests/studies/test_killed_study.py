@@ -12,12 +12,12 @@ pytest.importorskip("openai", reason="served models are asked through openai: pi
 from tests.studies.killed_study import kill_and_resume
 
 UNBIASED = ["study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "8", "--runs", "2", "--shots", "0"]
-PROBE = ["study", "probe", "URL#a,URL#b", "embedded", "--limit", "6", "--strength", "1"]
+PROBE = ["study", "probe", "URL#a,URL#b", "embedded", "--limit", "6", "--strengths", "1"]
 
 AUDIT = ["audit", "URL#m", "embedded", "--elicit", "generate", "--limit", "6", "--reasoning"]
 BOUNDARY = ["study", "instruction-boundary", "URL#m", "--settings", "vanilla,reasoning-reflection", "--limit", "16"]
 BOUNDARY += ["--temperature", "0"]
-BOARD = ["leaderboard", "-m", "URL#a", "-m", "URL#b", "-q", "embedded", "--elicit", "generate", "--limit", "3"]
+BOARD = ["leaderboard", "-m", "URL#a", "-m", "URL#b", "--sets", "embedded", "--elicit", "generate", "--limit", "3"]
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_a_model_that_cannot_be_opened_stops_before_any_work(tmp_path: Path) -> 
     asked = half()
     with pytest.raises(ModelError, match="no such model"):
         unslant.leaderboard([asked, str(tmp_path / "absent")], SETS[0])
-    with pytest.raises(InputError, match="--repeats is about replies"):
+    with pytest.raises(InputError, match="repeats applies only to generated replies"):
         unslant.leaderboard([RuleChat(takes_a), asked], SETS[0], repeats=2)
     assert not asked.seen
 
@@ -237,7 +237,7 @@ def test_a_model_that_cannot_be_opened_stops_before_any_work(tmp_path: Path) -> 
 def test_the_command_ranks_models_and_recorded_audits_alike(tmp_path: Path) -> None:
     places = []
     for found in SETS:
-        places += ["-q", tmp_path / f"{found.name}.jsonl"]
+        places += ["--sets", tmp_path / f"{found.name}.jsonl"]
         lines = [{"id": q.id, "question": q.stem, "options": list(q.options), "answer": min(q.answers)} for q in found]
         places[-1].write_text("".join(json.dumps(line) + "\n" for line in lines[:8]))
     models = ("-m", "fair", "-m", "prefers-a")

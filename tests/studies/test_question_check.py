@@ -123,7 +123,7 @@ def test_the_command_shows_writes_and_ends_with_0(tmp_path: Path) -> None:
         if oddity["name"] == "pinned options"
         for key, value in oddity.items()
     }.items()
-    assert written["questions_digest"] == unslant.load_questions(path, on_bad="skip").digest
+    assert written["questions_digest"] == unslant.load_questions(path, skip_bad=True).digest
     assert written["loading"]["skipped"]["id used twice"] == 1
     assert "What was understood" in (tmp_path / "check.html").read_text()
 

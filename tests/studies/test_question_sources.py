@@ -209,7 +209,7 @@ def test_a_file_of_statements_alone(tmp_path):
 def test_columns_can_be_named(tmp_path):
     path = tmp_path / "fragen.jsonl"
     path.write_text(json.dumps({"Frage": "Wer?", "Wahl": ["a", "b"], "richtig": [1]}) + "\n")
-    with pytest.raises(InputError, match="name it: --field question=COLUMN"):
+    with pytest.raises(InputError, match=r"name it: fields=..question.: .COLUMN.."):
         load_boundary(path)
     names = {"question": "Frage", "options": "Wahl", "answer": "richtig"}
     (only,) = load_boundary(path, layout="published", fields=names).choice

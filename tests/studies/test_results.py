@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import inspect
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pytest
@@ -94,7 +98,7 @@ def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: py
     for name, make in RESULTS.items():
         with subtests.test(name):
             result = make()
-            frame = result.to_pandas()
+            frame = result.to_pandas("metrics")
             assert list(frame.columns) == [
                 "key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit",
             ]  # fmt: skip
@@ -106,16 +110,66 @@ def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: py
                 assert found == value or (found is None and math.isnan(value))
 
 
+def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
+    for name, make in RESULTS.items():
+        result = make()
+        responses = getattr(result, "responses", None)
+        with subtests.test(name):
+            frame = result.to_pandas()
+            if responses is None:
+                assert "key" in frame
+                continue
+            assert set(frame["question"]) == {row.question_id for row in responses.rows() if row.answers}
+            assert frame["question"].is_unique
+            if isinstance(result, unslant.AuditResult):
+                assert frame["accuracy"].mean() == pytest.approx(result.metrics.means["accuracy"].value)
+            else:
+                assert (frame["right"] <= frame["answered"]).all()
+                assert (frame["answered"] <= frame["asked"]).all()
+
+
+def test_a_plot_brings_all_it_needs(tmp_path: Path) -> None:
+    chart = audited().plot()
+    shown, about = chart._repr_mimebundle_()
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert about["image/png"]["width"] > 300
+    chart.save(tmp_path / "chart.html")
+    for page in (chart.to_html(), (tmp_path / "chart.html").read_text("utf-8")):
+        assert not re.search(r"<script[^>]*src=|@import|cdn", page)
+
+
+def test_a_notebook_sees_progress_and_a_program_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from unslant.asking import no_progress
+    from unslant.experiment.progress import progress_of_python
+
+    assert progress_of_python() is no_progress
+    shell = SimpleNamespace(kernel=object())
+    lines: list[str] = []
+
+    class Handle:
+        def update(self, found: dict[str, str], raw: bool) -> None:
+            lines.append(found["text/plain"])
+
+    def display(found: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        lines.append(found["text/plain"])
+        return Handle()
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=None))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    unslant.audit("fair", "embedded", limit=3, orders="reverse")
+    assert any("of" in line for line in lines)
+
+
 def test_the_tables_of_an_audit() -> None:
     found = audited()
-    frame = found.to_pandas().set_index("key")
+    frame = found.to_pandas("metrics").set_index("key")
     assert frame.loc["metrics.means.accuracy", "name"] == "accuracy, as published"
     assert frame.loc["metrics.means.accuracy", "value"] == found.metrics.means["accuracy"].value
     assert len(found.to_pandas("responses")) == len(found.responses)
     assert found.to_pandas("labels")["label"][0] == "A"
     assert len(found.to_pandas("options")) == len(found.metrics.counts.by_options)
     assert set(compared().to_pandas("subjects")["subject"]) == set(compared().base[1].metrics.by_subject)
-    with pytest.raises(unslant.InputError, match="no table 'label': did you mean 'labels'\\? use one of metrics, resp"):
+    with pytest.raises(unslant.InputError, match="no table 'label': did you mean 'labels'\\? use one of metrics, ques"):
         found.to_pandas("label")
     with pytest.raises(unslant.InputError, match="no table 'responses'"):
         compared().to_pandas("responses")
@@ -231,7 +285,7 @@ def test_debiased_answers_have_texts() -> None:
     assert isinstance(found, unslant.Answers)
     assert set(found.to_pandas()["text"]) == {"may be"}
     assert len(repr(found)) < 100
-    with pytest.raises(unslant.InputError, match="leave out --adapter"):
+    with pytest.raises(unslant.InputError, match="leave out adapter"):
         unslant.Debiased("m", base_url="http://127.0.0.1:9/v1", adapter="x")
 
 

@@ -237,7 +237,7 @@ def test_bad_widths(until: object) -> None:
 def test_shards_and_replies_are_refused() -> None:
     with pytest.raises(InputError, match="which shards cannot"):
         audit.study.responses(RuleModel(knowing), QUESTIONS, until=0.1, shards=ShardOptions(shard="1/2"))
-    with pytest.raises(InputError, match="--until is about scores of labels"):
+    with pytest.raises(InputError, match="until needs label scores"):
         AuditSettings(until=0.1).resolved(generate=True)
 
 

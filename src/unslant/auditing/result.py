@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from unslant.auditing.corrections import Correction, corrections
 from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
@@ -22,6 +24,7 @@ from unslant.metrics import (
     nvr_from_scores,
     read_scores,
 )
+from unslant.metrics.measures import measure
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.shortcuts import Shortcut
 from unslant.responses import Responses
@@ -58,6 +61,15 @@ class AuditResult(RecordedResult):
     order_curve: OrderCurve | None
     left_open: str
     scores: OrderScores = field(repr=False)
+
+    def of_questions(self) -> Mapping[str, Sequence[Any]]:
+        """Columns with one value a question: id, subject, number of options, and every metric by its key."""
+        about: dict[str, Any] = {
+            "question": self.scores.ids,
+            "subject": self.scores.subjects,
+            "n_options": self.scores.n_options,
+        }
+        return about | measure(self.scores)
 
     @property
     def name(self) -> str:

@@ -23,15 +23,15 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (up to 24, balanced over positions; 6 for replies), all, cyclic, reverse, given, or the number to sample."""
+    """auto (24 or fewer; 6 for replies), all, cyclic, reverse, given, or how many to sample."""
     until: float | None = None
-    """Ask at random until both accuracies, their difference and PBM are known to this half-width, such as 0.02."""
+    """Stop early, once scores are known to within this half-width, such as 0.02."""
     repeats: int = 1
-    """Replies: ask some questions N times in the same order: how often does sampling alone change answers?"""
+    """Replies: ask some questions N times in the same order, to see how often sampling alone changes answers."""
     repeat_sample: int = 50
     """Replies: how many questions --repeats asks again, drawn at random."""
     adaptive: bool = False
-    """Replies: ask a question in all orders only if its answers as given and reversed differ; see --calibrate."""
+    """Replies: ask in all orders only where the answers as given and reversed differ; see --calibrate."""
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
 
@@ -43,7 +43,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         if self.calibrate > 1:
             raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
         if self.repeats == 1:
-            check_unused("no question is asked again (--repeats 3 asks three times)", self, only=("repeat_sample",))
+            check_unused("no question is asked again (--repeats=3 asks three times)", self, only=("repeat_sample",))
         if not self.adaptive:
             check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
         if self.until is not None and not 0 < self.until < 0.5:
@@ -53,9 +53,9 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         """See :meth:`ElicitOptions.resolved`."""
         useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
         if useless and not generate:
-            raise InputError(f"--{useless[0]} is about replies, but labels are scored: add --elicit generate")
+            raise InputError(f"--{useless[0]} applies only to generated replies; add --elicit=generate")
         if generate and self.until is not None:
-            raise InputError("--until is about scores of labels, but replies are read: use --adaptive")
+            raise InputError("--until needs label scores, but this run reads replies; use --adaptive")
         return super().resolved(generate)
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
@@ -70,4 +70,4 @@ class AuditOutputs(OutputOptions):
     """What is written."""
 
     dry_run: bool = False
-    """Print what asking would take (prompts, tokens, time) and stop."""
+    """Print the cost (prompts, tokens, time) and stop."""

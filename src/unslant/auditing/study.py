@@ -25,7 +25,7 @@ from unslant.responses import Responses
 
 
 class Audit(Study[AuditSettings]):
-    """Ask every question in many orders and measure how much of the score is bias.
+    """Measure how much of a score depends on the order and labels of options.
 
     Without arguments, audits the reference model prefers-a on embedded questions, of which many have A as the answer.
 
@@ -68,7 +68,7 @@ class Audit(Study[AuditSettings]):
 
     def check(self, given: Given[AuditSettings]) -> None:
         if given.settings.until is not None and given.shards.shard:
-            raise InputError("--until decides what to ask as answers come, which shards cannot: leave out one of them")
+            raise InputError("--until chooses questions as it goes and cannot be combined with --shard")
         if given.outputs and given.outputs.dry_run:
             if given.log:
                 raise InputError("--dry-run estimates what asking takes, and --log asks nothing: leave out one of them")

@@ -20,6 +20,7 @@ from cyclopts.argument import ArgumentCollection
 import unslant
 from unslant.cli.commands import register
 from unslant.cli.config import Config
+from unslant.cli.help import print_help
 from unslant.cli.safe_files import check_files
 from unslant.cli.words import Recorded, Seen
 from unslant.errors import (
@@ -29,26 +30,37 @@ from unslant.errors import (
     OutputError,
     UnslantError,
     first_line,
+    naming_flags,
     shown,
 )
-from unslant.experiment.command_line import COMMAND, Command
+from unslant.experiment.command_line import COMMAND, ON_INTERRUPT, Command
 from unslant.extras import missing
 from unslant.reach import without_secrets
 from unslant.studies.readers import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {
-    **{name: STUDIES[name] for name in TOP},
-    "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
-    "debias": "unslant.cli.debias:debias",
-    "train": "unslant.cli.debias:train",
-    "replies": "unslant.cli.replies:replies",
-    "merge": "unslant.cli.report:merge",
-    "rerun": "unslant.cli.rerun:rerun",
-    "report": "unslant.cli.report:report",
-    "models": "unslant.cli.listing:models",
-    "templates": "unslant.cli.listing:templates",
+    "Measure": {
+        **{name: STUDIES[name] for name in TOP},
+        "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
+        "replies": "unslant.cli.replies:replies",
+    },
+    "Correct": {
+        "debias": "unslant.cli.debias:debias",
+        "train": "unslant.cli.debias:train",
+    },
+    "Studies": {},
+    "Files": {
+        "report": "unslant.cli.report:report",
+        "merge": "unslant.cli.report:merge",
+        "rerun": "unslant.cli.rerun:rerun",
+    },
+    "Lists": {
+        "models": "unslant.cli.listing:models",
+        "templates": "unslant.cli.listing:templates",
+    },
 }
+"""Commands as ``unslant --help`` lists them, by heading; groups of commands are added below."""
 
 
 def _shown(value: object) -> str | None:
@@ -61,6 +73,8 @@ def _shown(value: object) -> str | None:
 app = App(
     name="unslant",
     help="How much of a multiple-choice score is option order, label preference or luck.",
+    help_epilogue="Start with: unslant audit (it needs no arguments)\n\nunslant COMMAND --help shows the usual options "
+    "of a command, --help-all every option. Also: --version, --install-completion.",
     version=unslant.__version__,
     help_format="plaintext",
     group_parameters=Group("Options", sort_key=1),
@@ -68,10 +82,15 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-register(app, COMMANDS)
-app.command("unslant.cli.studies:group", name="study", help="Run one of the experiments.")
-app.command("unslant.cli.questions:group", name="questions", help="Check or build question sets.")
-app.command("unslant.cli.runs:group", name="runs", help="List, show, resume, delete or export recorded runs.")
+GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMMANDS)}
+for title, commands in COMMANDS.items():
+    register(app, commands, GROUPS[title])
+for name, title, home, about in (
+    ("study", "Studies", "studies", "Run one of the experiments of the papers; unslant study --help lists them."),
+    ("questions", "Files", "questions", "Check or build question sets."),
+    ("runs", "Files", "runs", "List, show, resume, delete or export recorded runs."),
+):
+    app.command(f"unslant.cli.{home}:group", name=name, help=about, group=GROUPS[title])
 app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
 
 
@@ -80,12 +99,16 @@ EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Errors that do not end with 2."""
 
 
+PATIENCE = 1.5
+"""Seconds that a command has to end in order after Ctrl-C."""
+
+
 @contextmanager
-def second_interrupt_kills() -> Iterator[None]:
-    """The first Ctrl-C lets the block end in order; a second ends the process at once, with code 130.
+def interrupts_end() -> Iterator[None]:
+    """The first Ctrl-C lets the block end in order, for :data:`PATIENCE`; a second ends the process at once (code 130).
 
     Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes; a thread that
-    reads the wakeup pipe notices even then.
+    reads the wakeup pipe notices even then. Everything scored is in the store by then, so nothing is lost.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -93,12 +116,17 @@ def second_interrupt_kills() -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
 
+    deadline = threading.Timer(PATIENCE, _end_now)
+    deadline.daemon = True
+
     def listen() -> None:
         left = 2
         while number := os.read(reader, 1):
-            left -= number[0] == signal.SIGINT
-            if not left:
-                os._exit(130)
+            if number[0] == signal.SIGINT:
+                left -= 1
+                if not left:
+                    os._exit(130)
+                deadline.start()
         os.close(reader)
 
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -107,8 +135,19 @@ def second_interrupt_kills() -> Iterator[None]:
     try:
         yield
     finally:
+        deadline.cancel()
         signal.set_wakeup_fd(before)
         os.close(writer)
+
+
+def _end_now() -> None:
+    """Note that the run was stopped, unless the store is busy, and end the process."""
+    for note in ON_INTERRUPT:
+        thread = threading.Thread(target=note, daemon=True)
+        thread.start()
+        thread.join(0.3)
+    print("stopped", file=sys.stderr, flush=True)
+    os._exit(130)
 
 
 @functools.cache
@@ -128,7 +167,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     before = COMMAND.set(Command())
     try:
-        with unfailing_streams() as lost_output:
+        with naming_flags(), unfailing_streams() as lost_output:
             code = _run(sys.argv[1:])
             if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
                 print(f"error: {lost}", file=sys.stderr)
@@ -142,7 +181,7 @@ def main() -> None:
 def _run(words: Sequence[str]) -> int:
     """Run a command and say what went wrong; returns the exit code."""
     try:
-        with second_interrupt_kills():
+        with interrupts_end():
             call(words)
     except ModuleNotFoundError as error:
         if not (advice := missing(error)):
@@ -173,6 +212,8 @@ def _run(words: Sequence[str]) -> int:
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
     """Run a command, as typed after ``unslant``; without ``defaults`` no file of settings is read."""
+    if print_help(app, words):
+        return
     config, words = Config.of(words) if defaults else (Config(), list(words))
     seen = Seen(words)
     try:
@@ -191,7 +232,7 @@ def _connected(without: bool) -> AbstractContextManager[None]:
     """What ``--offline`` asks for, where it was given."""
     if not without:
         return nullcontext()
-    from unslant.models.reachable import offline
+    from unslant.reachable import offline
 
     return offline()
 

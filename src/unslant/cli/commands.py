@@ -21,31 +21,29 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token
 
+from unslant.cli.help import DEFAULTS, EXIT_CODES, OWN
 from unslant.debiasing import METHODS
 from unslant.errors import InputError
-from unslant.flags import Flag, Heading
+from unslant.flags import Flag, Heading, Without
 
-EXIT_CODES = (
-    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 4 a condition of "
-    "--fail-if holds, 5 not written, 130 stopped."
-)
-DEFAULTS = (
-    "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."
-)
 _OPTIONS = Heading("Options", 1)
+_METAVARS = {int: "N", float: "NUMBER", str: "TEXT"}
 
 
-def register(app: App, commands: Mapping[str, str]) -> None:
-    """Add commands without importing them; their help is the docstring, with ``Examples:`` after the options.
+def register(app: App, commands: Mapping[str, str], group: Group | None = None) -> None:
+    """Add commands without importing them, in this order; their help is the docstring, examples at the end.
 
     Args:
         commands: name -> ``module:function``.
+        group: the heading under which they are listed.
     """
-    for name, home in commands.items():
+    for place, (name, home) in enumerate(commands.items()):
         about, _, examples = _docstring(home).replace("{METHODS}", ", ".join(METHODS)).partition("\n\nExamples:\n")
         about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
         lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts asks this module for it, see __getattr__
-        app.command(lazy, name=name, help=about, help_epilogue=f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}")
+        listed: dict[str, Any] = {"sort_key": place} | ({"group": group} if group else {})
+        epilogue = f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}"
+        app.command(lazy, name=name, help=about, help_epilogue=epilogue, **listed)
 
 
 def __getattr__(name: str) -> Any:
@@ -68,7 +66,8 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
             continue
         assert isinstance(kind, type)
         heading = next((one for one in about if isinstance(one, Heading)), _OPTIONS)
-        own = _flags(kind, heading)
+        left_out = frozenset[str]().union(*(one.names for one in about if isinstance(one, Without)))
+        own = [flag for flag in _flags(kind, heading) if flag.name not in left_out]
         groups[parameter.name] = kind, tuple(flag.name for flag in own)
         parameters += own
 
@@ -101,19 +100,22 @@ def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def _flags(kind: type, heading: Heading) -> list[inspect.Parameter]:
     hints, said = get_type_hints(kind, include_extras=True), docstrings(kind)
-    return [_flag(f, hints[f.name], said.get(f.name, ""), heading) for f in fields(kind) if f.init]
+    own = vars(kind).get("__annotations__", {}) if heading is _OPTIONS else {}
+    return [_flag(f, hints[f.name], said.get(f.name, ""), heading, f.name in own) for f in fields(kind) if f.init]
 
 
-def _flag(f: Field[Any], hint: Any, said: str, heading: Heading) -> inspect.Parameter:
+def _flag(f: Field[Any], hint: Any, said: str, heading: Heading, own: bool) -> inspect.Parameter:
     default = f.default if f.default is not MISSING else inspect.Parameter.empty
     inner, about = _split(hint)
-    annotation = _annotation(inner, about, heading, said)
+    annotation = _annotation(inner, (*about, OWN) if own else about, heading, said)
     return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _annotation(kind: Any, about: Sequence[Any], heading: Heading, said: str = "") -> Any:
     flags = [one for one in about if isinstance(one, Flag)]
     words: dict[str, Any] = {"help": said} if said else {}
+    plain = next((one for one in get_args(kind) or (kind,) if one in _METAVARS), None)
+    words |= {"metavar": _METAVARS[plain]} if plain else {}
     if heading is not _OPTIONS:
         words["group"] = Group(heading.title, sort_key=heading.place)
     for flag in flags:  # the outermost comes last, and wins
@@ -122,7 +124,7 @@ def _annotation(kind: Any, about: Sequence[Any], heading: Heading, said: str = "
         words |= {"metavar": flag.metavar} if flag.metavar else {}
         words |= {"converter": _by_commas} if flag.commas else {}
         words |= {"consume_multiple": True} if flag.many else {}
-    others = [one for one in about if not isinstance(one, Flag | Heading)]
+    others = [one for one in about if not isinstance(one, Flag | Heading | Without)]
     return Annotated[kind, *others, Parameter(**words)]
 
 

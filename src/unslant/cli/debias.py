@@ -8,6 +8,8 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import options as o
+from unslant.flags import Without
+from unslant.models.options import scoring_options
 from unslant.studies.debias.adapter import AdapterSettings
 from unslant.studies.debias.settings import AnswerSettings
 
@@ -28,7 +30,7 @@ def debias(
     store: o.Stores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Answer every question with a debiasing method and write probabilities over the options.
+    """Answer questions with a debiasing method and write probabilities over the options.
 
     Methods: {METHODS}. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
@@ -104,17 +106,19 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
 
 
 def train(
-    model: o.Model,
+    model: o.LocalModel,
     questions: o.Questions,
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
     settings: AdapterSettings = AdapterSettings(),
-    models: o.Models = o.ModelOptions(),
-    store: o.Stores = o.StoreOptions(),
+    models: Annotated[o.LocalModels, Without("bits", *scoring_options())] = o.ModelOptions(),
+    store: o.LocalStores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:
-    """Train a rank-1 adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
+    """Train an adapter that makes answers independent of option order (LoRA-1).
+
+    It needs no right answers.
 
     The adapter is a peft folder: load it with --adapter, or with peft. To resume, repeat the command.
 
@@ -128,7 +132,6 @@ def train(
     from unslant.studies.debias.adapter import train as run
 
     check_folder(out)
-    o.check_unused("only a local model can be trained", store, only=("offline",))
     address_of(model, models, ("score", "train"))
     asked = settings.load(questions)
     with recording(store, quiet) as record:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 
 def models() -> None:
-    """List the kinds of models, how each is named and what it can do, and the reference models.
+    """List the kinds of models and how each is named.
 
     score: log-probabilities of labels. generate: replies. attend: attention and hidden states. train: weights.
 
@@ -27,7 +27,7 @@ def models() -> None:
 
 
 def templates(name: Annotated[str, Parameter(help="Print this template (TOML).")] = "", /) -> None:
-    """List the prompt templates, or print one to start your own from.
+    """List the prompt templates, or print one as a start for your own.
 
     Examples:
       unslant templates

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from unslant.cli.commands import register
 from unslant.experiment import options as o
+from unslant.flags import Without
 from unslant.reach import Reach
 
 
@@ -19,18 +20,18 @@ def instruction_boundary(
         o.Pairs, Parameter(help="Read a source from your own file, as NAME=PATH; repeatable."), Reach.PLACE
     ] = (),  # type: ignore[assignment]
     only: Annotated[o.Names, Parameter(help="Use only these sources, separated by commas.")] = (),
-    field: Annotated[
+    fields: Annotated[
         o.Pairs,
         Parameter(
             metavar="SOURCE.FIELD=COLUMN",
-            help="Column of the file that holds a field, as in question=prompt; may be given several times.",
+            help="Column that holds a field of a source, as in mmlu.question=prompt; repeatable.",
         ),
     ] = (),  # type: ignore[assignment]
     layout: Annotated[
         str, Parameter(help="level: the layout does not reveal the form; published: as in the authors' file.")
     ] = "level",
     scale: Annotated[float, Parameter(help="Share of the full set to draw.")] = 1.0,
-    seed: Annotated[int, Parameter(help="Random seed (default: 42, as published).")] = 42,
+    seed: Annotated[int, Parameter(help="Random seed; 42 as in the paper.")] = 42,
     quiet: o.Quiet = False,
 ) -> None:
     """Build the mixed set of the instruction-boundary study: one, several or no right option; true, false or unknown.
@@ -46,21 +47,25 @@ def instruction_boundary(
     from unslant.studies.instruction_boundary.question_sources import SOURCES, build
 
     check_file(out)
-    fields: dict[str, dict[str, str]] = {}
-    for name, column in o.pairs("--field", field).items():
+    columns: dict[str, dict[str, str]] = {}
+    for name, column in o.pairs("--fields", fields).items():
         of, dot, ours = name.partition(".")
         if not dot:
-            raise InputError(f"--field {name}={column}: write it as SOURCE.FIELD=COLUMN, as in mmlu.question=prompt")
-        fields.setdefault(of, {})[ours] = column
+            raise InputError(f"--fields {name}={column}: write it as SOURCE.FIELD=COLUMN, as in mmlu.question=prompt")
+        columns.setdefault(of, {})[ours] = column
     paths, wanted = o.pairs("--source", source), list(only or SOURCES)
-    made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=fields)
+    made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=columns)
     made.write(out)
     if not quiet:
         print(*made.lines(), f"written to {out}", sep="\n")
 
 
 def check(
-    questions: o.Questions, /, *, settings: o.FieldOptions = o.FieldOptions(), outputs: o.Reports = o.ReportOptions()
+    questions: o.Questions,
+    /,
+    *,
+    settings: o.FieldOptions = o.FieldOptions(),
+    outputs: Annotated[o.Reports, Without("details", "baseline")] = o.ReportOptions(),
 ) -> None:
     """Show how a question file is read, column by column, and count every oddity.
 
@@ -69,13 +74,11 @@ def check(
 
     Examples:
       unslant questions check questions.csv
-      unslant questions check questions.xlsx --field question=Frage --answer-base 1 --json check.json
+      unslant questions check questions.xlsx --fields question=Frage --answer-base 1 --json check.json
     """
     from unslant.experiment.outputs import check_outputs, write_outputs
     from unslant.studies.question_check.check import check_questions
 
-    why = "a check prints everything, and compares nothing"
-    o.check_unused(why, outputs, only=("details", "baseline"))
     check_outputs(outputs)
     write_outputs(check_questions(questions, **settings.reading), outputs)
 

@@ -28,15 +28,15 @@ def replies(
     out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
     judge: Annotated[
         str | None,
-        Parameter(help="Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."),
+        Parameter(help="Model that reads replies in which no answer was found."),
         Reach.MODEL,
     ] = None,
-    json: Annotated[Path | None, Parameter(help="Write every number, with N and interval, to this JSON file.")] = None,
+    json: Annotated[Path | None, Parameter(help="Write all numbers, with N and interval, to a file.")] = None,
     quiet: o.Quiet = False,
-    models: o.Models = o.ModelOptions(),
+    models: o.ChatModels = o.ModelOptions(),
     store: o.Stores = o.StoreOptions(),
 ) -> None:
-    """Read the answers in recorded replies.
+    """Read answers out of recorded replies.
 
     A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
     labels_shown) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no

@@ -27,14 +27,12 @@ def report(
         ),
     ],
     out: Annotated[Path, Parameter(help="Write the report to this file.")] = Path("report.html"),
-    figures: Annotated[
-        Path | None, Parameter(help="Also write every chart to this folder, as PDF, SVG and PNG, with its caption.")
-    ] = None,
-    tables: Annotated[Path | None, Parameter(help="Also write every table to this folder, as CSV and LaTeX.")] = None,
+    figures: Annotated[Path | None, Parameter(help="Also write every chart to a folder, as PDF, SVG and PNG.")] = None,
+    tables: Annotated[Path | None, Parameter(help="Also write every table to a folder, as CSV and LaTeX.")] = None,
     store: o.Store = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write an HTML report: one file that works offline.
+    """Write an HTML report, a single file that works offline.
 
     With several audits, each is compared with the first, question by question.
 
@@ -52,7 +50,7 @@ def report(
     if figures:
         needed("vl_convert", "drawing figures")
     if store is not None and all(map(_is_file, runs)):
-        raise InputError("--store is for ids of runs: leave it out, which would have no effect")
+        raise InputError("--store applies only to ids of runs; leave it out")
     check_file(out)
     check_folder(figures, tables)
     made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
@@ -103,7 +101,7 @@ def merge(
     *shards: Annotated[Path, Parameter(help="Tables that --shard wrote, of all shards of one run, in any order.")],
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Make one table, and one result, of the tables of all shards.
+    """Merge the tables of all shards into one table and one result.
 
     The result is that of one machine that asked everything; costs are summed. Shards of different questions, settings
     or models are refused, and missing ones named with the command that scores them.

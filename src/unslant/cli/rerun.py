@@ -32,9 +32,10 @@ def rerun(
     anyway: Annotated[bool, Parameter(help="Run even if the questions or the model have changed.")] = False,
     outputs: o.Outputs = o.OutputOptions(),
 ) -> None:
-    """Repeat the command that made a result, with every option but its outputs.
+    """Repeat the command that made a result.
 
-    Stops if the questions or the model are not those of the file. Give file names as the command did, in its folder.
+    Every option is the same but where to write. Stops if the questions or the model are not those of the file. Give
+    file names as the command did, in its folder.
 
     A command that runs code of others, names an address, reads your environment or leaves this folder is shown and not
     run, unless those options are typed again or --trust is given. Keys go to no address that you did not type.

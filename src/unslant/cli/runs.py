@@ -28,7 +28,7 @@ def list_(
     json: Annotated[bool, Parameter(name="--json", help="Print everything recorded, as JSON.")] = False,
     store: o.Store = None,
 ) -> None:
-    """List runs, latest first: how far each came, the first number of its result, and how long ago.
+    """List runs, latest first.
 
     Examples:
       unslant runs list
@@ -91,7 +91,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
 
 
 def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
-    """Repeat a recorded command in its folder, without scoring stored prompts again.
+    """Resume a run that was stopped; stored prompts are not scored again.
 
     A store that is named may be from someone else: its commands are then checked as unslant rerun checks them.
 
@@ -100,12 +100,12 @@ def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> N
     """
     record = _recorded(run, store)
     if record.status == "running":
-        _refuse(record)
+        _refuse(record, store)
     _repeat(record, store, trust)
 
 
 def take_over(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
-    """Resume a run that is listed as running, when its process is gone or out of reach.
+    """Resume a run that is listed as running but whose process is gone.
 
     If that process still runs, nothing breaks: both score, and each uses what the other has stored.
 
@@ -120,11 +120,12 @@ def _recorded(run: str, store: Path | None) -> RecordedRun:
         return opened.runs.get(run)
 
 
-def _refuse(run: RecordedRun) -> NoReturn:
+def _refuse(run: RecordedRun, store: Path | None) -> NoReturn:
     ago = max(0.0, time.time() - run.updated)
+    place = f" --store {shlex.quote(str(store))}" if store else ""
     raise InputError(
         f"run {run.id} is running ({run.where}, last sign of life {ago:.0f} s ago); stop it first, or, if that process "
-        f"is gone, take it over with: unslant runs take-over {run.id}"
+        f"is gone, take it over with: unslant runs take-over {run.id}{place}"
     )
 
 
@@ -159,7 +160,7 @@ def delete(
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
-    """Delete runs, and every score and reply that no other run uses, without asking.
+    """Delete runs, with the scores and replies that no other run uses.
 
     Naming a running one is an error; --older-than leaves it alone.
 
@@ -177,7 +178,7 @@ def delete(
         chosen = opened.runs.all() if everything else list({run.id: run for run in map(opened.runs.get, runs)}.values())
         for run in chosen:
             if run.status == "running":
-                _refuse(run)
+                _refuse(run, store)
         if older_than:
             chosen = [run for run in opened.runs.all() if run.updated < before and run.status != "running"]
         scores = opened.runs.clear() if everything else sum(map(opened.runs.remove, chosen))
@@ -221,9 +222,10 @@ def export(
 
 
 def repair(*, store: o.Store = None) -> None:
-    """Check the store; if it is damaged, put all that is whole into a new file and keep the damaged one too.
+    """Check the store, and save what is intact if it is damaged.
 
-    Running a command again then asks for what was lost, and nothing else.
+    All that is intact goes into a new file, and the damaged file is kept. Running a command again then asks for what
+    was lost, and nothing else.
 
     Examples:
       unslant runs repair

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ class Command:
     repeatable: tuple[str, ...] = ()
 
 
+ON_INTERRUPT: list[Callable[[], None]] = []
+"""Called, from another thread, where the main one is busy in native code and cannot handle Ctrl-C itself."""
 _FROM_PYTHON = Command()
 COMMAND: ContextVar[Command] = ContextVar("command", default=_FROM_PYTHON)
 OUTPUTS = frozenset(

@@ -26,10 +26,11 @@ from typing import (
 )
 
 from unslant.errors import InputError, one_of
-from unslant.flags import Flag, Heading
+from unslant.flags import Flag, Heading, Without
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
+from unslant.models.options import options_for, scoring_options
 from unslant.reach import Reach, url_without_secrets
 from unslant.scale.options import ShardOptions as ShardOptions
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from unslant.prompts import Writer
     from unslant.questions import Question, QuestionSet
 
+SERVED_ONLY = {f.name for f in dataclasses.fields(ModelOptions)} - options_for("")
 DEFAULT_MODEL = "prefers-a"
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 T = TypeVar("T")
@@ -142,16 +144,16 @@ class Options:
 class FieldOptions(Options):
     """Which column holds what, and how answers are written."""
 
-    fields: Annotated[Pairs, Flag("--field", metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
-    """Column of the file that holds a field, as in question=prompt; may be given several times."""
+    fields: Annotated[Pairs, Flag(metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
+    """Column that holds a field, as in question=prompt; repeatable."""
     answer_base: int | None = None
-    """Number of the first option, 0 or 1; by default 0, but 1 if only that fits and there are 20 answers or more."""
+    """Number of the first option, 0 or 1; by default 0, or 1 if only 1 fits 20 answers or more."""
     answer_kind: str = "auto"
     """How answers are written: index, letter, label, text (the option's), marked ("B) text"), or auto."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "fields", pairs("--field", self.fields))
+        object.__setattr__(self, "fields", pairs("--fields", self.fields))
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -173,7 +175,7 @@ class LoadOptions(FieldOptions):
     """Random seed."""
 
     def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of whatever :func:`unslant.load_questions` takes, multiple-choice or (``maths``) open maths.
+        """All questions of a source of :func:`unslant.load_questions`, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
@@ -182,15 +184,14 @@ class LoadOptions(FieldOptions):
 
         first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
         maths = maths or isinstance(first, MathQuestion)
-        on_bad = "skip" if self.skip_bad else "error"
         if not maths:
-            return load_questions(source, on_bad=on_bad, **self.reading)
+            return load_questions(source, skip_bad=self.skip_bad, **self.reading)
         if self.answer_base is not None or self.answer_kind != "auto":
             raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
-        return load_math(source, on_bad=on_bad, fields=dict(self.fields))
+        return load_math(source, skip_bad=self.skip_bad, fields=dict(self.fields))
 
     def load_each(self, sources: Any) -> "list[QuestionSet[Any]]":
-        """One or several sets of whatever :func:`unslant.load_questions` takes, sampled; their names differ.
+        """One or several sets, from sources that :func:`unslant.load_questions` takes, sampled; their names differ.
 
         Raises:
             InputError: if one cannot be read, or two have the same name.
@@ -226,7 +227,7 @@ class PromptOptions(TemplateOptions):
     """How prompts are written."""
 
     chat: bool = False
-    """Use the tokenizer's chat template."""
+    """Use the model's chat template."""
 
     def writer(self) -> "Writer":
         """The prompt writer; InputError if the template is invalid."""
@@ -242,9 +243,9 @@ class ElicitOptions(PromptOptions):
     template: Annotated[str, Reach.PLACE] = ""
     """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
     elicit: Literal["auto", "labels", "generate"] = "auto"
-    """What is read: labels (their log-probabilities) or generate (replies in words). auto: labels where it can be."""
+    """What to read: labels (their log-probabilities) or generate (replies in words); auto: labels if possible."""
     reasoning: bool = False
-    """Replies: let the model reason first; the answer is asked for at the end."""
+    """Let the model reason before it answers (replies only)."""
 
     @property
     def in_words(self) -> bool:
@@ -256,7 +257,7 @@ class ElicitOptions(PromptOptions):
         from unslant.prompts import usual_template
 
         if generate and self.scored_to_end:
-            raise InputError("--to-end is about scores of labels, but replies are read: leave it out")
+            raise InputError("--to-end applies only to scored labels, and this run reads replies; leave it out")
         template = usual_template(generate, self.reasoning, self.template)
         return replace(self, elicit="generate" if generate else "labels", template=template)
 
@@ -274,7 +275,7 @@ class ScoredLabelOptions(LabelOptions):
     """How options are labelled where labels are scored."""
 
     to_end: bool = False
-    """Score each label together with what ends it, for labels that begin one another (1 and 10)."""
+    """Include the label's end in its score, for labels that are prefixes of each other (1 and 10)."""
 
     @property
     def scored_to_end(self) -> bool:
@@ -295,12 +296,12 @@ class ShotOptions(Options):
     shots: int = 0
     """Worked examples before each question."""
     shots_from: Pool | None = None
-    """Source of the worked examples; by default the question set itself (never the question asked)."""
+    """Source of the worked examples; by default the question set, without the question asked."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.shots:
-            check_unused("no worked examples are shown (--shots 5 shows five)", self, only=_OF_SHOTS)
+            check_unused("no worked examples are shown (--shots=5 shows five)", self, only=_OF_SHOTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,7 +309,7 @@ class ChooseShotsOptions(ShotOptions, LoadOptions):
     """Worked examples, the same for many questions."""
 
     shots_by_subject: bool = False
-    """Worked examples of the question's own subject, as in published scores of MMLU."""
+    """Take worked examples from the question's subject, as in published MMLU scores."""
 
     def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "ShotChooser":
         """Chooses the worked examples of a run.
@@ -332,23 +333,23 @@ class ReportOptions:
     """Where to write results."""
 
     json: Path | None = None
-    """Write every number, with N and interval, to this JSON file."""
+    """Write all numbers, with N and interval, to a file."""
     html: Path | None = None
-    """Write an HTML report to this file."""
+    """Write a report that opens in any browser."""
     out: Path | None = None
-    """Write everything to this folder: numbers.json, report.html and, if there are responses, responses.parquet."""
+    """Write numbers.json, report.html and responses.parquet to a folder."""
     figures: Path | None = None
-    """Write every chart to this folder, a column wide, as PDF, SVG and PNG, with its caption in LaTeX."""
+    """Write every chart to a folder, as PDF, SVG and PNG, with its caption in LaTeX."""
     tables: Path | None = None
-    """Write every table to this folder, as CSV and LaTeX."""
+    """Write every table to a folder, as CSV and LaTeX."""
     fail_if: Annotated[tuple[str, ...], Flag(metavar="CONDITION")] = ()
-    """End with exit code 4 if a condition holds, as in "expected_accuracy<0.6"; may be given several times."""
+    """Exit with code 4 if a condition holds, such as "expected_accuracy<0.6"; repeatable."""
     baseline: Path | None = None
-    """Earlier result (its JSON or Parquet file; for audits also a log) to print and write the differences from."""
+    """Show differences from an earlier result (its JSON or Parquet file; for audits also a log)."""
     details: bool = False
-    """Print every table instead of one screen."""
+    """Print every table, not just the summary."""
     quiet: Annotated[bool, Flag("--quiet", "-q")] = False
-    """No progress, no summary."""
+    """Print no progress and no summary."""
 
     def __post_init__(self) -> None:
         if self.quiet and self.details:
@@ -360,7 +361,7 @@ class OutputOptions(ReportOptions):
     """Where to write results and responses."""
 
     responses: Path | None = None
-    """Write the responses to this Parquet file; --log reads it."""
+    """Write every response to a Parquet file, which --log reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,11 +369,11 @@ class StoreOptions:
     """Where to store scores and replies."""
 
     store: Path | None = None
-    """File that stores every score and reply (default: in your data folder)."""
+    """File that keeps all scores and replies (default: in your data folder)."""
     no_store: bool = False
-    """Neither store scores and replies nor reuse stored ones."""
+    """Do not store scores and replies, nor reuse stored ones."""
     offline: bool = False
-    """Open no connection: take every score and reply of a server from the store. The headline says so."""
+    """Open no connection; take every score and reply of a server from the store."""
 
     def __post_init__(self) -> None:
         if self.offline and self.no_store:
@@ -381,31 +382,37 @@ class StoreOptions:
             raise InputError("--no-store stores nothing: leave out --store")
 
 
-WITH_LOG = "--log reads what was asked before"
+WITH_LOG = "--log reads recorded responses"
 """Why an option has no effect there, for :func:`check_unused`."""
 Models = Annotated[ModelOptions, Heading("Model", 2)]
+LocalModels = Annotated[ModelOptions, Heading("Model", 2), Without("connections", *SERVED_ONLY)]
+ChatModels = Annotated[ModelOptions, Heading("Model", 2), Without(*scoring_options())]
 Generate = Annotated[GenerateOptions, Heading("Replies", 3)]
 Length = Annotated[LengthOptions, Heading("Replies", 3)]
 Outputs = Annotated[OutputOptions, Heading("Output", 4)]
 Reports = Annotated[ReportOptions, Heading("Output", 4)]
 Stores = Annotated[StoreOptions, Heading("Store", 5)]
+LocalStores = Annotated[StoreOptions, Heading("Store", 5), Without("offline")]
 Shards = Annotated[ShardOptions, Heading("Several machines", 6)]
 Logs = Annotated[
     tuple[Path, ...],
-    Flag(many=True, metavar="FILE...", help="Read recorded responses instead of asking a model."),
+    Flag(many=True, metavar="FILE...", help="Read recorded responses or logs instead of asking a model."),
 ]
-Quiet = Annotated[bool, Flag("--quiet", "-q", help="No progress, no summary.")]
-Trust = Annotated[
-    bool, Flag(help="Do as a file of others says: run its code, ask its addresses, use paths outside this folder.")
-]
-Store = Annotated[Path | None, Flag(help="File that stores every score and reply (default: in your data folder).")]
-MODEL = "Reference model (fair, prefers-a), folder or Hub id; http://HOST/v1[/systemone]#NAME; inspect:PROVIDER/NAME."
-QUESTIONS = "Question file (JSONL, JSON, CSV, Excel, Parquet), recipe name, 'embedded' or 'embedded-skewed'."
+Quiet = Annotated[bool, Flag("--quiet", "-q", help="Print no progress and no summary.")]
+Trust = Annotated[bool, Flag(help="Trust the file: run its code, ask its addresses, use paths outside this folder.")]
+Store = Annotated[Path | None, Flag(help="File that keeps all scores and replies (default: in your data folder).")]
+MODEL = (
+    "Folder, Hub id or .gguf file; http://HOST/v1#NAME for a server; inspect:PROVIDER/NAME; or a reference model: "
+    "fair, prefers-a, prefers-last, memorised, half-taught, words."
+)
+LOCAL_MODEL = "Folder, Hub id or .gguf file of a local model, or a reference model, such as fair."
+QUESTIONS = "File (JSONL, JSON, CSV, Excel, Parquet), a known set such as mmlu, embedded or embedded-skewed."
 Model = Annotated[str, Flag(help=MODEL), Reach.MODEL]
+LocalModel = Annotated[str, Flag(help=LOCAL_MODEL), Reach.MODEL]
 OptionalModel = Annotated[str | None, Flag(help=MODEL), Reach.MODEL]
 MoreModels = Annotated[
     tuple[str, ...],
-    Flag("--model", "-m", help="Model to compare with others; give it once for each. All are asked the same."),
+    Flag("--model", "-m", metavar="MODEL", help="One of several models to compare; repeat for each."),
     Reach.MODEL,
 ]
 Questions = Annotated[str, Flag(help=QUESTIONS), Reach.PLACE]
@@ -454,7 +461,7 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
         InputError: naming every such option and its value.
     """
     given = [
-        f"{_flag(f)} {_written(getattr(group, f.name))}".strip()
+        _flag(f) + _written(getattr(group, f.name))
         for group in groups
         for f in dataclasses.fields(group)
         if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
@@ -474,11 +481,11 @@ def _is_default(f: "dataclasses.Field[Any]", value: Any) -> bool:
 
 def _written(value: Any) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={one}" for key, one in value.items())
-    return "" if value is True else ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        return "".join(f" {key}={one}" for key, one in value.items())
+    return "" if value is True else f"={','.join(map(str, value)) if isinstance(value, tuple | list) else value}"
 
 
-def check_generate(generate: GenerateOptions, in_words: bool, switch: str = "--elicit generate") -> None:
+def check_generate(generate: GenerateOptions, in_words: bool, switch: str = "--elicit=generate") -> None:
     """Refuse options of replies where labels are scored; ``switch`` would have replies read."""
     if not in_words:
         check_unused(f"labels are scored (for replies add {switch})", generate)

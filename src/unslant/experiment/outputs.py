@@ -122,7 +122,7 @@ def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[s
     if len(models) > 1:
         raise InputError("--shard is about one model: run the command once for each")
     if options.responses is None:
-        raise InputError(f"--shard {shards.shard}: name the table of the shard with --responses FILE")
+        raise InputError(f"--shard={shards.shard}: name the table of the shard with --responses FILE")
     given = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
     if useless := [name for name in given if name not in ("responses", "quiet")]:
         told = ", ".join(f"--{name.replace('_', '-')}" for name in useless)

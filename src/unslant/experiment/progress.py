@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from unslant.asking import at_once
+from unslant.asking import Progress as Callback
+from unslant.asking import at_once, no_progress
 from unslant.models import Model, ScoringModel
+from unslant.reports.escape import one_line
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BEFORE_ESTIMATES, _SHARE_BEFORE_ESTIMATES = 60.0, 0.02
+"""Before either, the time left is not estimated: the first prompts of a run take far longer than the rest."""
 
 
 @contextmanager
@@ -26,6 +32,24 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
         yield view
 
 
+def progress_of_python() -> Callback:
+    """Progress of a Python call that says nothing of it: one line, updated in place, in a notebook; else none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return no_progress
+    from IPython.display import display
+
+    shown: list[Any] = []
+
+    def write(line: str) -> None:
+        if shown:
+            shown[0].update({"text/plain": line}, raw=True)
+        else:
+            shown.append(display({"text/plain": line}, raw=True, display_id=True))
+
+    return ProgressView(write, every=1.0)
+
+
 class ProgressView:
     """A progress callback (:data:`unslant.asking.Progress`).
 
@@ -33,15 +57,21 @@ class ProgressView:
         write: receives a line every ten seconds and when a phase first ends.
         live: draw bars on standard error.
         clock: monotonic time in seconds.
+        every: seconds between lines.
 
     Attributes:
         model: source of the token counts.
     """
 
     def __init__(
-        self, write: Callable[[str], None] | None, *, live: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], None] | None,
+        *,
+        live: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        every: float = _SECONDS_BETWEEN_LINES,
     ) -> None:
-        self.write, self.clock = write, clock
+        self.write, self.clock, self.every = write, clock, every
         self.model: Model | None = None
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
         self.bar = Progress(
@@ -63,12 +93,30 @@ class ProgressView:
         ends = done == total > 0 and phase not in self._ended
         if ends:
             self._ended.add(phase)
-        if self.write and (ends or self.clock() - self._last >= _SECONDS_BETWEEN_LINES):
+        if self.write and (ends or self.clock() - self._last >= self.every):
             self._last = self.clock()
             self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
 
+    @contextmanager
+    def loading(self, name: str) -> Iterator[None]:
+        """Show that a model is being loaded: at once on a terminal, elsewhere in a line once it takes a second."""
+        if not self.write:
+            task = self.bar.add_task(f"loading {one_line(name)}", total=None, model=None, before=0)
+            try:
+                yield
+            finally:
+                self.bar.remove_task(task)
+            return
+        timer = threading.Timer(1.0, self.write, [f"loading {one_line(name)} ..."])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def let_go(self) -> None:
-        """Begin anew, without the models asked so far."""
+        """Forget the models asked so far."""
         for task in self._tasks.values():
             self.bar.remove_task(task.id)
         self._tasks.clear()
@@ -84,13 +132,15 @@ class _Facts(ProgressColumn):
 def facts(task: Task) -> list[str]:
     """Rate (without prompts recalled from the store), time left or taken, tokens saved, and what it waits for."""
     seconds, done, total = task.elapsed or 0.0, int(task.completed), int(task.total or 0)
+    if task.total is None:  # a model is loaded
+        return [_duration(seconds)]
     model: Model | None = task.fields["model"]
     fresh = done - (_recalled(model) - task.fields["before"])
     rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
     found = [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"] if rate else []
     if done == total:
         found.append(f"done in {_duration(seconds)}")
-    elif rate:
+    elif rate and (seconds >= _SECONDS_BEFORE_ESTIMATES or done >= total * _SHARE_BEFORE_ESTIMATES):
         found.append(f"{_duration((total - done) / rate)} left")
     if model is None:
         return found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unslant.asking import Progress
 from unslant.errors import UnslantError
-from unslant.experiment.command_line import COMMAND
+from unslant.experiment.command_line import COMMAND, ON_INTERRUPT
 from unslant.experiment.options import StoreOptions
 from unslant.experiment.progress import ProgressView, show_progress
 from unslant.experiment.provenance_block import check_same, same_as_before
@@ -40,7 +41,7 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 
         opened = Store(options.store)
     with show_progress(quiet) as view:
-        found = Recording(view, opened, options.offline)
+        found = Recording(view, opened, options.offline, options.store)
         try:
             with found.noting_the_end():
                 yield found
@@ -54,8 +55,11 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 class Recording:
     """A running command: its ``progress`` (for the study), models and entry in the store."""
 
-    def __init__(self, progress: Progress, store: Store | None, offline: bool = False) -> None:
+    def __init__(
+        self, progress: Progress, store: Store | None, offline: bool = False, named: Path | None = None
+    ) -> None:
         self.progress = progress
+        self._named, self._ended = named, False
         self._store, self.offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
@@ -73,11 +77,13 @@ class Recording:
         """
         for one in questions:
             check_same(one)
+        name = next((arg for arg in getattr(load, "args", ()) if isinstance(arg, str)), "the model")
         load = same_as_before(load)
 
         def loaded() -> Asked:
             self._let_go()
-            asked = load()
+            with self.progress.loading(name) if isinstance(self.progress, ProgressView) else nullcontext():
+                asked = load()
             if self._store is not None:
                 self.begin(run_of or asked.name, *questions)
             model = self.stored(asked)
@@ -160,23 +166,37 @@ class Recording:
         recalled = self._recalled
         if not self._store or not recalled or quiet:
             return []
-        return [f"{recalled:,} prompts had been asked before ({self._store.path})"]
+        return [f"{recalled:,} prompts reused from the store ({self._store.path})"]
 
     @contextmanager
     def noting_the_end(self) -> Iterator[None]:
         """Record in the store how the block ended."""
+        ON_INTERRUPT.append(self._stop)
         try:
             yield
-        except BaseException as error:
-            stopped = isinstance(error, KeyboardInterrupt)
-            message = "" if stopped else without_secrets(str(error)) or type(error).__name__
-            with suppress(UnslantError):  # the store itself may be what failed
-                self._end("stopped" if stopped else "failed", message)
-            if stopped and self._run:
-                print(f"what came so far is stored; continue with: unslant runs resume {self._run}", file=sys.stderr)
+        except KeyboardInterrupt:
+            self._stop()
             raise
+        except BaseException as error:
+            with suppress(UnslantError):  # the store itself may be what failed
+                self._end("failed", without_secrets(str(error)) or type(error).__name__)
+            raise
+        finally:
+            ON_INTERRUPT.remove(self._stop)
         with self._after_asking():
             self._end("done")
+
+    def _stop(self) -> None:
+        """Note that the run was interrupted, and say how to resume it; once."""
+        if self._ended:
+            return
+        self._ended = True
+        with suppress(UnslantError):
+            self._end("stopped")
+        if self._run:
+            # whoever names a store and stops a run in it wrote its command a moment ago
+            place = f" --store {shlex.quote(str(self._named))} --trust" if self._named else ""
+            print(f"progress saved; continue with: unslant runs resume {self._run}{place}", file=sys.stderr, flush=True)
 
     def _end(self, status: str, message: str = "") -> None:
         self._stop_beating()

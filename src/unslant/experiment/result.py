@@ -158,29 +158,47 @@ class StudyResult:
         run = self.run.to_dict("study", "provenance", "cost")
         return {**about, "provenance": page.provenance, **run, **json_fields(self, omit=self.unwritten)}
 
-    def to_pandas(self, what: str = "metrics") -> DataFrame:
-        """A table of the result as a pandas DataFrame.
+    def to_pandas(self, what: str = "") -> DataFrame:
+        """A table of the result as a pandas DataFrame, by default one row a question.
 
         Args:
-            what: ``metrics``, every number with its key in JSON, interval and N; ``responses``, one row a response; or
-                the id of a table of the report, such as ``labels`` and ``subjects`` of an audit.
+            what: ``questions``, one row each, the default where there are responses; ``metrics``, every number with its
+                key in JSON, interval and N, the default of comparisons; ``responses``, one row each; or the id of a
+                table of the report, such as ``labels`` and ``subjects`` of an audit.
 
         Raises:
             InputError: if there is no such table, naming those there are, or pandas is not installed.
         """
         from unslant.reports.export import metrics_frame, table_frame
 
+        responses = getattr(self, "responses", None)
+        what = what or ("metrics" if responses is None else "questions")
         if what == "metrics":
             return metrics_frame(self.to_dict())
-        responses = getattr(self, "responses", None)
         if what == "responses" and responses is not None:
             needed("pandas", "to_pandas", InputError)
             return responses.table.to_pandas()
+        if what == "questions" and responses is not None:
+            pandas = needed("pandas", "to_pandas", InputError)
+            return cast("DataFrame", pandas.DataFrame(self.of_questions()))
         tables = {table.id: table for panel in self.page().sections for table in panel.tables}
         if what not in tables:
-            known = ("metrics", *["responses"] * (responses is not None), *tables)
+            known = ("metrics", *["questions", "responses"] * (responses is not None), *tables)
             raise InputError(f"{self.study}: no table {what!r}: {one_of(what, known)}")
         return table_frame(tables[what])
+
+    def of_questions(self) -> Mapping[str, Sequence[Any]]:
+        """Columns with one value a question: id, subject, how often it was asked and answered, and right answers."""
+        counts: dict[str, dict[str, Any]] = {}
+        for row in self.responses.rows():  # type: ignore[attr-defined]
+            if not row.answers:  # a page without a question
+                continue
+            one = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
+            one["asked"] += 1
+            one["answered"] += row.status == "ok"
+            one["right"] += row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
+        columns = ("subject", "asked", "answered", "right")
+        return {"question": list(counts)} | {name: [one[name] for one in counts.values()] for name in columns}
 
     def plot(self, name: str = "") -> Any:
         """A chart of the report as an altair chart, by default the first.

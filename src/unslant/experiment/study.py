@@ -27,7 +27,7 @@ from unslant.experiment.options import (
     StoreOptions,
 )
 from unslant.experiment.result import RecordedResult, StudyResult
-from unslant.flags import Flag, Heading
+from unslant.flags import Flag, Heading, Without
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
 from unslant.scale.options import WHOLE
@@ -56,6 +56,7 @@ class Study(Generic[S]):
         several: whether it takes several models.
         in_commas: whether several models and question sets can be given as one text, between commas.
         in_shards: whether several machines can share its work.
+        without: options of models that cannot matter, as models are asked for replies only.
         switch: what has replies read, for the error where options of replies are given and labels are scored.
     """
 
@@ -72,7 +73,8 @@ class Study(Generic[S]):
     several: ClassVar[bool] = False
     in_commas: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
-    switch: ClassVar[str] = "--elicit generate"
+    without: ClassVar[frozenset[str]] = frozenset()
+    switch: ClassVar[str] = "--elicit=generate"
     function: ClassVar[Any]
 
     # What a study says of itself
@@ -248,7 +250,8 @@ class Study(Generic[S]):
         rows += [("more", keyword, (), o.MoreModels)] * self.several
         rows += [("log", keyword, (), o.Logs)] if self.of_logs is not None else []
         rows += [("inputs", keyword, None, self.inputs)] if self.inputs else []
-        rows += [("settings", keyword, None, self.settings), ("models", keyword, None, o.Models)]
+        rows += [("settings", keyword, None, self.settings)]
+        rows.append(("models", keyword, None, Annotated[o.Models, Without(*self.without)]))
         if self.generate:
             rows.append(("generate", keyword, None, Annotated[self.generate, Heading("Replies", 3)]))
         rows += [("outputs", keyword, None, Annotated[self.outputs, Heading("Output", 4)])]
@@ -342,10 +345,11 @@ def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co
         keywords: a dataclass with every keyword, for editors and type checkers.
     """
 
+    from unslant.experiment.progress import progress_of_python
     from unslant.experiment.recording import Recording
 
     def run(model: Any = None, questions: Any = None, /, **options: Any) -> Any:
-        progress, log = options.pop("progress", no_progress), options.pop("log", ())
+        progress, log = options.pop("progress", None) or progress_of_python(), options.pop("log", ())
         several = isinstance(model, list | tuple) and study.several
         models = () if model is None else tuple(model) if several else (model,)
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
@@ -367,11 +371,11 @@ class Keywords(ModelOptions):
     """Keywords that every study has: with its settings they are those of its function.
 
     Attributes:
-        progress: called with phase, done and total.
+        progress: called with phase, done and total; by default a line in notebooks, and nothing elsewhere.
         log: files of recorded responses, in place of a model and its questions.
     """
 
-    progress: Progress = no_progress
+    progress: Progress | None = None
     log: str | Path | Sequence[str | Path] = ()
 
 

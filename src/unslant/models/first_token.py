@@ -189,7 +189,7 @@ def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
         raise ModelError(
             f"the model thinks before it answers: its reply begins with {thought!r}, which says nothing of a "
             """label; try --extra-body '{"chat_template_kwargs":{"enable_thinking":false}}' (chat templates differ """
-            "in the name), or read its replies: --elicit generate"
+            "in the name), or read its replies: --elicit=generate"
         )
 
 

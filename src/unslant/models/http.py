@@ -19,8 +19,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from unslant.errors import InputError, ModelError
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
-from unslant.models.reachable import check_online
 from unslant.reach import WITHHELD, may_have_keys, secrets_in_url, url_without_secrets, without_secrets
+from unslant.reachable import check_online
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""

@@ -20,9 +20,9 @@ from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
-from unslant.models.reachable import check_online, refusal
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
+from unslant.reachable import check_online, refusal
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage

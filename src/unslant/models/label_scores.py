@@ -92,7 +92,7 @@ KINDS: Mapping[str, Kind] = {
             "ollama",
             route="//api/version",
             sign="version",
-            only_chat="Ollama puts a plain prompt into the model's chat template: use --chat",
+            only_chat="Ollama puts a plain prompt into the model's chat template: use --chat=True",
         ),
         Kind("openai", echo=True),
         Kind(
@@ -100,7 +100,7 @@ KINDS: Mapping[str, Kind] = {
             route="//info",
             sign="docker_label",
             tokenize=lambda text, _: {"inputs": text, "add_special_tokens": False},
-            only_chat="TGI's completions return no top log-probabilities: use --chat",
+            only_chat="TGI's completions return no top log-probabilities: use --chat=True",
         ),
         Kind("unknown", echo=True),
     )
@@ -195,7 +195,7 @@ class LabelScores:
                 return bounds
             raise ModelError(
                 f"label {prompt.continuations[long]!r} is {len(ids[long] or ())} tokens to this model, and the server "
-                "gives the probability of one token only; use --labels A"
+                "gives the probability of one token only; use --labels=A"
             )
         if len(known) == len(prompt.continuations) <= MOST_IDS and kind.by_id and self._by_id and not self.top:
             single = [own[0] for own in known]
@@ -344,7 +344,7 @@ def _check_beginnings(labels: Sequence[str]) -> None:
 def _refuse_beginning(short: str, long: str) -> None:
     raise ModelError(
         f"labels {short!r} and {long!r}: a server gives the probability of the first token only, which may be that of "
-        f"{short!r} for both; use --labels A"
+        f"{short!r} for both; use --labels=A"
     )
 
 

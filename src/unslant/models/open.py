@@ -176,7 +176,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
         raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
     if options.bits and "train" in needs:
-        raise InputError(f"--bits {options.bits}: weights in so few bits cannot be trained: leave it out")
+        raise InputError("quantised weights cannot be trained; leave out --bits")
     for need in needs:
         if need not in backend.can:
             others = [other.example for other in all_backends().values() if need in other.can]
@@ -191,7 +191,7 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
     for url in options.addresses:
         if not _is_address(url):
             raise InputError(
-                f"--base-url {WITHHELD if set(url) & set('@?#') else url}: is not a web address; write it with its "
+                f"--base-url {WITHHELD if set(url) & set('@?#') else url}: is not a URL; write it with its "
                 "scheme and host, such as http://127.0.0.1:8080/v1, and any of @ / ? # in a password as %40, %2F, "
                 "%3F, %23"
             )

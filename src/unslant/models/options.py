@@ -54,7 +54,7 @@ class ModelOptions:
     # editors and type checkers derive keywords from nothing else (a test compares the two).
 
     base_url: Annotated[Addresses, SERVED] = None
-    """OpenAI-compatible server of MODEL: http://127.0.0.1:8080/v1 (key: UNSLANT_API_KEY); several share scoring."""
+    """OpenAI-compatible server of MODEL, as http://HOST:8080/v1 (key: UNSLANT_API_KEY); repeat to share scoring."""
     adapter: Annotated[str | None, Reach.PLACE, LOCAL] = None
     """peft adapter to put on the model: folder or Hub id."""
     device: Annotated[str, LOCAL] = "auto"
@@ -66,33 +66,33 @@ class ModelOptions:
     device_map: Annotated[str | None, LOCAL] = None
     """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
     tensor_parallel: Annotated[int | None, SCORED_LOCALLY] = None
-    """Cut the layers of a local model across so many GPUs of this machine, which compute every pass together."""
+    """Split every layer across N GPUs of this machine."""
     bits: Annotated[int | None, LOCAL] = None
     """Quantise the weights to 4 or 8 bits as they are loaded, with bitsandbytes."""
     trust_remote_code: Annotated[bool, Reach.CODE, LOCAL] = False
     """Run model code that comes with the weights."""
     allow_missing: Annotated[bool, LOCAL] = False
-    """Load a checkpoint that lacks weights, with random numbers in their place. Every result says so."""
+    """Load a checkpoint although weights are missing, with random numbers in their place."""
     ray: Annotated[str | None, Reach.ADDRESS, SCORED_LOCALLY] = None
-    """Score with copies of a local model on the Ray cluster at this address; auto: one that runs, or started here."""
+    """Score with replicas of a local model on the Ray cluster at this address; auto: a running one, or a new one."""
     ray_actors: Annotated[int | None, SCORED_LOCALLY] = None
-    """Copies of the model; by default one for each GPU of the cluster, without any one for each machine."""
+    """Model replicas; default: one per GPU, or one per machine without GPUs."""
     ray_gpus: Annotated[float | None, SCORED_LOCALLY] = None
-    """GPUs of each copy; by default 1, or none where the cluster has none."""
+    """GPUs per replica; by default 1, or none if the cluster has none."""
     server: Annotated[str, SCORED_SERVED] = "auto"
-    """What the server is: vllm, sglang, llama.cpp, ollama, openai or tgi; by default it is asked. For scores."""
+    """Kind of server: vllm, sglang, llama.cpp, ollama, openai or tgi; by default detected. For scores."""
     top: Annotated[int | None, SCORED_SERVED] = None
-    """Most probable tokens to ask a server for; by default as many as labels need and the server gives."""
+    """Number of most probable tokens to request; by default as many as the labels need."""
     header: Annotated[tuple[str, ...], Reach.HEADER, SERVED] = ()
     """Header of every request, as 'NAME: VALUE', or 'NAME: $VARIABLE' to read it from the environment."""
     extra_body: Annotated[str | None, Reach.BODY, SERVED] = None
     """JSON object to add to every request, such as {"chat_template_kwargs":{"enable_thinking":false}}."""
     max_completion_tokens: Annotated[int | None, SCORED_SERVED] = None
-    """Where labels are scored in a chat: send this in place of max_tokens 1."""
+    """When scoring labels in a chat, send this instead of max_tokens 1."""
     connections: Annotated[int | None, ANY] = None
-    """Requests to a server at a time: for scores up to 32, as it keeps up; for replies 8 (locally: in a batch)."""
+    """Concurrent requests to a server: for scores up to 32; for replies 8 (locally: the batch size)."""
     retries: Annotated[int, REMOTE] = 5
-    """Retries of a request that failed for a passing reason."""
+    """Retries of a request that failed temporarily."""
     timeout: Annotated[int | None, REMOTE] = None
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
@@ -106,20 +106,18 @@ class ModelOptions:
             if value is not None and value < least:
                 raise InputError(f"{name} {value}: give {least} or more")
         if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
-            raise InputError("--ray-actors and --ray-gpus are about --ray: give it too")
+            raise InputError("--ray-actors and --ray-gpus need --ray")
         if self.ray and self.ray.startswith("ray://"):
             raise InputError(
                 f"--ray {self.ray}: Ray's client cannot stream results; run the command on a machine of the cluster "
-                "(ray job submit does), with --ray auto"
+                "(ray job submit does), with --ray=auto"
             )
         if self.ray_gpus is not None and self.ray_gpus < 0:
             raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
         if self.tensor_parallel is not None:
             others = {"device": "auto", "adapter": None, "device_map": None, "bits": None, "ray": None}
             for name in (name for name, default in others.items() if getattr(self, name) != default):
-                raise InputError(
-                    f"--tensor-parallel does not go with --{name.replace('_', '-')}: leave out one of them"
-                )
+                raise InputError(f"--tensor-parallel and --{name.replace('_', '-')} are incompatible")
         if self.bits not in (None, 4, 8):
             raise InputError(f"bits {self.bits}: give 4 or 8")
         if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:
@@ -241,7 +239,7 @@ class LengthOptions:
     """How long replies may be."""
 
     max_tokens: int | None = None
-    """Longest reply in tokens; by default the paper's (instruction-boundary 2048, others 1000)."""
+    """Longest reply in tokens; by default 1000 (instruction-boundary 2048)."""
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 1:
@@ -253,9 +251,9 @@ class GenerateOptions(LengthOptions):
     """How replies are generated."""
 
     temperature: float | None = None
-    """Sampling temperature, 0 to 2; by default the paper's (instruction-boundary 0.5, others 0)."""
+    """Sampling temperature, 0 to 2; by default 0 (instruction-boundary 0.5)."""
     inspect: Annotated[tuple[str, ...], Reach.SETTING] = ()
-    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; may be given several times."""
+    """Setting of inspect's GenerateConfig, such as reasoning_effort=low or batch=true; repeatable."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -266,9 +264,9 @@ class GenerateOptions(LengthOptions):
     def identity(self) -> dict[str, str]:
         """The part of a model's identity that they are."""
         found = {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) not in (None, ())}
-        told = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
+        settings = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
         return {name: value for name, value in found.items() if name != "inspect"} | (
-            {"inspect": recorded_settings(told)} if told else {}
+            {"inspect": recorded_settings(settings)} if settings else {}
         )
 
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":

@@ -30,7 +30,7 @@ def parse_labels(spec: str) -> tuple[str, ...]:
     if "," not in spec:
         raise InputError(
             f"unknown label set {spec!r}: use one of {', '.join(ALPHABETS)}, or your own labels separated by commas, "
-            "for example --labels W,X,Y,Z"
+            "for example --labels=W,X,Y,Z"
         )
     labels = tuple(part.strip() for part in spec.split(","))
     if "" in labels:
@@ -50,7 +50,7 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
     if n > len(alphabet):
         raise InputError(
             f"label set {','.join(alphabet)} has {len(alphabet)} labels, but a question has {n} options: "
-            "give more labels or use --labels A"
+            "give more labels or use --labels=A"
         )
     return alphabet[:n]
 

@@ -259,7 +259,7 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
         total = math.factorial(len(question.movable))
         if total > MAX_ALL:
             raise InputError(
-                f"--orders all: question {question.id!r} has {total:,} orders; use --orders {DEFAULT_CAP} to sample"
+                f"--orders=all: question {question.id!r} has {total:,} orders; use --orders={DEFAULT_CAP} to sample"
             )
         return all_orders(question)
     if spec == "cyclic":

@@ -72,7 +72,7 @@ class ShotChooser:
         if self.k and self.by_subject and not group:
             raise InputError(
                 f"--shots-by-subject: question {question.id!r} has no subject; name its column with "
-                "--field subject=COLUMN, or leave the option out"
+                "--fields subject=COLUMN, or leave the option out"
             )
         usable = self._groups[group]
         if len(usable) < self.k:

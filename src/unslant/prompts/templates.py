@@ -209,7 +209,7 @@ def usual_template(generate: bool, reasoning: bool = False, given: str = "") -> 
         InputError: if reasoning is wanted and a template is given, or labels are scored.
     """
     if reasoning and not generate:
-        raise InputError("--reasoning is about replies, but labels are scored: add --elicit generate")
+        raise InputError("--reasoning applies only to generated replies; add --elicit=generate")
     if reasoning and given not in ("", "reasoning"):  # settings are resolved by the command and by the study
         raise InputError(
             "--reasoning has a template of its own: leave out --template, or have yours ask for reasoning and leave "

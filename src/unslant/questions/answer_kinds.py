@@ -191,10 +191,10 @@ def kind_of(texts: Sequence[Item], base: int | None, origin: str) -> tuple[str, 
                 doubts.append(
                     f"answers are read as {WORDS[best]}, which fits {fits[best]:,} of {len(texts):,}; as "
                     f"{WORDS[other]}, {fits[other]:,} would fit, and give other options ({_seen(clash)}): say "
-                    f"which it is with --answer-kind {best} or {other}"
+                    f"which it is with --answer-kind={best} or --answer-kind={other}"
                 )
             continue
-        choose = f'say which it is: --answer-kind {best} or {other} (answer_kind="{best}")'
+        choose = f"say which it is: --answer-kind={best} or --answer-kind={other}"
         if clash:
             raise InputError.at(
                 clash[1].place or origin,
@@ -234,7 +234,7 @@ def numbers_kind(numbers: Sequence[Item], origin: str) -> str:
         if clash and all(indices):
             reason = (
                 f"{short(clash[0])} can be read as index and as text, which give different options; say which it is: "
-                '--answer-kind index or text (answer_kind="index")'
+                "--answer-kind=index or --answer-kind=text"
             )
             raise InputError.at(clash[1].place or origin, reason, field="answer")
     return "text"

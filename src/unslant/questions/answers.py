@@ -76,7 +76,7 @@ class AnswerReader:
             items = [(item, one) for one in answers if bool(one.labels) == labelled for item in one.items]
             texts = [item for item in items if isinstance(item[0], str) and item[0].strip()]
             numbers = [item for item in items if integer(item[0]) is not None]
-            own, why = kind, f", as --answer-kind {kind} says"
+            own, why = kind, f", as --answer-kind={kind} says"
             if kind == "auto":
                 own, why, doubted = kind_of(texts, base, origin)
                 doubts += doubted
@@ -130,7 +130,7 @@ class AnswerReader:
                 reason = (
                     f"{short(item)} is option {places[0] + 1} of {n} read as {WORDS[other]}, but answers of this "
                     f"file are read as {WORDS[kind]}{why}; write it so, or read all as {WORDS[other]}: "
-                    f'--answer-kind {other} (answer_kind="{other}")'
+                    f"--answer-kind={other}"
                 )
                 raise BadRecord(f"answer that fits only as {WORDS[other]}, not {WORDS[kind]}", reason, "answer")
         name = "answer out of range" if LETTER.fullmatch(str(item).strip()) else "answer is none of the options"
@@ -143,7 +143,7 @@ class AnswerReader:
         reason = f"{number} is out of range: {n} options, allowed are {self.base} to {n - 1 + self.base}"
         explained = self.off_by_one and 0 <= number - other < n
         if explained:
-            reason += f"; if the file counts from {other}, say so: --answer-base {other} (answer_base={other})"
+            reason += f"; if the file counts from {other}, say so: --answer-base={other}"
         elif number == -1:
             reason += " (-1 marks answers that are not public; take another split)"
         raise BadRecord("answer out of range", reason, "answer", explained)

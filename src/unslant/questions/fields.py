@@ -93,8 +93,7 @@ def find_fields(
         if not found.get(field):
             raise InputError.at(
                 origin,
-                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --field {field}=COLUMN "
-                f"(fields={{{field!r}: COLUMN}})",
+                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --fields {field}=COLUMN",
                 field=field,
             )
     return {field: name for field, name in found.items() if name}

@@ -33,7 +33,7 @@ IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 """Keys of the form that :func:`write_questions` writes, in which answers count from 0."""
-_SKIP_HINT = 'fix it, or skip bad records with --skip-bad (on_bad="skip")'
+_SKIP_HINT = "fix it, or skip bad records with --skip-bad=True"
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
 
@@ -54,7 +54,7 @@ def load_questions(
     name: str | None = None,
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
-    on_bad: str = "error",
+    skip_bad: bool = False,
     seed: int = 0,
     answer_base: int | None = None,
     answer_kind: str = "auto",
@@ -76,7 +76,7 @@ def load_questions(
             per option, ``""`` leaves a field out.
         limit: keep at most so many questions: a random sample by ``seed``, in the file's order. A question's chance
             depends on its id alone, so a smaller sample is part of a larger one.
-        on_bad: ``error`` refuses the file at its first bad record; ``skip`` leaves bad records out and counts them.
+        skip_bad: leave bad records out and count them; by default the first one is an error.
         answer_base: 0 or 1, the number of the first option where answers are numbers. By default 0; 1 only where that
             fits every one of at least 20 answers and 0 does not. Where both fit, ``report.doubts`` says so.
         answer_kind: how answers are read: ``index``, ``letter``, ``label``, ``text``, ``marked`` ("B) text"), or
@@ -89,14 +89,15 @@ def load_questions(
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
-    check_arguments(on_bad, limit, answer_base, answer_kind)
+    check_arguments(limit, answer_base, answer_kind)
     source = source if isinstance(source, QuestionSet) else settled(source)
     ready = ready_made(source, Question, name, limit, seed)
     if ready is not None:
         return ready
     found = open_source(source, "questions", fields or {}, name)
-    skip = on_bad == "skip"
-    whole, _ = read_source(found, fields, skip, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers)
+    whole, _ = read_source(
+        found, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
+    )
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
@@ -133,8 +134,7 @@ def read_source(
     elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
         raise InputError.at(
             found.origin,
-            f"no column was found for it among {', '.join(columns)}; name it: --field answer=COLUMN "
-            "(fields={'answer': COLUMN})",
+            f"no column was found for it among {', '.join(columns)}; name it: --fields answer=COLUMN",
             field="answer",
         )
     whole = whole_numbers([item.answer for item in drafts])
@@ -248,7 +248,7 @@ class Bad:
         if question_id in self._ids:
             reason = (
                 f"{question_id!r} was used before ({self._ids[question_id]}); give each its own, or number them by "
-                "row: --field id= (fields={'id': ''})"
+                "row: --fields id="
             )
             raise BadRecord("id used twice", reason, "id")
         self._ids[question_id] = record.place
@@ -286,9 +286,7 @@ def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
     raise InputError.at(problem.place, problem.problem)
 
 
-def check_arguments(on_bad: str, limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
-    if on_bad not in ("error", "skip"):
-        raise InputError(f"on_bad={on_bad!r}: use 'error' or 'skip'")
+def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise InputError(f"limit {limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):

@@ -6,11 +6,13 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.questions.formats import dataset_records
 from unslant.questions.records import Record
+from unslant.reachable import hub_refusal
 
 HUB = "hub:"
 """Prefix for any data set of the Hub: ``hub:ID``, ``hub:ID:CONFIG`` or ``hub:ID:CONFIG:SPLIT``."""
@@ -162,7 +164,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     from datasets import load_dataset
 
     try:
-        with _quiet():
+        with _quiet(), _from_the_cache_if(hub_refusal()):
             rows = load_dataset(recipe.hub, recipe.config or None, split=recipe.split)
     except Exception as error:  # the client raises dozens of types of its own and of its network library
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -172,6 +174,23 @@ def fetch(recipe: Recipe) -> list[Record]:
             + ", or give the path of a local copy (JSONL, JSON, CSV, TSV or Parquet) instead of the name"
         ) from None
     return list(dataset_records(rows, recipe.origin))
+
+
+@contextmanager
+def _from_the_cache_if(unreachable: str) -> Iterator[None]:
+    """Let the libraries look only into their cache, where they would retry for half a minute."""
+    import datasets
+    import huggingface_hub
+
+    places: list[Any] = [datasets.config, huggingface_hub.constants]
+    before = [place.HF_HUB_OFFLINE for place in places]
+    try:
+        for place in places if unreachable else ():
+            place.HF_HUB_OFFLINE = True
+        yield
+    finally:
+        for place, was in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = was
 
 
 @contextmanager

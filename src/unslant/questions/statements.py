@@ -52,7 +52,7 @@ class Loading(TypedDict, total=False):
     name: str | None
     fields: Mapping[str, str] | None
     limit: int | None
-    on_bad: str
+    skip_bad: bool
     seed: int
 
 
@@ -120,10 +120,10 @@ def _load(
     name: str | None = None,
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
-    on_bad: str = "error",
+    skip_bad: bool = False,
     seed: int = 0,
 ) -> QuestionSet[AnyQuestion]:
-    check_arguments(on_bad, limit)
+    check_arguments(limit)
     fields = fields or {}
     source = source if isinstance(source, QuestionSet) else settled(source)
     ready = ready_made(source, kind, name, limit, seed)
@@ -139,7 +139,7 @@ def _load(
     names = find_fields(column_names(readable), given, found.origin, usual, needed)
     if judging:
         make = partial(make, reader=_reader((Row(record, names) for record in readable), found.origin))
-    bad = Bad(skip=on_bad == "skip")
+    bad = Bad(skip=skip_bad)
 
     def question(record: Record, number: int) -> AnyQuestion:
         row = Row(record, names)

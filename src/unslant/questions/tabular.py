@@ -186,7 +186,7 @@ def _under_header(
 
 _NO_HEADER = (
     "no header was found: none of {} is a usual column name, and the columns are not question, options, answer letter; "
-    "say which is which (--field question=COLUMN --field options=COLUMN,COLUMN --field answer=COLUMN), or add a first "
+    "name them (--fields question=COLUMN --fields options=COLUMN,COLUMN --fields answer=COLUMN), or add a first "
     "line such as question,A,B,C,D,answer"
 )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,21 +22,27 @@ from unslant.metrics import Estimate
 from unslant.metrics.registry import metric_at
 from unslant.reports.escape import TYPOGRAPHY, csv_text, drawable, file_name, one_line, tex, tex_needs
 from unslant.reports.figure import Chart, Table, shared_n
-from unslant.reports.numbers import Cell, How, count, has_interval, number
+from unslant.reports.numbers import RANGE, Cell, How, count, has_interval, interval, number
 from unslant.reports.style import PAPER, PLOT, Style, specification
+from unslant.version import __version__
 from unslant.writing import make_folder, write_all, write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 PNG_SCALE = 4.0
+_SCREEN_SCALE = 2.0
 FORMATS = (".pdf", ".svg", ".png")
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
 """Columns of longer texts are set in lines."""
-_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-_SMALL, _END, _N, _NOTHING = "\ue000", "\ue001", "\ue002", "\ue003"
-"""Placeholders for small print, the symbol N, and nothing until the text is escaped."""
-_MARKS = TYPOGRAPHY | {_SMALL: r"{\scriptsize ", _END: "}", _N: "$N$", _NOTHING: "{}"}
+_OPEN, _CLOSE, _N, _NOTHING = "\ue000", "\ue001", "\ue002", "\ue003"
+"""Placeholders for braces, the symbol N, and nothing until the text is escaped."""
+_MARKS = TYPOGRAPHY | {_OPEN: "{", _CLOSE: "}", _N: "$N$", _NOTHING: "{}"}
+_INTERVALS = 3
+"""Columns of estimates in a LaTeX table, at most, that have a column with their intervals."""
+_NOT_IN_PAPERS = ("meaning", "interval by")
+"""Columns that explain the numbers to a reader of the report; the CSV file has them."""
+_VALUE = re.compile(r"([-−]?)\+?(\d[\d,]*)(?:\.(\d+))?([\s\u202f\xa0]%)?")
 APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
 """Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
 COLUMNS = ("key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit")
@@ -96,11 +104,32 @@ def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def altair_chart(chart: Chart) -> Any:
-    """A chart of the report, with title and explanation, as an altair chart."""
+    """A chart of the report, with title and explanation, as an altair chart that needs no network."""
     import altair as alt
 
     title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
-    return alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
+    drawn = alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
+    kind = type(type(drawn).__name__, (_SelfContained, type(drawn)), {})
+    object.__setattr__(drawn, "__class__", kind)  # altair keeps attributes that are set as parts of the chart
+    return drawn
+
+
+class _SelfContained:
+    """A picture in notebooks, and pages with their own scripts: altair's would load theirs from the network."""
+
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+        chart: Any = self
+        spec = chart.to_dict()
+        png = needed("vl_convert", "drawing figures").vegalite_to_png(spec, scale=_SCREEN_SCALE)
+        shown = {"image/png": base64.b64encode(png).decode(), "text/plain": spec["title"]["text"]}
+        width, _height = struct.unpack(">II", png[16:24])
+        return shown, {"image/png": {"width": round(width / _SCREEN_SCALE)}}
+
+    def to_html(self, *arguments: Any, **options: Any) -> str:
+        return str(super().to_html(*arguments, **{"inline": True} | options))  # type: ignore[misc]
+
+    def save(self, *arguments: Any, **options: Any) -> None:
+        super().save(*arguments, **{"inline": True} | options)  # type: ignore[misc]
 
 
 def save_figures(
@@ -111,7 +140,7 @@ def save_figures(
     Figures are a column (240 points) wide; fonts are embedded in the PDF; the PNG has four pixels a point.
 
     Args:
-        provenance: how the results were made; every file carries it but the PDF, whose caption does.
+        provenance: how the results were made; SVG and PNG carry it, and the caption says where it is.
     """
     needed("vl_convert", "drawing figures")
     make_folder(folder)
@@ -122,14 +151,16 @@ def save_figures(
             path = folder / f"{name}{suffix}"
             writes[path] = partial(save_figure, drawn.spec, path, provenance)
         path = folder / f"{name}.tex"
-        writes[path] = partial(write_atomically, path, made_by(provenance) + _figure(drawn, name))
+        writes[path] = partial(
+            write_atomically, path, made_by(provenance, f"metadata of {name}.svg") + _figure(drawn, name)
+        )
     write_all(*writes.values())
     return list(writes)
 
 
-def made_by(provenance: Sequence[Mapping[str, Any]]) -> str:
-    """A LaTeX comment on how results were made; empty if nothing is known."""
-    return f"% made by: {json.dumps(list(provenance), sort_keys=True)}\n" if provenance else ""
+def made_by(provenance: Sequence[Mapping[str, Any]], where: str) -> str:
+    """A LaTeX comment on where it is written how results were made; empty if nothing is known."""
+    return f"% unslant {__version__}; how it was made: {where}\n" if provenance else ""
 
 
 def caption(*parts: str) -> str:
@@ -206,18 +237,19 @@ def _parts(cell: Cell) -> list[object]:
     return [json_number(cell.value), json_number(cell.low), json_number(cell.high), cell.n if cell.defined else None]
 
 
-def _tabular(rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
+def _tabular(rows: Sequence[Sequence[str]], specs: Sequence[str]) -> str:
     """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
     flat = [[_set_off(" ".join(cell.split())) if c == 0 else " ".join(cell.split()) for c, cell in enumerate(row)]
             for row in rows]  # fmt: skip
+    align = ["left"] * len(specs)
     drawn = str(tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True))
-    letters = [name[0] for name in align]
     wide = [
-        _PARAGRAPH if max(map(len, cells)) > _LONG else letters[i] for i, cells in enumerate(zip(*flat, strict=True))
+        _PARAGRAPH if spec == "l" and max(map(len, cells)) > _LONG else spec
+        for spec, cells in zip(specs, zip(*flat, strict=True), strict=True)
     ]
-    drawn = drawn.replace(f"{{{''.join(letters)}}}", f"{{{''.join(wide)}}}", 1)
+    drawn = drawn.replace(f"{{{'l' * len(specs)}}}", f"{{{''.join(wide)}}}", 1)
     return "".join(_MARKS.get(character, character) for character in drawn)
 
 
@@ -227,25 +259,56 @@ def _set_off(cell: str) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A ``table`` environment with ``booktabs`` rules, no wider than the text; intervals in small print."""
+    """A ``table`` environment with ``booktabs`` rules, values in ``siunitx`` columns, and one note.
+
+    Intervals have columns of their own where there are at most :data:`_INTERVALS` columns of estimates; those of larger
+    tables are in the CSV file, as are explanations. N has a column where rows differ in it.
+    """
     estimates, single = table.estimate_columns, table.one_n
-    align = ["right" if numeric else "left" for numeric in table.numeric]
-    heads = [one_line(column.name) for column in table.columns]
-    rows = [
-        [_cell(cell, table.how(r, c), not single) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)
-    ]
-    if single:
-        at = estimates[-1] + 1
-        align.insert(at, "right")
-        for cells, shown in zip((heads, *rows), (_N, *(_n(row) for row in table.rows)), strict=True):
-            cells.insert(at, shown)
-    body = _tabular([heads, *rows], align)
-    words = caption(table.title, table.explanation, _rests_on(table))
+    columns: list[tuple[str, str, list[str]]] = []
+    for c, column in enumerate(table.columns):
+        if column.name in _NOT_IN_PAPERS and len(table.columns) > 2:
+            continue
+        cells = [number(row[c], table.how(r, c)) for r, row in enumerate(table.rows)]
+        columns.append(
+            _values(one_line(column.name), cells) if table.numeric[c] else (one_line(column.name), "l", cells)
+        )
+        ranges = [_range(row[c], table.how(r, c)) for r, row in enumerate(table.rows)]
+        if c in estimates and len(estimates) <= _INTERVALS and any(ranges):
+            columns.append(("95 % interval", "l", ranges))
+        if single and c == estimates[-1] and len({_n(row) for row in table.rows} - {""}) > 1:
+            columns.append(_values(_N, [_n(row) for row in table.rows]))
+    heads, specs, body = zip(*columns, strict=True)
+    drawn = _tabular([heads, *zip(*body, strict=True)], specs)
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{words}}}", rf"\label{{tab:{file_name(table.id)}}}",
-        _FITTED, body + "}", r"\end{table}",
+        r"\begin{table}", r"\centering", rf"\caption{{{caption(table.title, table.explanation)}}}",
+        rf"\label{{tab:{file_name(table.id)}}}", drawn, rf"\par\smallskip{{\footnotesize {caption(_rests_on(table))}}}",
+        r"\end{table}",
     ]  # fmt: skip
-    return tex_needs("booktabs,graphicx", written := "\n".join(lines)) + written + "\n"
+    return tex_needs("booktabs,siunitx", written := "\n".join(lines)) + written + "\n"
+
+
+def _values(head: str, cells: list[str]) -> tuple[str, str, list[str]]:
+    """A column that ``siunitx`` aligns at the decimal point; percent signs go to its head, words are set in braces."""
+    found = [_VALUE.fullmatch(cell) for cell in cells]
+    if not any(found):
+        return head, "r", cells
+    parts = [one.groups() for one in found if one]
+    unit = " (%)" if all(part[3] for part in parts) else ""
+    whole, decimals = (max(len((part[place] or "").replace(",", "")) for part in parts) for place in (1, 2))
+    sign = "-" * any(part[0] for part in parts)
+    written = [
+        f"{'-' * bool(one[1])}{one[2].replace(',', '')}{f'.{one[3]}' if one[3] else ''}"
+        + ("" if unit or not one[4] else f"{_OPEN}%{_CLOSE}")
+        if one
+        else f"{_OPEN}{cell}{_CLOSE}" * bool(cell)
+        for one, cell in zip(found, cells, strict=True)
+    ]
+    return f"{_OPEN}{head}{unit}{_CLOSE}", f"S[table-format={sign}{whole}.{decimals}]", written
+
+
+def _range(cell: Cell, how: How) -> str:
+    return interval(cell, how) if isinstance(cell, Estimate) else ""
 
 
 def _rests_on(table: Table) -> str:
@@ -254,22 +317,15 @@ def _rests_on(table: Table) -> str:
     sizes = sorted({cell.n for cell in found})
     parts = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
     methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
-    parts += [f"in small print 95 % intervals ({', '.join(methods)})"] if methods else []
-    return "; ".join(parts)
+    made = [method for method in methods if method != RANGE]
+    where = "" if len(table.estimate_columns) <= _INTERVALS else " in the CSV file"
+    parts += [f"95 % intervals{where}: {', '.join(made)}"] if made else []
+    return "; ".join([*parts, *([f"where no method is named, the {RANGE} value"] if RANGE in methods else [])])
 
 
 def _n(row: Sequence[Cell]) -> str:
     n = shared_n(row)
     return "" if n is None else f"{n:,}"
-
-
-def _cell(cell: Cell, how: How, with_n: bool) -> str:
-    text = number(cell, how)
-    if not isinstance(cell, Estimate) or not cell.defined:
-        return text
-    if has_interval(cell):
-        text += f" {_SMALL}[{', '.join(number(bound, how) for bound in (cell.low, cell.high))}]{_END}"
-    return text + (f" {_SMALL}{_N}={cell.n:,}{_END}" if with_n else "")
 
 
 def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> list[Path]:
@@ -279,7 +335,7 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
         provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` in the same folder.
     """
     make_folder(folder)
-    about = made_by(provenance)
+    about = made_by(provenance, "provenance.json")
     files = {
         folder / f"{file_name(table.id)}{suffix}": text
         for table in tables

@@ -18,9 +18,9 @@ class ShardOptions:
     """Which part of the work this machine does."""
 
     shard: str = ""
-    """Ask only part I/N of the questions, such as 3/16; unslant merge makes one table of the parts."""
+    """Ask only part I of N, such as 3/16; unslant merge joins the parts."""
     plan: Path | None = None
-    """With --shard: file that says what all parts ask; the first part writes it, the others must agree."""
+    """With --shard: file in which the first part records what is asked; the others must match it."""
 
     def __post_init__(self) -> None:
         if self.shard:
@@ -28,7 +28,7 @@ class ShardOptions:
 
             Shard.parse(self.shard)
         elif self.plan:
-            raise InputError("--plan says what shards ask: add --shard, such as --shard 1/16, or leave it out")
+            raise InputError("--plan says what shards ask: add --shard, such as --shard=1/16, or leave it out")
 
     def check_none(self, other: str) -> None:
         """Raise InputError where a shard is given together with another option, which concerns whole runs."""

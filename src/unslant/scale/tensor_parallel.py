@@ -100,7 +100,7 @@ def _check_divides(name: str, config: Any, size: int) -> None:
     text = config.get_text_config()
     if not getattr(text, "base_model_tp_plan", None):
         raise ModelError(
-            f"{name}: transformers has no plan for cutting a model of type {text.model_type}: use --device-map auto"
+            f"{name}: transformers has no plan for cutting a model of type {text.model_type}: use --device-map=auto"
         )
     heads = [getattr(text, key, None) for key in ("num_attention_heads", "num_key_value_heads")]
     common = math.gcd(*(count for count in heads if count))
@@ -109,7 +109,7 @@ def _check_divides(name: str, config: Any, size: int) -> None:
         raise ModelError(
             f"{name}: its {' and '.join(str(count) for count in dict.fromkeys(heads) if count)} attention heads cannot "
             f"be cut into {size} parts: "
-            + (f"give --tensor-parallel {' or '.join(fits)}" if fits else "use --device-map auto")
+            + (f"give --tensor-parallel={' or '.join(fits)}" if fits else "use --device-map=auto")
         )
 
 

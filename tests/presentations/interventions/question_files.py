@@ -13,5 +13,5 @@ def sets_of(folder: Path) -> list[tuple[Question | MathQuestion, ...]]:
     loaded: list[tuple[Question | MathQuestion, ...]] = []
     for path in sorted(folder.glob("*.jsonl*")):
         load = load_math if path.name.startswith("gsm8k") else load_questions
-        loaded.append(load(path, on_bad="skip").questions)
+        loaded.append(load(path, skip_bad=True).questions)
     return loaded

@@ -4,10 +4,8 @@ Only the settings are here: the command line names them, and everything else nee
 """
 
 from dataclasses import dataclass, fields
-from typing import Annotated
 
 from unslant.errors import InputError
-from unslant.flags import Flag
 
 
 @dataclass(frozen=True)
@@ -29,14 +27,14 @@ class TrainSettings:
     weight_decay: float = 0.001
     """AdamW weight decay."""
     entropy_weight: float = 0.1
-    """Weight of the entropy in the loss: lambda of P1, eq. 8."""
+    """Weight of the entropy in the loss: lambda in the paper."""
     epochs: int = 5
     """Passes over the questions."""
     questions_per_epoch: int = 64
     """Questions drawn for each epoch, without replacement."""
     questions_per_step: int = 1
-    """Questions whose gradients are summed for one optimizer step (not stated in P1)."""
-    orders: Annotated[int, Flag("--max-orders")] = 24
+    """Questions whose gradients are summed for one optimizer step."""
+    max_orders: int = 24
     """Most orders of a question."""
     targets: str = ""
     """Endings of the names of modules to adapt, separated by commas; by default the attention projections."""
@@ -47,8 +45,8 @@ class TrainSettings:
         for name in ("rank", "epochs", "questions_per_epoch", "questions_per_step"):
             if getattr(self, name) < 1:
                 raise InputError(f"LoRA-1: {name} is {getattr(self, name)}; give 1 or more")
-        if self.orders < 2:
-            raise InputError(f"LoRA-1: {self.orders} orders; give 2 or more, so that there are orders to compare")
+        if self.max_orders < 2:
+            raise InputError(f"LoRA-1: {self.max_orders} orders; give 2 or more, so that there are orders to compare")
         if not 0 <= self.dropout < 1:
             raise InputError(f"LoRA-1: dropout {self.dropout} is not in [0, 1)")
         if self.alpha <= 0 or self.learning_rate <= 0:

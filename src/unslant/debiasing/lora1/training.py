@@ -185,9 +185,9 @@ def question_loss(
 ) -> Tensor:
     """The loss of one question, a differentiable scalar (P1 eq. 8).
 
-    Over all its orders if there are at most ``settings.orders``, else over a sample that differs in every epoch.
+    Over all its orders if there are at most ``settings.max_orders``, else over a sample that differs in every epoch.
     """
-    orders = orders_for(question, str(settings.orders), settings.seed + 1_000_003 * epoch)
+    orders = orders_for(question, str(settings.max_orders), settings.seed + 1_000_003 * epoch)
     shown = [present(question, order, asker.alphabet) for order in orders]
     return loss(content_logprobs(label_pass(asker, shown, "LoRA-1", tree=tree), shown), settings.entropy_weight)
 
@@ -223,7 +223,7 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
     """Measure the model as it is now, in the same orders every epoch."""
     asker.forget()
     asked = [question for question in questions if len(question.movable) > 1]
-    rows = ask_orders(asker, asked, [orders_for(q, str(settings.orders), settings.seed) for q in asked])
+    rows = ask_orders(asker, asked, [orders_for(q, str(settings.max_orders), settings.seed) for q in asked])
     biases, entropies, accuracies, losses = [], [], [], []
     for question, raw in zip(asked, rows, strict=True):
         probs = np.clip(raw, 1e-30, 1.0)

@@ -235,7 +235,7 @@ class TransformersModel(ResumableModel):
             if scored.logprobs is None or not np.isfinite(scored.logprobs).all():
                 raise ModelError(
                     f"question {prompts[scored.index].group!r}: the model's log-probabilities are not finite numbers; "
-                    "its weights may be damaged, or overflow in this dtype (try --dtype float32)"
+                    "its weights may be damaged, or overflow in this dtype (try --dtype=float32)"
                 )
 
     def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:

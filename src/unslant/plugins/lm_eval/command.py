@@ -21,11 +21,11 @@ def lm_eval(
         Path | None, Flag(help="Write requests and scores of the published order, as lm-eval --log_samples does.")
     ] = None,
     settings: LmEvalSettings = LmEvalSettings(),
-    models: o.Models = o.ModelOptions(),
+    models: o.LocalModels = o.ModelOptions(),
     outputs: o.Outputs = o.OutputOptions(),
-    store: o.Stores = o.StoreOptions(),
+    store: o.LocalStores = o.StoreOptions(),
 ) -> None:
-    """Run a multiple-choice task of lm-eval in many orders of its options.
+    """Run a multiple-choice task of lm-eval in many option orders.
 
     Prompts, worked examples and tokens of the published order are lm-eval's own, and its metrics are computed by
     lm-eval; the other orders are made by the task's own templates. Local models only.
@@ -45,9 +45,8 @@ def lm_eval(
 
     check_outputs(outputs)
     check_file(samples)
-    o.check_unused("only local models run tasks of lm-eval", store, only=("offline",))
     if not model:
-        raise InputError("name the model that is to be asked: --model NAME")
+        raise InputError("name the model to ask: --model=NAME")
     if samples is not None and len(model) > 1:
         raise InputError("--samples is for one model")
     for name in model:

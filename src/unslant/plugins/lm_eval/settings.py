@@ -15,9 +15,9 @@ class LmEvalSettings(Options):
     LEAST: ClassVar = {"num_fewshot": 0, "limit": 1}
 
     orders: str = "auto"
-    """auto (up to 24, balanced over positions), all, cyclic, reverse, given (as published), or the number to sample."""
+    """auto (24 or fewer), all, cyclic, reverse, given (as published), or how many to sample."""
     include_path: Annotated[Path | None, Reach.CODE] = None
-    """Folder with task files of your own, beside those of lm-eval."""
+    """Folder with your own task files, in addition to those of lm-eval."""
     num_fewshot: int | None = None
     """Worked examples before each question; by default the task's own number."""
     limit: int | None = None

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.errors import InputError, first_line
+from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
 from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
@@ -71,10 +71,12 @@ def read(head: Head) -> list[Log]:
     asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
     if missing := asked - len(log.samples or []):
         dropped["samples that the log names but does not hold"] += max(0, missing)
+    reason = _error(log)
     if log.status != "success":
-        notes.append(f"The run did not end well (status {log.status}).")
+        notes.append(f"The run failed (status {log.status}{f': {reason}' if reason else ''}).")
     if not pages:
-        raise InputError.at(path, "holds no multiple-choice samples")
+        why = f"; its run ended with status {log.status}: {reason}" if reason else ""
+        raise InputError.at(path, f"holds no multiple-choice samples{why}")
     about = stated(
         {"inspect": log.eval.packages.get("inspect_ai")}
         | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
@@ -111,6 +113,14 @@ def _score(sample: Any, scorer: str) -> float | None:
     found = (sample.scores or {}).get(scorer)
     value = None if found is None or sample.error is not None else found.value
     return _VERDICTS[value] if isinstance(value, str) and value in _VERDICTS else unit_share(value)
+
+
+def _error(log: Any) -> str:
+    """The error that a log holds, of the run or else the most frequent of its samples, on one line; empty without."""
+    if log.error is not None:
+        return shortened(printable(first_line(Exception(log.error.message))), 300)
+    found = Counter(first_line(Exception(one.error.message)) for one in log.samples or [] if one.error is not None)
+    return shortened(printable(found.most_common(1)[0][0]), 300) if found else ""
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:

@@ -260,7 +260,7 @@ class Consistency:
                 page.place,
                 f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(known)} in "
                 f"{other.place} (counted from 0 in the question file). An answer is the label or place as shown; if it "
-                "is that of the question file, turn it by order, or leave order out (--field order=)",
+                "is that of the question file, turn it by order, or leave order out (--fields order=)",
             )
 
 
@@ -272,8 +272,8 @@ def _contradiction(page: Logged, other: Logged, index: int, text: str, before: s
         f"order {_listed(page.order)} and options contradict those of {other.place}, order {_listed(other.order)}: "
         f"option {index} of question {page.id!r} would be {text!r} here and {before!r} there. By order, these rows "
         f"show {by_order}; by options, they show {by_options}. Options are listed as shown, from the top, and order "
-        "has the index in the question file of each. If order is wrong, leave it out (--field order=); if options are "
-        "not as shown, leave those out (--field options=)"
+        "has the index in the question file of each. If order is wrong, leave it out (--fields order=); if options are "
+        "not as shown, leave those out (--fields options=)"
     )
 
 

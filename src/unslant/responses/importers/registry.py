@@ -131,7 +131,7 @@ def read_log(head: Head) -> list[Log] | Responses:
     importer = next((one for one in importers() if one.recognises(head)), None)
     if importer is None:
         known = "; ".join(one.what for one in importers())
-        reason = f"is of no known format; known are {known} (--field NAME=COLUMN names columns)"
+        reason = f"is of no known format; known are {known} (--fields NAME=COLUMN names columns)"
         raise InputError.at(head.path, reason)
     with understood(head.path, f"file of this format ({importer.what})"):
         return importer.read(head)

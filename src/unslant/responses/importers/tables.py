@@ -168,7 +168,7 @@ class _Row:
         return np.minimum(values, 0.0)
 
     def check_agreement(self, pages: Sequence[Logged]) -> None:
-        """Check that columns which tell the same thing agree; the others are named by ``--field``.
+        """Check that columns which tell the same thing agree; the others are named by ``--fields``.
 
         Raises:
             InputError: naming both columns, how each is read, and how to choose.
@@ -181,11 +181,11 @@ class _Row:
                     raise self.fail(
                         key,
                         f"{self.data[own]!r} is {key} by this column, {self.data[name]!r} by {name!r}: name the one to "
-                        f"read, --field {key}={own} or --field {key}={name}",
+                        f"read, --fields {key}={own} or --fields {key}={name}",
                     )
         page = pages[0]
         if len(pages) > 1 and self.get("order") not in (None, "", []):
-            raise self.fail("order", "is one order, where the row holds every order; leave it out (--field order=)")
+            raise self.fail("order", "is one order, where the row holds every order; leave it out (--fields order=)")
         if page.logprobs is None or len(pages) > 1:
             return
         best = {int(i) for i in np.flatnonzero(page.logprobs == page.logprobs.max())}
@@ -196,14 +196,14 @@ class _Row:
                 raise self.fail(
                     "chosen",
                     f"is {page.labels[chosen]}, but {scores} are highest for {page.labels[min(best)]}: to read the "
-                    f"scores, leave this out (--field chosen=); to read this, leave those out (--field {scores}=)",
+                    f"scores, leave this out (--fields chosen=); to read this, leave those out (--fields {scores}=)",
                 )
         probs = self.numbers("probs") if self.listed("logprobs") else None
         if probs is not None and probs.shape == page.logprobs.shape:
             one, other = (np.exp(own - np.logaddexp.reduce(own)) for own in (page.logprobs, probs))
             if np.abs(one - other).max() > _APART:
                 raise self.fail(
-                    "probs", "contradict logprobs: name the one to read by leaving the other out (--field probs=)"
+                    "probs", "contradict logprobs: name the one to read by leaving the other out (--fields probs=)"
                 )
 
     def under(self, key: str, name: str) -> object:

@@ -17,7 +17,7 @@ class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     canary: str = "best"
     """Word scored after each label (counterfactual)."""
     no_nvr: bool = False
-    """Skip the Nvr-X variants, and with them the cost of base rates and H4: only the given order is asked."""
+    """Skip the Nvr-X variants (and what base rates cost): ask the given order only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,4 +25,4 @@ class BaseRateOutputs(OutputOptions):
     """What is written."""
 
     charts: Path | None = None
-    """Draw figure 1 of the base-rate paper to this .pdf, .svg or .png file."""
+    """Draw base rates against gold labels to a .pdf, .svg or .png file."""

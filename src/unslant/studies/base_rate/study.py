@@ -28,12 +28,12 @@ from unslant.studies.base_rate.settings import BaseRateOutputs, BaseRateSettings
 
 
 class BaseRate(Study[BaseRateSettings]):
-    """Measure label base rates, by cloze and by counterfactual, and Nvr-X; test hypotheses H1 to H4.
+    """Measure which labels a model prefers before it reads the question (base rates, Nvr-X).
 
     Every question is asked as given and as Nvr-X, and so are questions without content, each by cloze and by
     counterfactual. Without arguments, studies the reference model prefers-a on the embedded questions. With --log FILE,
     uses recorded label log-probabilities (.csv, .parquet, .gz): MODEL selects a recorded model, QUESTIONS provides the
-    texts for the shortcut controls, and --field maps the file's columns.
+    texts for the shortcut controls, and --fields maps the file's columns.
 
     Examples:
       unslant study base-rate org/name mmlu --html report.html

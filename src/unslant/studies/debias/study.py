@@ -97,7 +97,7 @@ class DebiasStudy(Study[DebiasSettings]):
             halves = [_halves(found, settings.seed) for found in test]
             training, test = [half for half, _ in halves], [half for _, half in halves]
         if train and not any(method.held_out for method in methods.values()):
-            raise InputError("none of the methods is fitted on other questions: leave out --train (train=)")
+            raise InputError("none of the methods is fitted on other questions: leave out --train")
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
         asked_of = [settings.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
         design = blake2b(json.dumps(asked_of, default=str).encode(), digest_size=16).hexdigest()

@@ -286,7 +286,7 @@ def _read_back(records: Iterable[Any]) -> BoundarySet:
 def _choice(
     source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int, layout: str
 ) -> list[Question]:
-    loaded = load_questions(given, fields=fields, seed=seed, on_bad="skip")
+    loaded = load_questions(given, fields=fields, seed=seed, skip_bad=True)
     pool = [q for q in loaded if not q.pinned and _FITS[source.name](q)]
     drawn = sample(_enough(source, pool, n, given), n, seed)
     made = [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
@@ -303,7 +303,7 @@ def _choice(
 def _judging(
     source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int
 ) -> list[JudgingQuestion]:
-    loaded = load_judging(given, fields=fields, seed=seed, on_bad="skip")
+    loaded = load_judging(given, fields=fields, seed=seed, skip_bad=True)
     drawn: list[JudgingQuestion] = []
     for verdict, share in (("True", n // 4), ("False", n // 2 - n // 4), ("Unknown", n - n // 2)):
         pool = [q for q in loaded if q.verdict == verdict]

@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Literal
 
 from unslant.errors import InputError, one_of
 from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures, check_unused
-from unslant.flags import Flag
 from unslant.models import GenerateOptions
 from unslant.reach import Reach
 from unslant.studies.instruction_boundary.instruction_settings import FORMS, SEED, setting
@@ -22,18 +21,18 @@ class BoundarySettings(FieldOptions, LabelOptions):
 
     LEAST: ClassVar = {"limit": 4, "repeats": 1}
 
-    names: Annotated[Names, Flag("--settings")] = ("all",)
+    settings: Names = ("all",)
     """Settings, separated by commas; all; disturbing: 1 to 9 wrong options; few-shot:FORM=N+FORM=N: worked examples."""
     limit: int | None = None
     """Sample at most N questions of each kind, half with a usual answer."""
     seed: int = SEED
-    """Random seed (default: 42, as published)."""
+    """Random seed; 42 as in the paper."""
     repeats: int = 1
     """Replies for each question and setting."""
-    temperatures: Annotated[Temperatures, Flag("--temperature")] = ()
-    """Sampling temperature, 0 to 2, or several separated by commas, each a run of its own; by default 0.5."""
+    temperature: Temperatures = ()
+    """Sampling temperature, 0 to 2, or several separated by commas, each in its own run; 0.5 by default."""
     judge: Annotated[str | None, Reach.MODEL] = None
-    """Model that reads replies without a recognized answer, such as inspect:PROVIDER/NAME."""
+    """Model that reads replies in which no answer was found."""
     polisher: Annotated[str | None, Reach.MODEL] = None
     """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
     left_out: Literal["", "single", "several", "none", "True", "False", "Unknown"] = ""
@@ -46,14 +45,14 @@ class BoundarySettings(FieldOptions, LabelOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for temperature in self.temperatures:
+        for temperature in self.temperature:
             GenerateOptions(temperature=temperature)
-        if len(set(self.temperatures)) < len(self.temperatures):
-            raise InputError(f"temperature {', '.join(f'{t:g}' for t in self.temperatures)}: give each once")
-        names = setting_names(self.names)
+        if len(set(self.temperature)) < len(self.temperature):
+            raise InputError(f"temperature {', '.join(f'{t:g}' for t in self.temperature)}: give each once")
+        names = setting_names(self.settings)
         if self.left_out and self.left_out not in FORMS:
             raise InputError(f"left_out {self.left_out!r}: {one_of(self.left_out, FORMS)}")
         if "missing-choices" not in names:
-            check_unused("missing-choices is not asked (--settings missing-choices)", self, only=("left_out",))
+            check_unused("missing-choices is not asked (--settings=missing-choices)", self, only=("left_out",))
         if not any(setting(name).polish for name in names):
-            check_unused("prompt-polishing is not asked (--settings prompt-polishing)", self, only=("polisher",))
+            check_unused("prompt-polishing is not asked (--settings=prompt-polishing)", self, only=("polisher",))

@@ -18,6 +18,7 @@ from unslant.experiment.run_record import answerers, requests_of
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply
 from unslant.models.open import address_of, open_chat
+from unslant.models.options import scoring_options
 from unslant.presentations import Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import Question
@@ -35,9 +36,10 @@ from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATUR
 class InstructionBoundary(Study[Any]):
     """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored one by one:
-    the same command resumes, and with --judge added asks only the judge. Several models, or several logs, are set side
-    by side: what each setting does over models, which are robust, and whether another ranking agrees.
+    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they come:
+    the same command resumes a run that was stopped, and with --judge added asks only the judge. Several models, or
+    several logs, are set side by side: what each setting does across models, which model is robust, and whether another
+    ranking agrees.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
@@ -52,6 +54,7 @@ class InstructionBoundary(Study[Any]):
     inputs = RankingOptions
     generate = LengthOptions
     several = True
+    without = scoring_options()
 
     def check(self, given: Given[Any]) -> None:
         given.inputs.scores(len(given.log or given.models))
@@ -75,7 +78,7 @@ class InstructionBoundary(Study[Any]):
     def ask(self, asking: Asking[Any]) -> Responses:
         settings: BoundarySettings = asking.settings
         generate = asking.job.given.generate.filled(TEMPERATURE, MAX_TOKENS)
-        temperatures: Sequence[Any] = tuple(settings.temperatures) or (generate.temperature,)
+        temperatures: Sequence[Any] = tuple(settings.temperature) or (generate.temperature,)
         whole: BoundarySet = asking.job.questions
         source = asking.job.given.questions
         name = str(source) if isinstance(source, str | Path) else "questions"
@@ -83,7 +86,7 @@ class InstructionBoundary(Study[Any]):
         check_same(questions)
         alphabet, left_out = parse_labels(settings.labels), settings.left_out
         asked = plan(
-            questions, settings.names, seed=settings.seed, left_out=left_out, alphabet=alphabet, examples=whole
+            questions, settings.settings, seed=settings.seed, left_out=left_out, alphabet=alphabet, examples=whole
         )
         model = asking.job.open(asking.place, ("generate",))
         spent = {model.name: (model, model.cost.copy())}
@@ -112,7 +115,7 @@ class InstructionBoundary(Study[Any]):
             questions=name,
             questions_digest=questions.digest,
             settings={
-                "settings": setting_names(settings.names),
+                "settings": setting_names(settings.settings),
                 "labels": settings.labels,
                 "seed": settings.seed,
                 "temperatures": list(temperatures),

@@ -16,7 +16,7 @@ from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.leaderboard.settings import BoardOptions, LeaderboardOutputs
+from unslant.studies.leaderboard.settings import BoardOptions
 
 
 class LeaderboardStudy(Study[AuditSettings]):
@@ -29,7 +29,7 @@ class LeaderboardStudy(Study[AuditSettings]):
     where all logs of one model are one set. Files of the same questions are one set under any name.
 
     Examples:
-      unslant leaderboard -m org/one -m org/two -q arc.jsonl -q mmlu.jsonl --html board.html
+      unslant leaderboard -m org/one -m org/two --sets arc.jsonl --sets mmlu.jsonl --html board.html
       unslant leaderboard --log one-arc.parquet two-arc.parquet
     """
 
@@ -38,7 +38,6 @@ class LeaderboardStudy(Study[AuditSettings]):
     result = Leaderboard
     model = None
     inputs = BoardOptions
-    outputs = LeaderboardOutputs
     generate = GenerateOptions
     of_logs = ("fields",)
     several = True
@@ -46,9 +45,9 @@ class LeaderboardStudy(Study[AuditSettings]):
     def check(self, given: Given[AuditSettings]) -> None:
         if given.log:
             if given.inputs.sets:
-                raise InputError("--log reads recorded audits: leave out --questions")
+                raise InputError("--log reads recorded audits: leave out --sets")
         elif not given.models:
-            raise InputError("no models: give one or more, as in: unslant leaderboard -m org/one -m org/two -q FILE")
+            raise InputError("no models: give some, as in: unslant leaderboard -m org/one -m org/two --sets FILE")
 
     def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
         return Audit().settings_of_each(given)

@@ -139,7 +139,7 @@ def check_questions(
     Raises:
         InputError: if no question can be read, or it is open how answers count.
     """
-    check_arguments("skip", None, answer_base, answer_kind)
+    check_arguments(None, answer_base, answer_kind)
     source = source if isinstance(source, QuestionSet) else settled(source)
     found = ready_made(source, Question, name, None, 0)
     records: list[Record] = []

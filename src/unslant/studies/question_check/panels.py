@@ -69,7 +69,7 @@ def _columns(found: QuestionCheck) -> Panel:
         for use in found.columns
     ]
     columns = Figure("columns", "Columns", ["column"], [Column("became"), Column("first values")], rows)
-    about = "Map a field to another column with --field FIELD=COLUMN."
+    about = "Map a field to another column with --fields FIELD=COLUMN."
     return Panel("columns", "What was understood", about, figures=(columns,))
 
 

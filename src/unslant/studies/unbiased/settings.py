@@ -1,10 +1,9 @@
 """Settings of the unbiased evaluator."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from unslant.experiment.options import Numbers, PromptOptions, ShotOptions, pairs
-from unslant.flags import Flag
 from unslant.presentations.interventions.matrix import check_probabilities
 from unslant.questions import QuestionSet
 
@@ -17,14 +16,14 @@ class ComposeSettings(ShotOptions, PromptOptions):
 
     runs: int = 5
     """Random draws of interventions for every question."""
-    probabilities: Annotated[Numbers, Flag("--probability", "-p")] = ()  # type: ignore[assignment]
-    """Probability of an intervention, as OS=0.3; may be given several times. By default the paper's: 0.5, BT 0.1."""
+    probabilities: Numbers = ()  # type: ignore[assignment]
+    """Probability of an intervention, as OS=0.3; repeatable. By default 0.5, and 0.1 for BT."""
     no_instructions: bool = False
-    """Leave out the first sentence, which says what to do: models that follow no instructions do not need it."""
+    """Leave out the instruction, for models that follow none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "probabilities", pairs("--probability", self.probabilities, float))
+        object.__setattr__(self, "probabilities", pairs("--probabilities", self.probabilities, float))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +31,13 @@ class UnbiasedSettings(ComposeSettings):
     """How the questions are asked."""
 
     shots: int = 5
-    """Worked examples before each question, under the same interventions."""
+    """Worked examples before each question, changed in the same way."""
     maths: bool = False
     """Questions are open maths questions with numbers as answers."""
     generate: bool = False
-    """Read generated replies instead of label probabilities; models that can only generate need no such flag."""
+    """Read generated replies instead of label probabilities."""
     no_alone: bool = False
-    """Skip asking under each intervention by itself."""
+    """Do not ask under each intervention alone."""
 
     @property
     def in_words(self) -> bool:

@@ -1,4 +1,4 @@
-"""The unbiased evaluator (P4): the score as published beside the score under random interventions."""
+"""The unbiased evaluator (P4): the published score next to the score under random interventions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from unslant.studies.unbiased.settings import UnbiasedSettings
 
 
 class Unbiased(Study[UnbiasedSettings]):
-    """Score a model as published and under randomly composed changes of presentation, and show the drop.
+    """Compare the published score with the score under random changes of presentation.
 
     Interventions: DH distractor hint, DQ distractor question, AR answer removal, OS option shuffling, LR label
     replacement, BT binary transformation; for maths also QJ question jitter and AJ answer jitter. Models that can only

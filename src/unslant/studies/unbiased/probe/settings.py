@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from unslant.experiment.options import PromptOptions
-from unslant.flags import Flag
+from unslant.experiment.options import PromptOptions, Temperatures
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings(PromptOptions):
     """How the questions are rephrased and judged."""
 
-    strengths: Annotated[tuple[float, ...], Flag("--strength")] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    """Share of questions rephrased, 0 (the published benchmark) to 1; may be given several times."""
+    strengths: Temperatures = (0.0, 0.25, 0.5, 0.75, 1.0)
+    """Share of questions rephrased, 0 (the published benchmark) to 1; several separated by commas."""
 
 
 @dataclass(frozen=True, kw_only=True)

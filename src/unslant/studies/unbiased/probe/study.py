@@ -16,6 +16,7 @@ from unslant.experiment.provenance_block import check_same, provenance
 from unslant.experiment.run_record import requests_of
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions
+from unslant.models.options import scoring_options
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.questions import Question, QuestionSet
@@ -30,11 +31,13 @@ WITHOUT_BINARY = {"BT": 0.0}
 
 
 class Probe(Study[ProbeSettings]):
-    """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
+    """Measure how biased questions are that a model has rewritten.
+
+    Every model rephrases the questions and judges every version: consensus errors, over- and under-confidence.
 
     The questions under random interventions are judged too. Every version is judged once; strength p takes the
-    rephrased version of a question with probability p. Scores and replies are stored as they come: the same command
-    goes on where it was stopped. --log reads a table of confidences.
+    rephrased version of a question with probability p. Scores and replies are stored as they arrive: the same
+    command resumes a run that was stopped. --log reads a table of confidences.
 
     Examples:
       unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
@@ -50,6 +53,7 @@ class Probe(Study[ProbeSettings]):
     of_logs = ("strengths", "seed")
     several = True
     in_commas = True
+    without = scoring_options()
 
     def check(self, given: Given[ProbeSettings]) -> None:
         if len(given.log) > 1:

@@ -1,9 +1,10 @@
-"""Whether anybody listens at an address, found out before anything large is loaded for it."""
+"""Check that a host is reachable, before anything large is loaded for it."""
 
 from __future__ import annotations
 
 import os
 import socket
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,3 +53,23 @@ def refusal(url: str, seconds: float = 5.0) -> str:
     except (OSError, ValueError) as error:
         return str(error)
     return ""
+
+
+def hub_refusal() -> str:
+    """Why the Hugging Face Hub cannot be reached, found out in seconds; its own libraries retry for a minute."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    now = time.monotonic()
+    since, reason = _unreachable.get(constants.ENDPOINT, (-_SECONDS_KNOWN, ""))
+    if now - since < _SECONDS_KNOWN:
+        return reason
+    if reason := refusal(constants.ENDPOINT, 3.0):
+        _unreachable[constants.ENDPOINT] = now, reason
+    return reason
+
+
+_SECONDS_KNOWN = 60.0
+_unreachable: dict[str, tuple[float, str]] = {}
+"""Address -> when and why it did not answer, so that a command waits for that once."""
