@@ -17,7 +17,8 @@ from unslant.models import ChatModel, Model, Reply, Scored, ScoringModel
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer
 from unslant.questions import Question
-from unslant.replies import chosen_contents, extract
+from unslant.replies import chosen_contents, conflicting_contents, extract
+from unslant.replies.text import without_fragment
 from unslant.responses import SCHEMA, Response, Responses
 from unslant.responses.table import GENERATE
 
@@ -249,5 +250,15 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)
     if reply.declined:
         return Response.of(question, presentation, GENERATE, status="refused", raw=reply.text)
-    status, chosen = (read or read_labels)(reply.text, question, presentation)
-    return Response.of(question, presentation, GENERATE, status=status, chosen=chosen, raw=reply.text)
+    # Cut here for every reader: what a reply was about to say when it was cut is never its answer.
+    text = without_fragment(reply.text) if reply.cut else reply.text
+    if read is None:
+        extracted = extract(text, presentation)
+        status, chosen = extracted.status, chosen_contents(extracted, presentation)
+        conflict = conflicting_contents(extracted, presentation)
+    else:
+        (status, chosen), conflict = read(text, question, presentation), ()
+    status = "cut" if reply.cut and status == "unparsed" else status
+    return Response.of(
+        question, presentation, GENERATE, status=status, chosen=chosen, conflict=conflict, raw=reply.text
+    )

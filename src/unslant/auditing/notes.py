@@ -9,7 +9,7 @@ import numpy as np
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN
 from unslant.auditing.panels_labels import one_order
 from unslant.auditing.panels_orders import enough_line, until_lines
-from unslant.auditing.panels_replies import adaptive_lines, unanswered_lines
+from unslant.auditing.panels_replies import adaptive_lines, reply_lines, unanswered_lines
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
 from unslant.metrics.summary import Metrics
 from unslant.metrics.ties import is_tie
@@ -67,6 +67,7 @@ def notes(result: AuditResult) -> list[str]:
         ),
         *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
         *unanswered_lines(counts),
+        *reply_lines(result.replies),
         *(
             [
                 f"Label scores that are only upper bounds, because the server did not return the label: "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from unslant.auditing.corrections import Correction, corrections
 from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
 from unslant.auditing.pairing import MEASURES, named, paired
-from unslant.auditing.replies import Replies, replies_of
+from unslant.auditing.replies import Replies, labels_as_written, replies_of
 from unslant.auditing.until import with_anytime
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
@@ -20,6 +20,7 @@ from unslant.metrics import (
     base_rates,
     compute,
     nvr_from_scores,
+    preference,
     read_scores,
 )
 from unslant.metrics.order_curve import OrderCurve, order_curve
@@ -77,6 +78,10 @@ class AuditResult(RecordedResult):
             scores = replace(scores, label_mass=None)
         bootstrap = Bootstrap.of(scores)
         metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
+        written = labels_as_written(responses)
+        if written is not responses:  # a habit of labels is seen in the labels that are written, right text or not
+            habit = read_scores(written)
+            metrics = replace(metrics, preference=preference(habit, Bootstrap.of(habit)))
         return cls(
             responses,
             metrics,

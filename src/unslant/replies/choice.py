@@ -69,7 +69,8 @@ _RIGHT = (
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
 _OPENING = pattern(
-    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})(?!(?:{joined}{one}){1,25} {are_have}\b)(?:(?<={one}{one}) {are_have}\b"
+    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
+    r"(?!(?:{joined}{one}){1,25} {are_have}\b)(?:(?<={one}{one}) {are_have}\b"
     r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) | {opening_reason}\b)"
 )
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")

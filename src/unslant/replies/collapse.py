@@ -276,9 +276,9 @@ class Collapser:
         owners = self.options.containing(part.group()) if part else frozenset()
         if part is not None and owners:
             return part.end(), mention(option, Kind.BOTH) if option in owners else reply.conflict(option, owners)
-        if part is not None and not below and "," not in gap.group():
-            if nearer := self.options.nearer(part.group(), option):
-                return part.end(), reply.conflict(option, nearer)
+        nearer = self.options.nearer(part.group(), option) if part and not below and "," not in gap.group() else []
+        if part is not None and nearer:
+            return part.end(), reply.conflict(option, nearer)
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:

@@ -23,9 +23,10 @@ _ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
 _SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
 _SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
 _OTHERS_ARE_NOT = pattern(
-    r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?(?P<wrong>{subject}) {are_have} {not}\W*\Z"
+    r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?"
+    r"(?P<wrong>{subject}) {are_have} {not}\W*\Z"
 )
-"""What is said of some and, without a word of its own, denied of the others: "A and C are plausible, B and D are not"."""
+"""What is said of some and simply denied of the others: "A and C are plausible, B and D are not"."""
 _ONLY_WRONG = pattern(
     r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
 )

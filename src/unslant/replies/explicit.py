@@ -234,9 +234,9 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     named, label = set(map(kind_of, mentions(before.said))), set(map(kind_of, mentions(last.said)))
     by_text, by_label = {Kind.TEXT, Kind.WORD}, {Kind.LABEL, Kind.BARE}
     near = last.rule in ("conclusion", "last line") and last.start - before.end < _NEAR
-    if near and named and named <= by_text and label <= by_label:
-        if options_of(mentions(before.said)).isdisjoint(chosen) and not _BUT.search(text, before.end, last.end):
-            raise Conflict(CONFLICT, chosen, options_of(mentions(before.said)))
+    apart = options_of(mentions(before.said)).isdisjoint(chosen) and not _BUT.search(text, before.end, last.end)
+    if near and apart and named and named <= by_text and label <= by_label:
+        raise Conflict(CONFLICT, chosen, options_of(mentions(before.said)))
 
 
 def _with_additions(reading: Reading, last: _Claim, chosen: frozenset[int]) -> frozenset[int]:

@@ -4,8 +4,8 @@ recorded replies in a file."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,11 +20,13 @@ from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import pattern
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.text import shortened
+from unslant.replies.text import shortened, without_fragment
 from unslant.replies.verdict import extract_verdict
 
 _BEFORE_NUMBER = pattern(r"{number_cue}\s{0,9}:?\*{0,2}|\\boxed\{|####")
 _IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
+CUT = ("length", "max_tokens", "model_length")
+"""What servers and logs call the limit of tokens, as the reason why a reply ended."""
 _LONGEST_NUMBER = 100
 """Characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
@@ -37,11 +39,19 @@ _STATED = (
 )
 
 
-def extract(reply: str, presentation: Presentation) -> Extracted:
-    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown."""
-    if presentation.labels == VERDICTS:
-        return extract_verdict(reply)
-    return extract_labels(reply, presentation.labels, [option.text for option in presentation.shown])
+def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Extracted:
+    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown.
+
+    Args:
+        cut: the reply was ended at the limit of tokens; its last fragment is not read.
+    """
+    return _read(reply, presentation.labels, [option.text for option in presentation.shown], cut)
+
+
+def _read(reply: str, labels: tuple[str, ...], options: Sequence[str], cut: bool) -> Extracted:
+    reply = without_fragment(reply) if cut else reply
+    read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
+    return replace(read, status="cut") if cut and read.status == "unparsed" else read
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:
@@ -49,6 +59,14 @@ def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozens
     if extracted.status != "ok":
         return None
     return frozenset(presentation.content_of(label) for label in extracted.labels) or frozenset({NONE})
+
+
+def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
+    """Of a conflict: the content under its label, then those whose text stands with it; empty where labels are many."""
+    if extracted.status != "conflict" or len(extracted.readings) != 2 or len(extracted.readings[0]) != 1:
+        return ()
+    codes = (presentation.content_of(label) for reading in extracted.readings for label in sorted(reading))
+    return tuple(dict.fromkeys(codes))
 
 
 def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
@@ -107,6 +125,7 @@ class _Line(TableRow):
     labels: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field((), description="a list of different texts")
     kind: Literal["choice", "judging"] = Field("choice", description="choice or judging")
     reply: str | None = Field(description="a text, or null where none came")
+    finish_reason: str | None = Field(None, description="why the reply ended, as a server says")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +151,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
     Args:
         path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,
             ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` goes before it) and ``kind``, ``choice`` (by
-            default) or ``judging``; other fields are left alone.
+            default) or ``judging``, ``finish_reason`` (``length`` where the reply was cut); others are left alone.
 
     Raises:
         InputError: naming file, line and field.
@@ -150,8 +169,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
             raise InputError.at(record.place, reason, field=name)
         if line.reply is None:
             read = Extracted("error", rule="no reply")
-        elif line.kind == "judging":
-            labels, read = VERDICTS, extract_verdict(line.reply)
         else:
-            read = extract_labels(line.reply, labels, line.options)
+            labels = VERDICTS if line.kind == "judging" else labels
+            read = _read(line.reply, labels, line.options, line.finish_reason in CUT)
         yield RecordedReply(data, line.reply, labels, read)

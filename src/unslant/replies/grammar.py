@@ -143,7 +143,8 @@ BEGIN_OF_LINE = re.IGNORECASE | re.MULTILINE
 REPLACED = pattern(
     r"(?:{^replaced}|(?:\A|(?<=[.!…;。！；\n(])|(?<=[.!…;] )){retraction_word}(?=[,:!、-]| -)"
     r"|\b{changing} (?:{changed}|{changed_from}[ \"'(]{0,3}{any}[\"')]{0,2})[^.!?\n{not_any}]{0,30}? {changed_into}\b)"
-    r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,3} ?)?[^.?!\n{not_any}]{0,60}(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
+    r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,3} ?)?[^.?!\n{not_any}]{0,60}"
+    r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
 )
 """Words that put the answer that follows in the place of the one before: "no, B", "scratch that: B", "I meant B"."""
 RETRACTED = pattern(r"{^retracted}|(?:^|[.!?\n-] ?){wait}\b", BEGIN_OF_LINE)

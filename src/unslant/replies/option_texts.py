@@ -17,7 +17,8 @@ _LONGEST = 100
 """Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
-    rf"(?<![\d.])\.\d+|(?<![\d.] )(?<![\d.])\d{{1,3}}(?: \d{{3}}(?![\d ]))+(?:\.\d+)?|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
+    rf"(?<![\d.])\.\d+|(?<![\d.] )(?<![\d.])\d{{1,3}}(?: \d{{3}}(?![\d ]))+(?:\.\d+)?"
+    rf"|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
     r"|[^\w\s.,;:?'\"(){}\[\]$\\⟦⟧]"
 )
 _SUFFIX = pattern("{inflection}$", 0)

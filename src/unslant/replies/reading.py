@@ -161,7 +161,8 @@ MASKS = (
     Mask(
         'called wrong before they are named: "the incorrect options are B, C and D"',
         pattern(
-            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S)) ?(?:{option_adverb} )?"
+            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
+            r" ?(?:{option_adverb} )?"
             r"(?P<wrong>{either}(?: ?; ?{either}){0,9})|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
         ),
         Kind.WRONG,

@@ -158,6 +158,22 @@ def without_thinking(reply: str) -> str:
     return "\n".join([*said, "" if depth else reply[start:]])
 
 
+def without_fragment(reply: str) -> str:
+    """A reply that was cut off, without what it was about to say: what follows its last full sentence or line, or, of a
+    reply of one fragment, its last word. A first word alone stays, as models asked for one token answer with a label.
+
+    Example:
+        >>> without_fragment("B is the largest planet. The d"), without_fragment("B")
+        ('B is the largest planet.', 'B')
+    """
+    text = reply.rstrip()
+    end = max(text.rfind(mark) for mark in (".", "!", "?", "\n", "。", "！", "？"))
+    if text[: end + 1].strip():
+        return text[: end + 1]
+    *first, _ = text.rsplit(None, 1) or [""]
+    return "".join(first) or text
+
+
 def before_next_question(text: str) -> str:
     """The text before a question that the model went on to ask itself, as base models do."""
     for match in _NEXT_QUESTION.finditer(text):

@@ -61,6 +61,7 @@ class Response:
     item: str = ""
     suggested: frozenset[int] | None = None
     bounds: tuple[int, ...] = ()
+    conflict: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -144,7 +145,8 @@ MEANINGS = {
     "n_options": "options of the question",
     "logprobs": "natural-log probability of each label; missing where the answer came in words",
     "chosen": "the contents answered: under the most probable label, or named in the reply; none unless status is `ok`",
-    "status": "`ok`; `unparsed`, `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
+    "status": "`ok`; `unparsed`, `conflict` (a label with the text of another option), `cut` (ended at the limit of "
+    "tokens before an answer), `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
     "best label may be one that the server did not return)",
     "raw": "the reply in full, or the error",
     "pinned": "places of the options that never move",
@@ -157,6 +159,7 @@ MEANINGS = {
     "item": "part of the presentation: an instruction setting, a label that is never right, ...",
     "suggested": "the contents that the prompt suggests",
     "bounds": "places of labels of which `logprobs` has only an upper bound",
+    "conflict": "of status `conflict`: the contents under the label, then those whose text stands with it",
 }
 """What each column holds, for the docs."""
 
