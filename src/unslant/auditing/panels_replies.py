@@ -112,16 +112,16 @@ def reply_lines(replies: Replies | None) -> list[str]:
     lines = []
     if conflicts:
         written, label = replies.example or ("", "")
-        example = f' (such as "{shortened(written, 60)}" where {label} stood before that text)' if written else ""
+        example = f', such as "{shortened(written, 60)}" (that text stood under {label})' if written else ""
         lines.append(
-            f"{count(conflicts, 'reply gives', 'replies give')} a label with another option's text{example}: of "
-            f"{n:,}, counted as unanswered. Right: {number(replies.right.value)}; counting them by label "
-            f"{number(replies.right_by_label.value)}, by text {number(replies.right_by_text.value)}. Label habits are "
-            "measured from labels as written."
+            f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
+            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
+            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
+            "text. Label habits are measured from the labels as written."
         )
     if cut:
         lines.append(
-            f"{count(cut, 'reply was', 'replies were')} cut off before an answer, of {n:,}: give more --max-tokens."
+            f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
         )
     return lines
 

@@ -18,12 +18,15 @@ from unslant.presentations.labels import ALPHABETS, labels_for
 from unslant.presentations.presentation import NONE, Presentation
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
-from unslant.replies.grammar import pattern
+from unslant.replies.grammar import REFUSAL, pattern
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.text import shortened, without_fragment
+from unslant.replies.text import FIELD, plain, shortened, without_fragment
 from unslant.replies.verdict import extract_verdict
 
-_BEFORE_NUMBER = pattern(r"{number_cue}\s{0,9}:?\*{0,2}|\\boxed\{|####")
+_BEFORE_NUMBER = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####")
+_ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
+_SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
+"""The spaces within a number: "42 000"."""
 _IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
 CUT = ("length", "max_tokens", "model_length")
 """What servers and logs call the limit of tokens, as the reason why a reply ended."""
@@ -70,7 +73,7 @@ def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tu
 
 
 def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
-    """Status of a reply to an open maths question, and ``{0}`` if its number is the right one, ``{1}`` if not.
+    """Status of a reply to an open maths question (``refused`` where it declines and states no answer), and ``{0}`` if its number is the right one, ``{1}`` if not.
 
     The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
 
@@ -79,10 +82,15 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
         ('ok', frozenset({0}))
     """
     # The last one: worked solutions are full of numbers, and end in the answer.
-    parts = _BEFORE_NUMBER.split(reply := shortened(reply))
+    text = _SPACED.sub("", plain(shortened(reply)))
+    parts = _BEFORE_NUMBER.split(text)
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
-    text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")
-    value = number(text.rstrip(".,")) if len(text) <= _LONGEST_NUMBER else None
+    if stated is None and REFUSAL.search(text):
+        return "refused", None
+    # What stands in brackets behind a number explains it: "126 (42 per hour for 3 hours)".
+    found = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
+    said = stated[0] if stated else next(iter(found[::-1]), "")
+    value = number(said.rstrip(".,")) if len(said) <= _LONGEST_NUMBER else None
     if value is None:
         return "unparsed", None
     return "ok", frozenset({0 if value == number(answer) else 1})
