@@ -35,7 +35,8 @@ _OTHER_LANGUAGES = (
     r"|위의? (?:모두|어느 것도 아님|보기 모두)"
 )
 _PLACED = re.compile(
-    rf"{_OTHER_LANGUAGES}|(?:{_QUANTITY} (?:of )?(?:the |these )?(?:\w+ )?(?:above|aforementioned|preceding|foregoing)\b.*"
+    rf"{_OTHER_LANGUAGES}"
+    rf"|(?:{_QUANTITY} (?:of )?(?:the |these )?(?:\w+ )?(?:above|aforementioned|preceding|foregoing)\b.*"
     r"|(?:\w+ ){1,4}of the (?:above|aforementioned|preceding|foregoing)\b.*"
     rf"|{_QUANTITY} (?:of )?(?:the |these )?{_NOUN} (?:{_SHOWN} )?above\b.*"
     rf"|(?:.* )?all (?:of )?the \w+ {_SHOWN} above"

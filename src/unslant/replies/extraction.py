@@ -73,8 +73,9 @@ def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tu
 
 
 def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
-    """Status of a reply to an open maths question (``refused`` where it declines and states no answer), and ``{0}`` if its number is the right one, ``{1}`` if not.
+    """Status of a reply to an open maths question, and ``{0}`` if its number is the right one, ``{1}`` if not.
 
+    It is ``refused`` where it declines and states no answer.
     The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
 
     Example:
@@ -144,12 +145,14 @@ class RecordedReply:
         data: the line as it stands.
         reply: the reply; None where none came.
         labels: every label that is an answer, as shown; the verdicts for judging.
+        options: the text under each of the first labels.
         read: what the patterns read; of status ``error`` where no reply came.
     """
 
     data: dict[str, Any]
     reply: str | None
     labels: tuple[str, ...]
+    options: tuple[str, ...]
     read: Extracted
 
 
@@ -180,4 +183,4 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
         else:
             labels = VERDICTS if line.kind == "judging" else labels
             read = _read(line.reply, labels, line.options, line.finish_reason in CUT)
-        yield RecordedReply(data, line.reply, labels, read)
+        yield RecordedReply(data, line.reply, labels, line.options, read)

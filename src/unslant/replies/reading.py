@@ -163,7 +163,8 @@ MASKS = (
         pattern(
             r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
             r" ?(?:{option_adverb} )?"
-            r"(?P<wrong>{either}(?: ?; ?{either}){0,9})|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
+            r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
+            r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
         ),
         Kind.WRONG,
     ),
