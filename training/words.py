@@ -164,7 +164,8 @@ def _texts() -> Iterator[str]:
     for name in (name for name, one in SETTINGS.items() if not one.polish and not one.disturbing):
         yield from (instruction(kind, name) for kind in ("choice", "judging"))
         yield SETTINGS[name].follow_up
-    yield "Question: Statement: True False Unknown none I think none of the options is right. I think the answers are A and B."
+    yield "Question: Statement: True False Unknown none I think the answer is I think the answers are A and B."
+    yield "I think none of the options is right."
     for kind, words in KINDS.items():
         yield f"Which word names {kind}?\nThe word on the card of Orin is {words[0]}. The word names {kind}. is hidden."
         yield from (f"{space}{word}" for word in words for space in ("", " "))

@@ -123,6 +123,12 @@ def reply_lines(replies: Replies | None) -> list[str]:
         lines.append(
             f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
         )
+    if again := replies.again:
+        lines.append(
+            f"Asked again about {count(again.asked, 'reply', 'replies')} unread or in conflict, the model named one "
+            f"option in {again.answered:,}; with these answers {number(again.right.value)} of replies are right. No "
+            "other number uses them."
+        )
     return lines
 
 

@@ -16,7 +16,7 @@ from unslant.metrics.registry import metric
 from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses, Run
-from unslant.responses.table import GENERATE
+from unslant.responses.table import AGAIN, GENERATE
 
 MOST_ORDERS = 24
 """Where more orders than this were shown, their replies are counted together."""
@@ -84,6 +84,20 @@ class Adaptive(Jsonable):
 
 
 @dataclass(frozen=True)
+class Again(Jsonable):
+    """What asking again about unread and conflicting replies gave.
+
+    Attributes:
+        asked, answered: such replies, and those of them to which one option was then named.
+        right: share of the replies that are right, where these answers count as the replies'.
+    """
+
+    asked: int
+    answered: int
+    right: Estimate
+
+
+@dataclass(frozen=True)
 class Replies(Jsonable):
     """See the module.
 
@@ -97,6 +111,7 @@ class Replies(Jsonable):
         example: a short reply that conflicts, and the label of the option whose text it gives; empty without any.
         calibration: None where no reply states its confidence.
         adaptive: None where every question was asked in all orders.
+        again: None where nothing was asked again.
     """
 
     by_order: tuple[OrderReplies, ...]
@@ -113,6 +128,7 @@ class Replies(Jsonable):
     noise: Numbers
     calibration: Calibration | None
     adaptive: Adaptive | None
+    again: Again | None
 
 
 @metric("replies.conflict", "conflict", "replies giving a label with another option's text; not right", unit="share")
@@ -140,22 +156,35 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     for (name, _), answers in pages.items():
         if len(answers) > 1:
             by_repeat.setdefault(name, []).append(answers)
+    outcomes = ("unparsed", "conflict", "cut", "refused", "none_or_several")
+    having = {outcome: [row for row in once if _outcome(row) == outcome] for outcome in outcomes}
+    right, by_label, by_text = (
+        _share_of(once, [row for row in once if read(row) in row.answers], scores, bootstrap, right=True)
+        for read in (_answered, _by_label, _by_text)
+    )
     return Replies(
         _by_order(once),
-        *(
-            _share_of(once, [row for row in once if _outcome(row) == outcome], scores, bootstrap)
-            for outcome in ("unparsed", "conflict", "cut", "refused", "none_or_several")
-        ),
-        *(
-            _share_of(once, [row for row in once if {read(row)} & row.answers], scores, bootstrap, right=True)
-            for read in (lambda row: row.choice, _by_label, _by_text)
-        ),
-        _labels_written(once),
-        _example(once),
-        noise_floor(scores.ids, by_order, by_repeat, bootstrap),
-        _calibration(once, scores, bootstrap),
-        _adaptive(responses.run, len(once), scores, bootstrap),
+        **{outcome: _share_of(once, rows, scores, bootstrap) for outcome, rows in having.items()},
+        right=right,
+        right_by_label=by_label,
+        right_by_text=by_text,
+        labels=_labels_written(once),
+        example=_example(once),
+        noise=noise_floor(scores.ids, by_order, by_repeat, bootstrap),
+        calibration=_calibration(once, scores, bootstrap),
+        adaptive=_adaptive(responses.run, len(once), scores, bootstrap),
+        again=_again(responses, once, scores, bootstrap),
     )
+
+
+def _again(responses: Responses, once: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Again | None:
+    rows = responses.where(elicitation=AGAIN).rows()
+    if not rows:
+        return None
+    now = {(row.question_id, row.labels, row.contents): row for row in rows}
+    replies = [now.get((row.question_id, row.labels, row.contents), row) for row in once]
+    right = _share_of(once, [row for row in replies if row.choice in row.answers], scores, bootstrap, right=True)
+    return Again(len(rows), sum(row.choice >= 0 for row in rows), right)
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
@@ -175,6 +204,11 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
 
 def _outcome(row: Response) -> str:
     return row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
+
+
+def _answered(row: Response) -> int:
+    """The option answered."""
+    return row.choice
 
 
 def _by_label(row: Response) -> int:

@@ -244,7 +244,7 @@ def option_text(reading: Reading) -> Outcome:
         return None
     if reading.asserted(Kind.CONFLICT) or len(reading.listed()) > 1:
         return None
-    if not reading.complete() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
+    if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
         return None  # broken off while it went through the options
     late = False
     if reading.asserted(Kind.TEXT, Kind.BOTH) and _TAKEN_BACK.search(reading.text):

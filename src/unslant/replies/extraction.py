@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,8 @@ _SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
 _IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
 CUT = ("length", "max_tokens", "model_length")
 """What servers and logs call the limit of tokens, as the reason why a reply ended."""
+_IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
+"""Rules that read an answer which is not said to be one: not of a reply that was about to go on."""
 _LONGEST_NUMBER = 100
 """Characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
@@ -54,7 +56,9 @@ def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Ext
 def _read(reply: str, labels: tuple[str, ...], options: Sequence[str], cut: bool) -> Extracted:
     reply = without_fragment(reply) if cut else reply
     read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
-    return replace(read, status="cut") if cut and read.status == "unparsed" else read
+    if cut and (read.status == "unparsed" or read.rule in _IMPLIED):
+        return Extracted("cut", rule="cut off", readings=read.readings)
+    return read
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:

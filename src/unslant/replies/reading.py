@@ -349,14 +349,17 @@ class Reading:
         """Whether the reply ends as sentences and answers do."""
         return _ENDED.search(self.text) is not None
 
+    def ended(self) -> bool:
+        """Whether the reply ends in a stop or a bracket."""
+        return self.text.rstrip()[-1:] in ".!?)]⟧"
+
     def goes_through(self, said: str, start: int) -> bool:
         """Whether a last fragment names the next option of those gone through before it: "B. Jupiter"."""
         named, above = mentions(said), self.text[:start]
-        ended = self.text.rstrip()[-1:] in ".!?)]⟧"
         before = options_of(re.findall(ANY, above))
         marked = {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
         next_one = len(named) == 1 and before == frozenset(range(option_of(named[0]))) != frozenset()
-        return next_one and marked and not ended
+        return next_one and marked and not self.ended()
 
     def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
         """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""

@@ -23,6 +23,8 @@ from unslant.responses.run import Run
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
+AGAIN = "generate/again"
+"""Elicitation of rows that answer a question about a reply in which no answer was found; kept apart from replies."""
 DECISION = "decision"
 """Elicitation of rows whose labels are a server's own, so that a label cannot be told from its position."""
 
@@ -138,7 +140,8 @@ SCHEMA = pa.schema(
 MEANINGS = {
     "question_id": "the question's id",
     "kind": "kind of presentation: `order`, `given`, `reverse`, `labels-reversed`, `vanilla`, `boat`, `control`, ...",
-    "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`, or `generate/again` (once "
+    "more, about a reply)",
     "labels": "every label that is an answer, from the top",
     "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
     "answers": "the contents that are right here",
