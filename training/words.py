@@ -156,17 +156,16 @@ def conversation(rng: random.Random, scope: Scope = WHOLE) -> tuple[str, list[Tu
     questions = [random_question(kind, rng, scope) for _ in range(rng.choice(TURNS))]
     shown = [present_setting(question, name) for question in questions]
     turns = [(body(one), planted_reply(one)) for one in shown]
-    # Examples in the guidance name labels of the question asked; questions of one conversation share an instruction.
-    return instruction(kind, name, shown[0].labels), turns
+    return instruction(kind, name), turns
 
 
 def _texts() -> Iterator[str]:
     """Text in which every word to be one token occurs."""
     for name in (name for name, one in SETTINGS.items() if not one.polish and not one.disturbing):
-        yield from (instruction("choice", name, ALPHABETS["A"][:n]) for n in range(3, 11))
-        yield instruction("judging", name, JudgingQuestion.VERDICTS)
+        yield from (instruction(kind, name) for kind in ("choice", "judging"))
         yield SETTINGS[name].follow_up
-    yield "Question: Statement: True False Unknown none I think the answer is none. I think the answers are A and B."
+    yield "Question: Statement: True False Unknown none I think the answer is I think the answers are A and B."
+    yield "I think none of the options is right."
     for kind, words in KINDS.items():
         yield f"Which word names {kind}?\nThe word on the card of Orin is {words[0]}. The word names {kind}. is hidden."
         yield from (f"{space}{word}" for word in words for space in ("", " "))

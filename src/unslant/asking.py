@@ -15,22 +15,24 @@ from unslant.arrays import Floats, are_logprobs, release_memory
 from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import ChatModel, Model, Reply, Scored, ScoringModel
 from unslant.presentations import Asked, Presentation
-from unslant.prompts import Cloze, Decision, Elicitation, Prompt, Writer
+from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
 from unslant.questions import Question
-from unslant.replies import chosen_contents, extract
+from unslant.replies import chosen_contents, conflicting_contents, extract
+from unslant.replies.text import without_fragment
 from unslant.responses import SCHEMA, Response, Responses
-from unslant.responses.table import GENERATE
+from unslant.responses.table import AGAIN, GENERATE
 
 __all__ = [
-    "AT_ONCE", "GENERATE", "Asked", "Progress", "Reader", "ask", "ask_for_replies", "elicitation_of", "generate_all",
-    "no_progress", "read_labels", "reply_row", "score_all",
-    "try_all", "unscored",
+    "AT_ONCE", "GENERATE", "Asked", "Progress", "Reader", "ask", "ask_again", "ask_for_replies",
+    "elicitation_of", "generate_all", "no_progress", "read_labels", "reply_row", "score_all", "try_all", "unscored",
 ]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None without an answer)."""
+FOLLOW_UP = "Which label did you choose? Answer with the label alone, or NONE."
+"""What is asked about a reply in which no answer was found."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
 _COPIES = 8
@@ -225,6 +227,40 @@ def ask_for_replies(
     )
 
 
+def ask_again(
+    model: ChatModel, asked: Iterable[Asked], responses: Responses, writer: Writer, progress: Progress = no_progress
+) -> Responses:
+    """Ask which label was chosen, in the same conversation, where a first reply is unparsed or conflicts.
+
+    Args:
+        asked: every question and presentation that ``responses`` are of.
+
+    Returns:
+        The responses, and after them the answers to this question as rows of the elicitation ``generate/again``.
+    """
+    shown = {(question.id, page.labels, page.contents): (question, page) for question, page in asked}
+    rows = [row for row in responses.rows() if row.status in ("unparsed", "conflict") and not row.repeat]
+    rows = [row for row in rows if (row.raw or "").strip()]
+    pages = [shown[row.question_id, row.labels, row.contents] for row in rows]
+    cue = writer.template.render("cloze.cue")
+    prompts = [
+        _followed_up(writer.prompt(page, cue, ()), row.raw or "") for row, (_, page) in zip(rows, pages, strict=True)
+    ]
+    replies = generate_all(model, prompts, progress=progress, phase="asking again") if prompts else []
+    again = [
+        replace(reply_row(question, page, reply), elicitation=AGAIN)
+        for (question, page), reply in zip(pages, replies, strict=True)
+    ]
+    return replace(responses, table=Responses.from_rows([*responses.rows(), *again]).table) if again else responses
+
+
+def _followed_up(prompt: Prompt, reply: str) -> Prompt:
+    """The conversation so far, and what is asked about the reply."""
+    before = prompt.messages or (Message("user", prompt.text),)
+    said = prompt.text + reply if prompt.messages else reply
+    return replace(prompt, text="", messages=(*before, Message("assistant", said), Message("user", FOLLOW_UP)))
+
+
 def generate_all(
     model: ChatModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
 ) -> list[Reply]:
@@ -249,5 +285,15 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)
     if reply.declined:
         return Response.of(question, presentation, GENERATE, status="refused", raw=reply.text)
-    status, chosen = (read or read_labels)(reply.text, question, presentation)
-    return Response.of(question, presentation, GENERATE, status=status, chosen=chosen, raw=reply.text)
+    # What a reply was about to say when it was cut is never its answer, whoever reads it.
+    if read is None:
+        extracted = extract(reply.text, presentation, cut=reply.cut)
+        status, chosen = extracted.status, chosen_contents(extracted, presentation)
+        conflict = conflicting_contents(extracted, presentation)
+    else:
+        text = without_fragment(reply.text) if reply.cut else reply.text
+        (status, chosen), conflict = read(text, question, presentation), ()
+    status = "cut" if reply.cut and status == "unparsed" else status
+    return Response.of(
+        question, presentation, GENERATE, status=status, chosen=chosen, conflict=conflict, raw=reply.text
+    )

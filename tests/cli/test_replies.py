@@ -13,7 +13,7 @@ from tests.command_line import Ran
 from tests.fakes import FakeChat
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
-from unslant.replies.judge import VALIDATION, judge_prompt
+from unslant.replies.judge import VALIDATION
 
 Run = Callable[..., Ran]
 OPTIONS = ["Rome", "Paris", "Bonn", "Oslo"]
@@ -58,7 +58,7 @@ def test_every_line_comes_back_with_its_answer(unslant: Run, file: Path, tmp_pat
         }
     numbers = json.loads((tmp_path / "n.json").read_text())
     assert {status: told["count"] for status, told in numbers["statuses"].items()} == {
-        "ok": 5, "unparsed": 1, "refused": 1, "error": 1,
+        "ok": 5, "unparsed": 1, "conflict": 0, "cut": 0, "refused": 1, "error": 1,
     }  # fmt: skip
     assert numbers["statuses"]["ok"]["share"] == 5 / 8
     assert sum(row["count"] for row in numbers["rules"]) == numbers["n"] == 8
@@ -80,7 +80,7 @@ class Judge(FakeChat):
         self.said = said
         for i, case in enumerate(VALIDATION):
             expected = "UNCLEAR" if case.expected is None else ", ".join(sorted(case.expected)) or "NONE"
-            self.known[judge_prompt(case.reply, case.labels)] = "?" if i < wrong else expected
+            self.known[case.prompt] = "?" if i < wrong else expected
 
     def _replies(self, prompts: Sequence[Prompt]):
         for i in reversed(range(len(prompts))):

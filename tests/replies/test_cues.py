@@ -12,7 +12,7 @@ from unslant.replies import cues
 from unslant.replies.grammar import pattern
 
 ROOM = Path(cues.__file__).parent
-RULES = "choice collapse explicit extraction grammar option_texts reading verdict".split()
+RULES = "choice collapse every explicit extraction grammar option_texts reading verdict".split()
 CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from unslant.auditing.study import audit
 from unslant.metrics import measure, read_scores
 from unslant.metrics.measures import extended_measures
 from unslant.metrics.noise import flips
-from unslant.models import GenerateOptions
+from unslant.models import GenerateOptions, Reply
 from unslant.models.open import open_chat
 from unslant.responses import Responses, Run
 from unslant.responses.run import AdaptiveRun
@@ -86,6 +87,64 @@ def test_replies_without_an_answer_are_not_right_and_counted_by_order() -> None:
         (2, 1, 1, 0, 0), (2, 1, 0, 1, 0), (1, 1, 0, 0, 1), (2, 2, 0, 0, 0)
     ]  # fmt: skip
     assert "counted as not right" in said(result)
+
+
+def conflicting(stem: str, labels: list[str], texts: list[str]) -> str:
+    """Names the right text under the label C, as small models do, where there is a C that is not its own."""
+    right = f"item {number(stem) % len(texts)}"
+    return f"{'C' if 'C' in labels else labels[texts.index(right)]}. {right}"
+
+
+def test_a_label_with_another_text_is_a_conflict_and_not_a_habit_of_avoiding_the_others() -> None:
+    result = audit(RuleChat(conflicting), [q for q in QUESTIONS if len(q.options) == 4])
+    replies, rows = result.replies, result.responses.rows()
+    conflicts = [row for row in rows if row.status == "conflict"]
+    assert len(conflicts) == sum(row.conflict for row in replies.by_order) == 0.75 * len(rows)
+    assert all(row.chosen is None and row.choice == -1 and set(row.conflict[1:]) == row.answers for row in conflicts)
+    assert replies.right.value == replies.right_by_label.value == 0.25
+    assert replies.right_by_text.value == 1
+    assert [(one.label, one.written) for one in replies.labels] == [("A", 0), ("B", 0), ("C", len(rows)), ("D", 0)]
+    said = " ".join(notes(result))
+    assert f"{len(conflicts):,} of {len(rows):,} replies give a label with another option's text" in said
+    assert "0.250 of replies are right, 0.250 if these count by label, 1.000 by text" in said
+    assert "always answers C" in result.headline
+    assert "avoids" not in result.headline
+
+
+def test_replies_cut_at_the_limit_are_counted_with_the_option_that_helps() -> None:
+    class Cut(RuleChat):
+        def _replies(self, prompts):
+            for reply in super()._replies(prompts):
+                yield replace(reply, text="Let me think about the options first. The ite", cut=True)
+
+    result = audit(Cut(conflicting), QUESTIONS[2:6])
+    assert {row.status for row in result.responses.rows()} == {"cut"}
+    assert "cut off before an answer: raise --max-tokens" in " ".join(notes(result))
+
+
+def test_asking_again_is_reported_apart() -> None:
+    def rule(stem: str, labels: list[str], texts: list[str]) -> str:
+        return conflicting(stem, labels, texts)
+
+    class Again(RuleChat):
+        def _replies(self, prompts):
+            told = [prompt for prompt in prompts if prompt.messages and "Which label" in prompt.messages[-1].content]
+            if not told:
+                yield from super()._replies(prompts)
+                return
+            assert [message.role for message in told[0].messages[-2:]] == ["assistant", "user"]
+            yield from (Reply(i, "C") for i in range(len(prompts)))
+
+    some = [q for q in QUESTIONS if len(q.options) == 4]
+    before, after = audit(Again(rule), some), audit(Again(rule), some, ask_again=True)
+    assert before.replies.again is None
+    assert after.metrics.to_dict() == before.metrics.to_dict()
+    assert after.replies.right == before.replies.right
+    asked = sum(row.conflict for row in before.replies.by_order)
+    assert (after.replies.again.asked, after.replies.again.answered) == (asked, asked)
+    assert after.replies.again.right.value == before.replies.right_by_label.value
+    assert len(after.responses) == len(before.responses) + asked
+    assert "Asked again about" in " ".join(notes(after))
 
 
 def test_flips_are_of_pairs_of_answers() -> None:

@@ -354,12 +354,10 @@ def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
 
 
 def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_counted(run, monkeypatch):
-    from unslant.replies.judge import VALIDATION, judge_prompt
+    from unslant.replies.judge import VALIDATION
 
     right = {
-        judge_prompt(case.reply, case.labels): (", ".join(sorted(case.expected)) or "NONE")
-        if case.expected is not None
-        else "UNCLEAR"
+        case.prompt: (", ".join(sorted(case.expected)) or "NONE") if case.expected is not None else "UNCLEAR"
         for case in VALIDATION
     }
 

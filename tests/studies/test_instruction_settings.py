@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -55,21 +56,23 @@ def test_an_instruction_is_the_same_for_all_forms_of_a_kind():
 
 
 def test_what_instructions_name():
-    labels = ("A", "B", "C", "D")
-    assert all(word in instruction("choice", "vanilla", labels) for word in ("exactly one", "several", "none", "A, D"))
-    assert "none" not in instruction("choice", "missing-choices", labels)
-    assert "several" not in instruction("choice", "missing-choices", labels, "several")
-    assert "Unknown" not in instruction("judging", "missing-choices", labels)
-    assert "True:" not in instruction("judging", "missing-choices", labels, "True")
-    vague = instruction("judging", "vagueness", labels)
+    vanilla = instruction("choice", "vanilla")
+    assert all(word in vanilla for word in ("exactly one", "several", "none"))
+    assert not set("ABCDN") & set(re.findall(r"\b[A-Z]\b", vanilla))  # no example of an answer, which would prime
+    assert "none" not in instruction("choice", "missing-choices")
+    assert "several" not in instruction("choice", "missing-choices", "several")
+    assert "Unknown" not in instruction("judging", "missing-choices")
+    assert "True:" not in instruction("judging", "missing-choices", "True")
+    vague = instruction("judging", "vagueness")
     assert all(verdict in vague for verdict in JudgingQuestion.VERDICTS)
     assert "facts" not in vague
-    vague = instruction("choice", "vagueness", labels)
+    vague = instruction("choice", "vagueness")
     assert all(form in vague for form in ("One option", "several options", "no option"))
-    assert vague.endswith("Which options answer the question?")  # asks for the options, not for the form
+    assert "Which options answer the question?" in vague  # asks for the options, not for the form
+    assert vague.endswith("Give the answer alone.")  # vague about the forms only: how to answer stays
     assert not any(word in vague for word in ("label", "example", "A", "exactly"))
     with pytest.raises(InputError, match="use one of single, several, none"):
-        instruction("choice", "missing-choices", labels, "Unknown")
+        instruction("choice", "missing-choices", "Unknown")
 
 
 def test_suggestions_do_not_depend_on_the_truth():
@@ -81,7 +84,7 @@ def test_suggestions_do_not_depend_on_the_truth():
         right += one.suggested == one.answers
     assert 0.05 < right / len(single) < 0.5  # 1 in 4 by chance
     sparse = Counter(shown(question, "conformity-sparse").hint for question in CHOICE)
-    assert sparse["I think the answer is none."] > 30
+    assert sparse["I think none of the options is right."] > 30
     assert sum("answers are" in hint for hint in sparse.elements()) > 30
     assert {shown(question, "conformity-sparse").hint for question in JUDGING} == {"I think the answer is Unknown."}
 

@@ -9,7 +9,7 @@ import numpy as np
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN
 from unslant.auditing.panels_labels import one_order
 from unslant.auditing.panels_orders import enough_line, until_lines
-from unslant.auditing.panels_replies import adaptive_lines, unanswered_lines
+from unslant.auditing.panels_replies import adaptive_lines, reply_lines, unanswered_lines
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
 from unslant.metrics.summary import Counts
 from unslant.metrics.ties import is_tie
@@ -30,7 +30,7 @@ MANY_FAILED = 0.05
 
 
 def caveats(result: AuditResult) -> list[str]:
-    """What must be known before the score: few labels, many failures."""
+    """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
     counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
     found = []
     if mass < LEAST_LABEL_MASS:
@@ -40,7 +40,7 @@ def caveats(result: AuditResult) -> list[str]:
             "(--labels, --template), or a model that thinks before it answers."
         )
     lost = counts.failed_rows + counts.unanswered_rows
-    return found + (_failures(counts) if lost > MANY_FAILED * counts.rows else [])
+    return [*found, *(_failures(counts) if lost > MANY_FAILED * counts.rows else []), *reply_lines(result.replies)]
 
 
 def _failures(counts: Counts) -> list[str]:

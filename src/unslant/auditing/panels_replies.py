@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from unslant.auditing.panels_orders import order_name
 from unslant.auditing.replies import Adaptive, Replies
+from unslant.errors import shortened
 from unslant.metrics.calibration import Calibration
 from unslant.metrics.summary import Counts
 from unslant.reports import Chart, Column, Figure, Panel, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, percent, with_interval
+from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.responses import NO_ANSWER
 
 
 def replies_panel(replies: Replies | None) -> Panel:
@@ -16,7 +18,15 @@ def replies_panel(replies: Replies | None) -> Panel:
     if replies is None:
         return Panel("replies", "", "")
     values: dict[str, Cell] = {
+        "replies.right": replies.right,
+        **(
+            {"replies.right_by_label": replies.right_by_label, "replies.right_by_text": replies.right_by_text}
+            if replies.example
+            else {}
+        ),
         "unparsed": replies.unparsed,
+        "replies.conflict": replies.conflict,
+        "replies.cut": replies.cut,
         "refused": replies.refused,
         "replies.none_or_several": replies.none_or_several,
         **replies.noise.cells(),
@@ -26,7 +36,7 @@ def replies_panel(replies: Replies | None) -> Panel:
     orders = [order_name(row.order) or f"{row.n_options} options, all orders" for row in replies.by_order]
     rows = [{**vars(row), "order": name} for row, name in zip(replies.by_order, orders, strict=True)]
     words = {"replies": "replies", "answered": "answers", "none_or_several": "none or several"}
-    words |= {"unparsed": "unparsed", "refused": "refused", "failed": "no reply"}
+    words |= {name: name for name in NO_ANSWER} | {"failed": "no reply"}
     by_order = Figure(
         "replies",
         "Replies by order",
@@ -34,7 +44,20 @@ def replies_panel(replies: Replies | None) -> Panel:
         [Column(name, key=key) for key, name in words.items()],
         rows,
         explanation="Orders are named by the options' labels in the file, from top to bottom. A reply that names none "
-        "or several options, is unparsed or refused counts as not right.",
+        "or several options, is unparsed, gives a label with another option's text (conflict), was cut or refused "
+        "counts as not right.",
+    )
+    labels = Figure(
+        "labels-written",
+        "Labels as written",
+        ["label"],
+        [
+            Column("replies naming it", key="written"),
+            Column("right option under it", key="right"),
+            Column("shown", key="of"),
+        ],
+        [vars(one) for one in replies.labels],
+        explanation="Labels that replies name, whether the text after them is that option's or another's.",
     )
     numbers = Figure.of_metrics(
         "noise", "Flips and confidence", {"value": values}, calibration_chart(replies.calibration)
@@ -44,7 +67,7 @@ def replies_panel(replies: Replies | None) -> Panel:
         "Replies",
         "Whether replies are answers, and whether answers change when nothing does.",
         short="Replies",
-        figures=[numbers, by_order],
+        figures=[numbers, by_order, labels],
     )
 
 
@@ -73,9 +96,39 @@ def unanswered_lines(counts: Counts) -> list[str]:
     if not counts.unanswered_rows:
         return []
     return [
-        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, refused, "
-        "or naming none or several options): counted as not right, their questions as not consistent."
+        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
+        "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as not "
+        "consistent."
     ]
+
+
+def reply_lines(replies: Replies | None) -> list[str]:
+    """Why answers are missing that could be there: labels that conflict with texts, and replies that were cut."""
+    if replies is None:
+        return []
+    n = sum(row.replies for row in replies.by_order)
+    conflicts, cut = sum(row.conflict for row in replies.by_order), sum(row.cut for row in replies.by_order)
+    lines = []
+    if conflicts:
+        written, label = replies.example or ("", "")
+        example = f', such as "{shortened(written, 60)}" (that text stood under {label})' if written else ""
+        lines.append(
+            f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
+            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
+            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
+            "text. Label habits are measured from the labels as written."
+        )
+    if cut:
+        lines.append(
+            f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
+        )
+    if again := replies.again:
+        lines.append(
+            f"Asked again about {count(again.asked, 'reply', 'replies')} unread or in conflict, the model named one "
+            f"option in {again.answered:,}; with these answers {number(again.right.value)} of replies are right. No "
+            "other number uses them."
+        )
+    return lines
 
 
 def adaptive_lines(found: Adaptive | None) -> list[str]:

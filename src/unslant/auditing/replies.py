@@ -1,10 +1,10 @@
-"""What replies tell beside their answers: how many are none, by order, the noise of sampling, and stated confidence."""
+"""What replies show besides their answers: those without one and why, labels as written, noise, stated confidence."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from unslant.metrics.registry import metric
 from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses, Run
-from unslant.responses.table import GENERATE
+from unslant.responses.table import AGAIN, GENERATE
 
 MOST_ORDERS = 24
 """Where more orders than this were shown, their replies are counted together."""
@@ -30,6 +30,8 @@ class OrderReplies(Jsonable):
         order: the option at each place, from the top; empty for all orders together.
         replies: all that came.
         answered: naming one option; none_or_several: naming none or several of them.
+        conflict: giving a label with the text of another option.
+        cut: ended at the limit of tokens before an answer.
         failed: requests that got no reply.
     """
 
@@ -39,8 +41,26 @@ class OrderReplies(Jsonable):
     answered: int
     none_or_several: int
     unparsed: int
+    conflict: int
+    cut: int
     refused: int
     failed: int
+
+
+@dataclass(frozen=True)
+class LabelWritten(Jsonable):
+    """How often replies name a label, with the right text or another.
+
+    Attributes:
+        written: replies that name it, and no other.
+        of: replies to questions where it was shown.
+        right: those of them where the right option stood under it.
+    """
+
+    label: str
+    written: int
+    of: int
+    right: int
 
 
 @dataclass(frozen=True)
@@ -64,25 +84,58 @@ class Adaptive(Jsonable):
 
 
 @dataclass(frozen=True)
+class Again(Jsonable):
+    """What asking again about unread and conflicting replies gave.
+
+    Attributes:
+        asked, answered: such replies, and those of them to which one option was then named.
+        right: share of the replies that are right, where these answers count as the replies'.
+    """
+
+    asked: int
+    answered: int
+    right: Estimate
+
+
+@dataclass(frozen=True)
 class Replies(Jsonable):
     """See the module.
 
     Attributes:
-        unparsed, refused, none_or_several: share of the replies, over all orders, in which no answer is found, that
-            refuse, and that name none or several options.
+        unparsed, conflict, cut, refused, none_or_several: share of the replies, over all orders, in which no answer is
+            found, that give a label with another option's text, that ended at the limit of tokens, that refuse, and
+            that name none or several options.
+        right, right_by_label, right_by_text: share of the replies that are right, a conflict counting as unanswered, as
+            the option under its label, and as the option whose text it gives.
+        labels: as written, also with the text of another option.
+        example: a short reply that conflicts, and the label of the option whose text it gives; empty without any.
         calibration: None where no reply states its confidence.
         adaptive: None where every question was asked in all orders.
+        again: None where nothing was asked again.
     """
 
     by_order: tuple[OrderReplies, ...]
     unparsed: Estimate
+    conflict: Estimate
+    cut: Estimate
     refused: Estimate
     none_or_several: Estimate
+    right: Estimate
+    right_by_label: Estimate
+    right_by_text: Estimate
+    labels: tuple[LabelWritten, ...]
+    example: tuple[str, ...]
     noise: Numbers
     calibration: Calibration | None
     adaptive: Adaptive | None
+    again: Again | None
 
 
+@metric("replies.conflict", "conflict", "replies giving a label with another option's text; not right", unit="share")
+@metric("replies.cut", "cut", "replies that ended at the limit of tokens before an answer; not right", unit="share")
+@metric("replies.right", "right", "replies that are right; a conflict is not", unit="share")
+@metric("replies.right_by_label", "right by label", "replies right if a conflict counts by its label", unit="share")
+@metric("replies.right_by_text", "right by text", "replies right if a conflict counts by its text", unit="share")
 @metric("replies.none_or_several", "none or several", "replies naming none or several options; not right", unit="share")
 @metric(
     "adaptive.other_vote", "other vote", "agreeing questions whose vote over all orders is another answer", unit="share"
@@ -103,15 +156,35 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     for (name, _), answers in pages.items():
         if len(answers) > 1:
             by_repeat.setdefault(name, []).append(answers)
+    outcomes = ("unparsed", "conflict", "cut", "refused", "none_or_several")
+    having = {outcome: [row for row in once if _outcome(row) == outcome] for outcome in outcomes}
+    right, by_label, by_text = (
+        _share_of(once, [row for row in once if read(row) in row.answers], scores, bootstrap, right=True)
+        for read in (_answered, _by_label, _by_text)
+    )
     return Replies(
         _by_order(once),
-        _share_of("unparsed", once, scores, bootstrap),
-        _share_of("refused", once, scores, bootstrap),
-        _share_of("none_or_several", once, scores, bootstrap),
-        noise_floor(scores.ids, by_order, by_repeat, bootstrap),
-        _calibration(once, scores, bootstrap),
-        _adaptive(responses.run, len(once), scores, bootstrap),
+        **{outcome: _share_of(once, rows, scores, bootstrap) for outcome, rows in having.items()},
+        right=right,
+        right_by_label=by_label,
+        right_by_text=by_text,
+        labels=_labels_written(once),
+        example=_example(once),
+        noise=noise_floor(scores.ids, by_order, by_repeat, bootstrap),
+        calibration=_calibration(once, scores, bootstrap),
+        adaptive=_adaptive(responses.run, len(once), scores, bootstrap),
+        again=_again(responses, once, scores, bootstrap),
     )
+
+
+def _again(responses: Responses, once: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Again | None:
+    rows = responses.where(elicitation=AGAIN).rows()
+    if not rows:
+        return None
+    now = {(row.question_id, row.labels, row.contents): row for row in rows}
+    replies = [now.get((row.question_id, row.labels, row.contents), row) for row in once]
+    right = _share_of(once, [row for row in replies if row.choice in row.answers], scores, bootstrap, right=True)
+    return Again(len(rows), sum(row.choice >= 0 for row in rows), right)
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
@@ -123,8 +196,8 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
         order = row.contents if len(orders[row.n_options]) <= MOST_ORDERS else ()
         counts.setdefault((row.n_options, order), Counter())[_outcome(row)] += 1
     return tuple(
-        OrderReplies(*key, c.total() - c["error"], c["ok"], c["none_or_several"], c["unparsed"], c["refused"],
-                     c["error"])
+        OrderReplies(*key, c.total() - c["error"], c["ok"], c["none_or_several"], c["unparsed"],
+                     c["conflict"], c["cut"], c["refused"], c["error"])
         for key, c in sorted(counts.items())
     )  # fmt: skip
 
@@ -133,14 +206,70 @@ def _outcome(row: Response) -> str:
     return row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
 
 
-def _share_of(outcome: str, rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Estimate:
-    place = {name: q for q, name in enumerate(scores.ids)}
-    came = [row for row in rows if row.status != "error"]
-    having, every = (
-        np.bincount([place[row.question_id] for row in some], minlength=len(scores)).astype(np.float64)
-        for some in ([row for row in came if _outcome(row) == outcome], came)
+def _answered(row: Response) -> int:
+    """The option answered."""
+    return row.choice
+
+
+def _by_label(row: Response) -> int:
+    """The option answered, a conflict counting by its label."""
+    return row.conflict[0] if row.status == "conflict" and row.conflict else row.choice
+
+
+def _by_text(row: Response) -> int:
+    """The same by its text, where that is the text of one option."""
+    return row.conflict[1] if row.status == "conflict" and len(row.conflict) == 2 else row.choice
+
+
+def labels_as_written(responses: Responses) -> Responses:
+    """Responses in which a conflict is the answer under its label: what a habit of labels is seen in."""
+    if not len(responses.where(status="conflict")):
+        return responses
+    rows = (
+        replace(row, status="ok", chosen=frozenset({_by_label(row)})) if _by_label(row) != row.choice else row
+        for row in responses.rows()
     )
-    return bootstrap.ratio(having, every)
+    return replace(responses, table=Responses.from_rows(rows).table)
+
+
+def _labels_written(rows: Sequence[Response]) -> tuple[LabelWritten, ...]:
+    written, shown, right = Counter[str](), Counter[str](), Counter[str]()
+    for row in rows:
+        if row.status != "error":
+            by_content = dict(zip(row.contents, row.labels, strict=True))
+            shown.update(row.labels)
+            written.update(label for content, label in by_content.items() if content == _by_label(row))
+            right.update(by_content[answer] for answer in row.answers if answer in by_content)
+    return tuple(LabelWritten(label, written[label], n, right[label]) for label, n in sorted(shown.items()))
+
+
+def _example(rows: Sequence[Response]) -> tuple[str, ...]:
+    """The shortest reply that conflicts, and the label under which the option stood whose text it gives."""
+    conflicts = [row for row in rows if row.status == "conflict" and len(row.conflict) == 2 and row.raw]
+    row = min(conflicts, key=lambda row: len(row.raw or ""), default=None)
+    if row is None or row.conflict[1] not in row.contents:
+        return ()
+    return " ".join((row.raw or "").split()), row.labels[row.contents.index(row.conflict[1])]
+
+
+def _share_of(
+    rows: Sequence[Response],
+    having: Sequence[Response],
+    scores: OrderScores,
+    bootstrap: Bootstrap,
+    *,
+    right: bool = False,
+) -> Estimate:
+    """The share of the replies that came; with ``right``, of those to questions with a right option."""
+    place = {name: q for q, name in enumerate(scores.ids)}
+    counts = (
+        np.bincount([place[row.question_id] for row in some], minlength=len(scores)).astype(np.float64)
+        for some in (
+            [row for row in having if row.status != "error"],
+            [row for row in rows if row.status != "error" and (row.answers or not right)],
+        )
+    )
+    return bootstrap.ratio(*counts)
 
 
 def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Calibration | None:

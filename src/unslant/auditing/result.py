@@ -9,7 +9,7 @@ from typing import Any
 from unslant.auditing.corrections import Correction, corrections
 from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
 from unslant.auditing.pairing import MEASURES, named, paired
-from unslant.auditing.replies import Replies, replies_of
+from unslant.auditing.replies import Replies, labels_as_written, replies_of
 from unslant.auditing.until import with_anytime
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
@@ -22,6 +22,7 @@ from unslant.metrics import (
     base_rates,
     compute,
     nvr_from_scores,
+    preference,
     read_scores,
 )
 from unslant.metrics.measures import measure
@@ -89,6 +90,10 @@ class AuditResult(RecordedResult):
             scores = replace(scores, label_mass=None)
         bootstrap = Bootstrap.of(scores, across_subjects=bool(responses.run.settings.get("across_subjects")))
         metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
+        written = labels_as_written(responses)
+        if written is not responses:  # a habit of labels is seen in the labels that are written, right text or not
+            habit = read_scores(written)
+            metrics = replace(metrics, preference=preference(habit, Bootstrap.of(habit)))
         return cls(
             responses,
             metrics,

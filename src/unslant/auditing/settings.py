@@ -12,7 +12,7 @@ from unslant.experiment.options import (
     check_unused,
 )
 
-_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate")
+_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "ask_again")
 """Fields that say nothing where labels are scored."""
 
 
@@ -34,6 +34,8 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     """Replies: ask in all orders only where the answers as given and reversed differ; see --calibrate."""
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
+    ask_again: bool = False
+    """Replies: where one is unparsed or conflicts, ask once which label it chose; reported apart from the replies."""
 
     across_subjects: bool = False
     """Give intervals for other subjects of the kind, which are wider, instead of for further questions of these."""
@@ -52,6 +54,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     def resolved(self, generate: bool) -> Self:
         """See :meth:`ElicitOptions.resolved`."""
         useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
+        useless += ["ask-again"] * self.ask_again
         if useless and not generate:
             raise InputError(f"--{useless[0]} applies only to generated replies; add --elicit=generate")
         if generate and self.until is not None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unslant.asking import Asked, ask_for_replies
+from unslant.asking import Asked, ask_again, ask_for_replies
 from unslant.auditing.presented import orders_in_words
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
@@ -102,6 +102,9 @@ def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
         more = ask_for_replies(model, rest, writer, progress=asking.progress, phase="asking in all orders")
         responses = _in_order(questions.questions, responses, more)
         adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=planned.full)
+    if settings.ask_again:
+        every = [*asked, *(one for some in planned.further.values() for one in some)]
+        responses = ask_again(model, every, responses, writer, asking.progress)
     example = ""
     if planned.first:
         (_, shown), _ = planned.first[0]

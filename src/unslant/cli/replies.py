@@ -39,9 +39,10 @@ def replies(
     """Read answers out of recorded replies.
 
     A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
-    labels_shown) and kind, choice or judging. The line of OUT adds status, read (the labels answered; empty where no
-    option is said to be right) and rule (what it was read by). The options of the model are those of the
-    judge, whose replies are stored.
+    labels_shown), kind (choice or judging) and finish_reason (length: the reply was cut). The line of OUT adds status,
+    read (the labels answered; empty where no option is said to be right), rule (what it was read by) and readings (the
+    answers between which an unread reply leaves the choice; of a conflict, by label and by text). The options of the
+    model are those of the judge, whose replies are stored.
 
     Examples:
       unslant replies replies.jsonl --out read.jsonl
@@ -74,7 +75,7 @@ def replies(
             spent = {f"the judge {model.name}": (model, model.cost.copy())}
             reader = ReplyJudge(model, record.progress)
             unread = [i for i, one in enumerate(recorded) if needs_judge(one.read)]
-            judged = reader.read([(recorded[i].reply or "", recorded[i].labels) for i in unread])
+            judged = reader.read([(recorded[i].reply or "", recorded[i].labels, recorded[i].options) for i in unread])
             kept.append(record.check_kept)
         for i, one in zip(unread, judged, strict=True):
             recorded[i] = replace(recorded[i], read=one or recorded[i].read)
@@ -97,7 +98,8 @@ def replies(
 
 def _line(one: RecordedReply) -> dict[str, Any]:
     labels = [label for label in one.labels if label in one.read.labels]
-    return {**one.data, "status": one.read.status, "read": labels, "rule": one.read.rule}
+    between = [sorted(reading, key=one.labels.index) for reading in one.read.readings]
+    return {**one.data, "status": one.read.status, "read": labels, "rule": one.read.rule, "readings": between}
 
 
 def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:

@@ -29,20 +29,20 @@ class ReplyJudge:
 
     def __init__(self, model: ChatModel, progress: Progress = no_progress) -> None:
         self.model, self._progress = model, progress
-        said = self._said([(case.reply, case.labels) for case in VALIDATION], "validating the judge")
+        said = self._said([case.prompt for case in VALIDATION], "validating the judge")
         self.failed = said.count(None)
         self.report = validate([text or "" for text in said])
 
-    def read(self, replies: Sequence[tuple[str, Sequence[str]]]) -> list[Extracted | None]:
-        """The answer in each reply (text, and labels it may choose); None where the judge gave no reply, or failed its
-        validation."""
+    def read(self, replies: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Extracted | None]:
+        """The answer in each reply (text, labels it may choose, texts of the options); None where the judge gave no
+        reply, or failed its validation."""
         if not self.report.passed:
             return [None] * len(replies)
-        said = self._said(replies, "judging")
+        said = self._said([judge_prompt(*reply) for reply in replies], "judging")
         self.failed += said.count(None)
         return [
             None if text is None else read_judgement(text, labels)
-            for text, (_, labels) in zip(said, replies, strict=True)
+            for text, (_, labels, _) in zip(said, replies, strict=True)
         ]
 
     @property
@@ -57,6 +57,6 @@ class ReplyJudge:
             found.append(f"the judge gave no reply to {self.failed:,} requests; these replies stay unparsed")
         return found
 
-    def _said(self, replies: Sequence[tuple[str, Sequence[str]]], phase: str) -> list[str | None]:
-        prompts = [Prompt("", (), (Message("user", judge_prompt(text, labels)),)) for text, labels in replies]
+    def _said(self, asked: Sequence[str], phase: str) -> list[str | None]:
+        prompts = [Prompt("", (), (Message("user", text),)) for text in asked]
         return [reply.text for reply in generate_all(self.model, prompts, progress=self._progress, phase=phase)]

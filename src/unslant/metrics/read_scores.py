@@ -17,7 +17,7 @@ from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
 from unslant.responses.checks import NO_ANSWER
 from unslant.responses.run import UntilRun
-from unslant.responses.table import DECISION, GENERATE, Response, Responses
+from unslant.responses.table import AGAIN, DECISION, GENERATE, Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:
@@ -38,6 +38,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         responses = Responses.from_rows(responses)
     if not elicitation:
         present = pc.unique(responses.table["elicitation"]).to_pylist()
+        present = [name for name in present if name != AGAIN]
         elicitation = present[0] if present in ([GENERATE], [DECISION]) else "cloze"
     known: dict[str, _OfQuestion] = {}
     same: dict[Any, Any] = {}  # few different values: one object each

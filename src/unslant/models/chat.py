@@ -26,6 +26,7 @@ class Reply:
 
     Attributes:
         declined: the provider says that the model declined, whatever the text.
+        cut: it ended because it was as long as it might be, not because it was complete.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
         recalled: it came from the store.
@@ -36,6 +37,7 @@ class Reply:
     text: str | None
     error: str = ""
     declined: bool = False
+    cut: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
@@ -155,12 +157,12 @@ class LocalChat(ChatModel):
             part = by_length[start : start + self.batch]
             if not any(index in places for index in part):
                 continue
-            for index, (text, tokens) in zip(part, self._generate([encoded[i] for i in part]), strict=True):
+            for index, reply in zip(part, self._generate([encoded[i] for i in part]), strict=True):
                 if index in places:
-                    yield Reply(index, text, input_tokens=len(encoded[index]), output_tokens=tokens)
+                    yield replace(reply, index=index, input_tokens=len(encoded[index]))
 
-    def _generate(self, rows: list[list[int]]) -> list[tuple[str, int]]:
-        """Text and number of tokens of the reply to each prompt.
+    def _generate(self, rows: list[list[int]]) -> list[Reply]:
+        """The reply to each prompt.
 
         Raises:
             ModelError: if a prompt leaves no room for a reply.
@@ -189,8 +191,11 @@ class LocalChat(ChatModel):
             )
         replies = out[:, longest:]
         texts = tokenizer.batch_decode(replies, skip_special_tokens=True)
-        lengths = [row.index(end) + 1 if end in row else len(row) for row in replies.tolist()]
-        return [(str(text), length) for text, length in zip(texts, lengths, strict=True)]
+        ends = [row.index(end) + 1 if end in row else None for row in replies.tolist()]
+        return [
+            Reply(0, str(text), cut=at is None, output_tokens=at or replies.shape[1])
+            for text, at in zip(texts, ends, strict=True)
+        ]
 
 
 def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> LocalChat:

@@ -226,7 +226,8 @@ def reply_of(output: Any) -> Reply:
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
     system = (output.metadata or {}).get("system_fingerprint") or ""
-    reply = Reply(0, output.completion, "", _declined(output), *counts)
+    cut = output.stop_reason in ("max_tokens", "model_length")
+    reply = Reply(0, output.completion, "", _declined(output), cut, *counts)
     return replace(reply, by=(str(output.model or ""), str(system)))
 
 

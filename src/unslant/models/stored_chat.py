@@ -65,7 +65,7 @@ class StoredChat(Stored, ChatModel):
         known = found.stored()
         for position, kept in known.items():
             self._counts.recalled += 1
-            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True, by=kept.by)
+            yield Reply(position, kept.text, "", kept.declined, kept.cut, *kept.tokens, recalled=True, by=kept.by)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
             raise ModelError(
@@ -77,7 +77,7 @@ class StoredChat(Stored, ChatModel):
             if reply.text is not None:
                 tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
-                found.write([(reply.index, KeptReply(reply.text, reply.declined, tokens, reply.by))], done)
+                found.write([(reply.index, KeptReply(reply.text, reply.declined, tokens, reply.by, reply.cut))], done)
             yield reply
 
 

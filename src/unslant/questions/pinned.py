@@ -24,8 +24,19 @@ _TRUE = r"(?:correct|true|right|valid|false|incorrect|wrong|possible|applicable|
 _VERDICT = rf"(?:(?:are|is|were|was|may be|can be|could be|must be)(?: \w+)? {_TRUE}|apply|applies|(?:about )?equally)"
 _GOES_ON = r"(?: ?[,;:(–-]| (?:are|is|were|was|will|would|can|could|may|do|does|for|except|but|because|produces?)\b)"
 
+_OTHER_LANGUAGES = (
+    r"(?:ningun[ao]s?|tod[ao]s) (?:de )?(?:las |los )?(?:(?:opciones|respuestas|alternativas) )?anteriores"
+    r"|(?:nenhuma?|tod[ao]s) (?:d?[ao]s )(?:(?:opções|respostas|alternativas) )?(?:anteriores|acima)"
+    r"|(?:nessun[ao]|tutt[ei]) (?:d?[ei]?l?l[ei] )(?:(?:opzioni|risposte) )?precedenti"
+    r"|(?:aucune?|toutes?) (?:des|les|de ces) (?:(?:réponses|options|propositions) )?(?:ci-dessus|précédentes)"
+    r"|(?:keine|alle)s? (?:der |die )?(?:(?:obigen|oben genannten|vorherigen|genannten)(?: antworten| optionen)?|obige)"
+    r"|(?:ни один из|ничего из|все) (?:выше)?(?:перечисленн\w+|указанн\w+)(?: вариантов)?"
+    r"|(?:以上|上述)(?:选项|各项|答案)?(?:都|皆|均|全)?(?:不?(?:对|是|正确)|错误?)|(?:上記|以上)の(?:いずれでもない|すべて)"
+    r"|위의? (?:모두|어느 것도 아님|보기 모두)"
+)
 _PLACED = re.compile(
-    rf"(?:{_QUANTITY} (?:of )?(?:the |these )?(?:\w+ )?(?:above|aforementioned|preceding|foregoing)\b.*"
+    rf"{_OTHER_LANGUAGES}"
+    rf"|(?:{_QUANTITY} (?:of )?(?:the |these )?(?:\w+ )?(?:above|aforementioned|preceding|foregoing)\b.*"
     r"|(?:\w+ ){1,4}of the (?:above|aforementioned|preceding|foregoing)\b.*"
     rf"|{_QUANTITY} (?:of )?(?:the |these )?{_NOUN} (?:{_SHOWN} )?above\b.*"
     rf"|(?:.* )?all (?:of )?the \w+ {_SHOWN} above"
@@ -36,6 +47,7 @@ _BELOW = re.compile(rf"{_QUANTITY} (?:of )?(?:the |these )?(?:{_NOUN} )?(?:below
 """Speaks of what stands *below* it."""
 _UNPLACED = re.compile(
     rf"{_QUANTITY} of these{_GOES_ON}.*"
+    rf"|{_QUANTITY} of (?:these|those) (?:two|three|four|five|\d)(?: \w+)?|(?:all|none) (?:are|is) {_TRUE}"
     rf"|(?:all|none) (?:of )?{_ANSWER} (?:{_SHOWN}|(?:{_SHOWN} )?{_VERDICT})"
     rf"|{_QUANTITY} (?:of (?:these|them|those|the (?:other )?{_NOUN})|the (?:other )?{_NOUN}"
     rf"|(?:of )?(?:these|those) {_NOUN}|(?:of )?the others?|of the following)(?: {_SHOWN})?(?: {_VERDICT})?"

@@ -15,6 +15,7 @@ from unslant.replies.choice import extract_labels
 from unslant.replies.extraction import (
     RecordedReply,
     chosen_contents,
+    conflicting_contents,
     extract,
     read_open,
     read_replies,
@@ -24,6 +25,7 @@ from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [
-    "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "extract", "extract_labels", "extract_verdict",
+    "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "conflicting_contents", "extract", "extract_labels",
+    "extract_verdict",
     "read_open", "read_replies", "stated_confidence",
 ]  # fmt: skip

@@ -14,12 +14,13 @@ reads it:
 5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
 6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
 7. ``none stated``: a sentence that no option is right, or every option called wrong; ``all stated``: all are right.
-8. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
-9. ``option text``: the option whose text the first sentence to name one asserts.
-10. ``numbers``: "23 and 29 are prime", "150 minutes".
-11. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
-12. ``both``: "both of them do", where one option begins so.
-13. ``only mention``: the only label in a short reply.
+8. ``the others``: "B is wrong, the rest are right", and the one that is left where all others are called wrong.
+9. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
+10. ``option text``: the option whose text the first sentence to name one asserts.
+11. ``numbers``: "23 and 29 are prime", "150 minutes".
+12. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
+13. ``both``: "both of them do", where one option begins so.
+14. ``only mention``: the only label in a short reply.
 
 What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, whatever else might be made of it.
 """
@@ -29,8 +30,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from unslant.replies.collapse import LABEL_WORDS, NUMBERS, collapser
+from unslant.replies.collapse import LABEL_WORDS, collapser
 from unslant.replies.cues import words
+from unslant.replies.every import all_but, left_over, none_stated, one_by_one
 from unslant.replies.explicit import BARE_LINE, explicit
 from unslant.replies.grammar import (
     ANY,
@@ -49,7 +51,7 @@ from unslant.replies.grammar import (
 from unslant.replies.reading import (
     CONCEDED,
     MARKED_LINE,
-    NONE_STATED,
+    SHORT,
     Extracted,
     Outcome,
     Reading,
@@ -58,39 +60,29 @@ from unslant.replies.reading import (
 )  # fmt: skip
 from unslant.replies.text import before_next_question, clean
 
-_SHORT, _LONG = 200, 700
-"""Characters up to which a lone mention is trusted, and an option's text in a sentence."""
+_LONG = 700
+"""Characters up to which an option's text in a sentence is trusted."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
-_ALL_BUT = pattern(
-    r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
-    r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
-)
-"""Every option but these: "all except B are correct", "everything but B is wrong"."""
-_ANY_WRONG = pattern("{^any_wrong$}")
 _RIGHT = (
     CALLED_RIGHT,
     pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b)\w)"),  # said to fit
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
-_NOT_ANY_OF_THEM = pattern(
-    r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
-)
-_NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
-_ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
-"""Replies that name no option and say that none is right, or all."""
 _OPENING = pattern(
-    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})(?:(?<={one}{one}) {are_have}\b"
+    r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
+    r"(?!(?:{joined}{one}){1,25} {are_have}\b)(?:(?<={one}{one}) {are_have}\b"
     r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) | {opening_reason}\b)"
 )
-_SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
 _STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
 _TRUE_FALSE = pattern("{true_or_false}")
-_SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
 _CONCLUDES = pattern(r"{concludes}\b")
 _CUT_OFF = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
+_AFTER_COMMA = pattern(r"^[^?{not_any}]{2,80}, ?({labelled})[.!]{0,2}\Z")
+_MARKED_LAST = pattern(r"\w[^?]* ({marked})[.!]\Z")
+"""The label that a reply ends with, in brackets or called one: "or answer (A)."."""
 _NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
 _EQUATION = pattern(r"[=≈] ?({by_text}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
@@ -138,16 +130,6 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     return by_first_rule(RULES, reading, labels, text)
 
 
-def all_but(reading: Reading) -> Outcome:
-    """Every option but some: "all except B are correct", "everything but B is wrong"."""
-    match = _ALL_BUT.search(reading.plain)
-    if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
-        return None
-    named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
-    wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
-    return named if wrong else frozenset(range(reading.n)) - named, "all but"
-
-
 def called_right(reading: Reading) -> Outcome:
     """Options that are called right and nowhere wrong."""
     right: frozenset[int] = frozenset()
@@ -157,26 +139,6 @@ def called_right(reading: Reading) -> Outcome:
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
     return (right, "called right") if right else None
-
-
-def one_by_one(reading: Reading) -> Outcome:
-    """Options of which the same is said, where it is denied of others: "B is prime. A and C are not."."""
-    said = [
-        (options_of(mentions(match["said"])), match["what"].casefold()) for match in _SAID_OF.finditer(reading.text)
-    ]
-    right = frozenset().union(*(options for options, _ in said))
-    every = options_of(re.findall(ANY, reading.text))
-    denied = options_of(mentions(reading.text, Kind.MASKED))
-    if (
-        not right
-        or not denied
-        or mentions(reading.plain, Kind.TEXT, Kind.WORD)
-        or len({what for _, what in said}) > 1
-        or right | denied != every
-        or right & denied
-    ):
-        return None
-    return (right, "one by one") if len(reading.text) <= _SHORT else None
 
 
 def bare_lines(reading: Reading) -> Outcome:
@@ -249,32 +211,21 @@ def statement_verdicts(reading: Reading) -> Outcome:
     return (chosen, "statement verdicts") if len(chosen) == 1 else None
 
 
-def none_stated(reading: Reading) -> Outcome:
-    """A sentence that no option is right, or every option called wrong."""
-    stated = (match.start() for match in NONE_STATED.finditer(reading.plain))
-    if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
-        return reading.none(), "none stated"
-    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
-        return reading.none(), "none stated"
-    if len(reading.plain) <= _SHORT and not re.search(ANY, reading.plain):
-        if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
-            return reading.none(), "none stated"
-        every = _ALL_OF_THEM.match(reading.plain)
-        if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
-            return reading.chosen(""), "all stated"
-    return None
-
-
 def concluded(reading: Reading) -> Outcome:
     """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
     cue = _CUT_OFF.search(reading.text)
     sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
     last = _NOT_ANOTHER.sub("", sentences[-1])
-    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= _SHORT else None
+    equation = _EQUATION.search(last) if cue is None and len(reading.text) <= SHORT else None
     if equation is not None and not re.search(LABELLED, reading.text):
         return reading.chosen(equation[1]), "conclusion"
     if cue is not None and len(options_of(mentions(reading.text, Kind.WORD))) > 1:
         return None  # common words that are options are met everywhere in a long reasoning
+    after_comma, marked = _AFTER_COMMA.search(last), _MARKED_LAST.search(last)
+    kinds = (Kind.LABEL, Kind.BOTH, Kind.TEXT, Kind.CONFLICT, *((Kind.BARE, Kind.AMBIGUOUS) if after_comma else ()))
+    lone = after_comma or marked
+    if lone and reading.asserted(*kinds) == options_of(lone[1]):
+        return reading.chosen(lone[1]), "conclusion"
     draws = cue is not None or _CONCLUDES.match(last) is not None
     for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
         said = mentions(last, *kinds)
@@ -282,7 +233,7 @@ def concluded(reading: Reading) -> Outcome:
             return reading.chosen(said[0]), "conclusion"
     single = len(re.findall(ANY, last)) == 1
     ended = _ENDED.search(last) is not None
-    alone = single and ended and len(sentences) == 1 and len(last) <= _SHORT and bool(mentions(last, Kind.WORD))
+    alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, Kind.WORD))
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.chosen(match[1]), "conclusion") if match else None
 
@@ -293,6 +244,8 @@ def option_text(reading: Reading) -> Outcome:
         return None
     if reading.asserted(Kind.CONFLICT) or len(reading.listed()) > 1:
         return None
+    if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
+        return None  # broken off while it went through the options
     late = False
     if reading.asserted(Kind.TEXT, Kind.BOTH) and _TAKEN_BACK.search(reading.text):
         raise Unreadable("retracted")
@@ -329,7 +282,7 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
 def part_of_text(reading: Reading) -> Outcome:
     """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
     text, options = reading.text, reading.options
-    if mentions(text) or len(text) > _SHORT or "\n" in text or _UNSURE.search(text):
+    if mentions(text) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
     word = _YES_NO.match(text)
@@ -358,12 +311,12 @@ def both(reading: Reading) -> Outcome:
     """The one option that begins with "both", where a short reply says that both are."""
     options = frozenset().union(*map(reading.options.beginning, words("both")))
     said = _BOTH.search(reading.text)
-    return (options, "both") if said and len(options) == 1 and len(reading.text) <= _SHORT else None
+    return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
 
 
 def only_mention(reading: Reading) -> Outcome:
     """The only label in a short reply."""
-    if len(reading.text) > _SHORT or _UNSURE.search(reading.text) or reading.asserted(Kind.CONFLICT, Kind.AMBIGUOUS):
+    if len(reading.text) > SHORT or _UNSURE.search(reading.text) or reading.asserted(Kind.CONFLICT, Kind.AMBIGUOUS):
         return None
     capitals = (
         i for i in reading.asserted(Kind.BARE) if reading.labels[i].isupper() and reading.labels[i] not in LABEL_WORDS
@@ -386,6 +339,7 @@ RULES: tuple[Callable[[Reading], Outcome], ...] = (
     opening,
     statement_verdicts,
     none_stated,
+    left_over,
     concluded,
     option_text,
     numbers,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,14 +28,17 @@ _AFTER_LABEL = {
 """Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
 LABEL_WORDS = frozenset(_AFTER_LABEL)
 """Labels that are words as well."""
-_LABEL_KEYWORD = pattern(r"(?<!\w){label_noun} ?[\"'(\[{<]{0,3}\Z")
+_LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
 """What says that a label follows."""
+_LABEL_SUFFIX = pattern("{label_suffix}")
+"""The same behind it."""
 _BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
 """What says that the letter or number that follows is no label."""
 _ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
 _ORDINAL = pattern(
     r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
     r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
+    r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b"
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
 )
 """Options named by their place: "the second option", "the last two"."""
@@ -66,6 +69,8 @@ _IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
+_JUDGED = pattern(r" (?:{judged_right}|{judged_wrong})(?=[,;.!]|\Z)")
+_AFTER_ARTICLE = pattern(r"\b{article_word} \Z")
 _AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
 
@@ -83,6 +88,13 @@ class _Reply(NamedTuple):
     starts: list[int]
     labels: dict[int, _Label]
     """By where they start."""
+    conflicts: dict[int, set[int]]
+    """Options of whose labels the texts of others stand, and which."""
+
+    def conflict(self, option: int, others: Iterable[int]) -> str:
+        """The mention of a label with the text of other options."""
+        self.conflicts.setdefault(option, set()).update(others)
+        return mention(option, Kind.CONFLICT)
 
 
 @lru_cache(maxsize=512)
@@ -130,6 +142,12 @@ class Collapser:
         alternatives = [re.escape(label) for label in sorted(shown, key=len, reverse=True) if label]
         letters = "".join(label for label in shown if len(label) == 1 and label.isascii() and label.isupper())
         alternatives += [f"(?-i:[{letters}]{{2,}})"] if letters else []
+        either = "|".join(alternatives[: len(shown)]) or "(?!)"
+        self._range = pattern(
+            rf"(?<![\w.-])({either}) {{through}} ({either})(?![\w-])"
+            rf"|(?<=\A)(?:{{label_noun}} )?({either})(?: ?- ?| {{up_to}} )({either})(?=[.!]?\Z)",
+            re.IGNORECASE if self._fold else 0,
+        )
         # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
@@ -137,14 +155,25 @@ class Collapser:
             re.IGNORECASE if self._fold else 0,
         )
 
-    def collapse(self, text: str) -> str:
-        """``text`` with one character in place of every mention."""
+    def collapse(self, text: str, conflicts: dict[int, set[int]] | None = None) -> str:
+        """``text`` with one character in place of every mention.
+
+        Args:
+            conflicts: takes the options whose labels stand with the texts of others, and which.
+        """
         for lines, line in self._broken:
             text = text.replace(lines, line)
+        text = self._range.sub(self._written_out, text)
         if self._own_number is not None:
             text = self._own_number.sub("", text)
         sequence = tokens(text)
-        reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)))
+        reply = _Reply(
+            text,
+            sequence,
+            [token.start for token in sequence],
+            dict(self._labels(text)),
+            {} if conflicts is None else conflicts,
+        )
         pieces, done = [], 0
         for i, token in enumerate(sequence):  # from left to right, and at each place the longest: texts contain texts
             if token.start < done:
@@ -155,6 +184,11 @@ class Collapser:
                 pieces += [text[done : max(done, start)], characters]
                 done = end
         return _LONG_RUN.sub(r"\1", re.sub(r"\( ?\)| {2,}", " ", "".join([*pieces, text[done:]])))
+
+    def _written_out(self, match: re.Match[str]) -> str:
+        """A range of labels as a list: "A to C" as "A, B, C"."""
+        ends = [self._index[end.casefold() if self._fold else end] for end in filter(None, match.groups())]
+        return ", ".join(self.labels[ends[0] : ends[1] + 1]) if ends[0] < ends[1] else match.group()
 
     def _labels(self, text: str) -> Iterator[tuple[int, _Label]]:
         for match in self._label.finditer(text):
@@ -179,6 +213,8 @@ class Collapser:
         if match["many"]:
             k = min(n, NUMBERS[match["many"].casefold()])
             return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
+        if match["nth"]:
+            return tuple(i for i in [words("cardinal").index(match["nth"].casefold())] if i < n)
         place = (match["place"] or match["alone"]).casefold()
         return tuple(i for i in [n - 1 if place in words("last") else _ORDINALS[place]] if i < n)
 
@@ -206,7 +242,9 @@ class Collapser:
         if joined is not None:
             return left, *joined
         kind = self._label_kind(text, before, start, label, bool(keyword))
-        return None if kind is None else (left, end_of(text, label.end), mention(option, kind))
+        suffix = _LABEL_SUFFIX.match(text, label.end)
+        end, kind = (suffix.end(), Kind.LABEL) if suffix else (label.end, kind)
+        return None if kind is None else (left, end_of(text, end), mention(option, kind))
 
     def _with_text(self, reply: _Reply, start: int, end: int, option: int) -> tuple[int, str] | None:
         """Where the text ends that goes with a label, and the mention: of both, or of a label with another's text."""
@@ -232,14 +270,15 @@ class Collapser:
             complete = complete and not _WORDY.fullmatch(text[start:end])
         if others and reply.tokens[i].exact in words("copula_text"):
             complete = asserted = False
-        if complete or (asserted and joined and not below):
-            return end_of(text, reply.tokens[other_end - 1].end), mention(option, Kind.CONFLICT)
+        if complete or (asserted and joined and not below and "," not in gap.group()):
+            return end_of(text, reply.tokens[other_end - 1].end), reply.conflict(option, others)
         part = _SEGMENT.match(text, gap.end()) if gap.group().strip() else None
         owners = self.options.containing(part.group()) if part else frozenset()
         if part is not None and owners:
-            return part.end(), mention(option, Kind.BOTH if option in owners else Kind.CONFLICT)
-        if part is not None and not below and "," not in gap.group() and self.options.nearer(part.group(), option):
-            return part.end(), mention(option, Kind.CONFLICT)
+            return part.end(), mention(option, Kind.BOTH) if option in owners else reply.conflict(option, owners)
+        nearer = self.options.nearer(part.group(), option) if part and not below and "," not in gap.group() else []
+        if part is not None and nearer:
+            return part.end(), reply.conflict(option, nearer)
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:
@@ -249,11 +288,16 @@ class Collapser:
         if keyword:
             return Kind.LABEL
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
-            word = re.match(r" ([^\W\d_]{2,}|\w-)", after) if _WORDY.fullmatch(written) else None
-            if word and word[1].casefold() not in {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}:
+            word = (
+                re.match(r" ([a-z\u00df-\u024f]{2,}|\w-)", after, re.IGNORECASE) if _WORDY.fullmatch(written) else None
+            )
+            joins = {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}
+            if word and word[1].casefold() not in joins and not _JUDGED.match(after):
                 return None
             if _BEFORE_NO_LABEL.search(before):
                 return None
+        if not after and len(written) == 1 and not label.as_shown and _AFTER_ARTICLE.search(before):
+            return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
         capital = written.isupper() or (bracketed and len(written) > 1 and not written.isdigit())
         if label.as_shown and (
@@ -287,11 +331,9 @@ class Collapser:
         behind = _LABEL_BEHIND.match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
         if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
-            return (
-                left,
-                label.end + 1,
-                mention(label.options[0], Kind.BOTH if label.options == (option,) else Kind.CONFLICT),
-            )
+            both = label.options == (option,)
+            named = mention(option, Kind.BOTH) if both else reply.conflict(label.options[0], [option])
+            return left, label.end + 1, named
         if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
         exact = self.options.written_out(text, start - 3, start, option)

@@ -18,7 +18,7 @@ from unslant.replies.grammar import (
     options_of,
     pattern,
 )
-from unslant.replies.reading import Outcome, Reading, Unreadable
+from unslant.replies.reading import CONFLICT, Conflict, Outcome, Reading, Unreadable
 
 _CUED = tuple(
     (rule, pattern(f"{{{cue}}}{{slot}}", BEGIN_OF_LINE))
@@ -36,7 +36,7 @@ _SAID = (
     (
         "conclusion",  # what a sentence comes down to: "so B.", "is (D)."
         pattern(
-            r"(?:\b{so}[ ,:]{1,3}|(?:→|->|=>) ?|\b{not_this} {masked},? {but_rather})(?:{so_filler}){0,8}"
+            r"(?:\b{so}[ ,:]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked},? {but_rather})(?:{so_filler}){0,8}"
             r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
             r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}"
         ),
@@ -78,6 +78,9 @@ _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _ONE_OF_SEVERAL = pattern(r"\b{one_of_several}")
 _RIGHT = pattern("{^right_adjective$}", 0)
 _ALSO = pattern("{^also$}")
+_BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
+_SHOWN = pattern("{options_shown}")
+_RIGHT_BEFORE = pattern("{right_word} \\Z")
 _PAST = pattern("{^past_choice$}")
 _ANOTHER_LABEL = pattern(r"[.)]? {labelled}[.)]?(?:\n|\Z)", 0)
 _UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
@@ -139,6 +142,9 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
     """The answer after a cue; where it starts a line, all the lines that open with an option."""
     inline, text = "".join(mentions(match["slot"])), reading.text
     if not inline or "\n" not in text[match.start() + 1 : match.start("slot")]:
+        shown = len(options_of(inline)) == reading.n > 2 and _SHOWN.match(match.group())
+        if shown and not _RIGHT_BEFORE.search(text[max(0, match.start() - 20) : match.start()]):
+            rule = _LISTING
         return _Claim(match.start(), match.end(), rule, match["slot"])
     below, end = "", match.start("slot")
     for line in text[end:].split("\n"):
@@ -162,6 +168,8 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
         match = _BARE_SENTENCE.search(line)
         if match is not None and not any(claim.end > start for claim in claims):
             texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
+            if reading.goes_through(match["slot"], start + match.start()):
+                raise Unreadable("cut off")
             if not texts or len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) == 1:
                 yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
             return
@@ -190,7 +198,7 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     Unreadable: if the claims leave open which one is meant, or what the last one names.
     """
     text, last = reading.text, claims[-1]
-    cues = [claim for claim in claims if claim.rule == "cue"]
+    cues = [claim for claim in claims if claim.rule in ("cue", "answer field")]
     changed = any(
         options_of(mentions(one.said)) != options_of(mentions(other.said))
         and not _LEADING_UP.search(text, max(one.end, other.start - 60), other.end)
@@ -207,21 +215,28 @@ def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> No
     if (
         len(marked) > 1
         or len(different) > 2
-        or (changed and last.rule == "cue")
+        or (changed and last.rule in ("cue", "answer field") and last.said == cues[-1].said)
         or HEDGED_MORE.match(text, last.end - 1)
         or (however is not None and not options_of(however[1]) <= chosen)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
         or _ANOTHER_LABEL.match(text, last.end)
     ):
-        raise Unreadable("contradiction")
+        raise Unreadable("contradiction", *(reading.chosen(claim.said) for claim in claims))
     if _UNKNOWN_LABEL.match(text, last.end):
         raise Unreadable("label that was not shown")
     if not _stands_alone(last):
         earlier = any(kind_of(one) == Kind.CONFLICT for claim in claims for one in mentions(claim.said))
         by_both = any(kind_of(one) == Kind.BOTH for one in mentions(last.said))
         if (earlier and not by_both) or reading.asserted(Kind.CONFLICT) & chosen:
-            raise Unreadable("label and text of different options")
+            raise reading.conflict(reading.asserted(Kind.CONFLICT))
+    before = claims[-2] if len(claims) > 1 else last
+    named, label = set(map(kind_of, mentions(before.said))), set(map(kind_of, mentions(last.said)))
+    by_text, by_label = {Kind.TEXT, Kind.WORD}, {Kind.LABEL, Kind.BARE}
+    near = last.rule in ("conclusion", "last line") and last.start - before.end < _NEAR
+    apart = options_of(mentions(before.said)).isdisjoint(chosen) and not _BUT.search(text, before.end, last.end)
+    if near and apart and named and named <= by_text and label <= by_label:
+        raise Conflict(CONFLICT, chosen, options_of(mentions(before.said)))
 
 
 def _with_additions(reading: Reading, last: _Claim, chosen: frozenset[int]) -> frozenset[int]:

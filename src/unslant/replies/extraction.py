@@ -4,7 +4,7 @@ recorded replies in a file."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,11 +20,18 @@ from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import REFUSAL, pattern
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.text import shortened
+from unslant.replies.text import FIELD, plain, shortened, without_fragment
 from unslant.replies.verdict import extract_verdict
 
-_BEFORE_NUMBER = pattern(r"{number_cue}\s{0,9}:?\*{0,2}|\\boxed\{|####")
+_BEFORE_NUMBER = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####")
+_ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
+_SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
+"""The spaces within a number: "42 000"."""
 _IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
+CUT = ("length", "max_tokens", "model_length")
+"""What servers and logs call the limit of tokens, as the reason why a reply ended."""
+_IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
+"""Rules that read an answer which is not said to be one: not of a reply that was about to go on."""
 _LONGEST_NUMBER = 100
 """Characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
@@ -37,11 +44,21 @@ _STATED = (
 )
 
 
-def extract(reply: str, presentation: Presentation) -> Extracted:
-    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown."""
-    if presentation.labels == VERDICTS:
-        return extract_verdict(reply)
-    return extract_labels(reply, presentation.labels, [option.text for option in presentation.shown])
+def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Extracted:
+    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown.
+
+    Args:
+        cut: the reply was ended at the limit of tokens; its last fragment is not read.
+    """
+    return _read(reply, presentation.labels, [option.text for option in presentation.shown], cut)
+
+
+def _read(reply: str, labels: tuple[str, ...], options: Sequence[str], cut: bool) -> Extracted:
+    reply = without_fragment(reply) if cut else reply
+    read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
+    if cut and (read.status == "unparsed" or read.rule in _IMPLIED):
+        return Extracted("cut", rule="cut off", readings=read.readings)
+    return read
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:
@@ -51,9 +68,18 @@ def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozens
     return frozenset(presentation.content_of(label) for label in extracted.labels) or frozenset({NONE})
 
 
+def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
+    """Of a conflict: the content under its label, then those whose text stands with it; empty where labels are many."""
+    if extracted.status != "conflict" or len(extracted.readings) != 2 or len(extracted.readings[0]) != 1:
+        return ()
+    codes = (presentation.content_of(label) for reading in extracted.readings for label in sorted(reading))
+    return tuple(dict.fromkeys(codes))
+
+
 def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     """Status of a reply to an open maths question, and ``{0}`` if its number is the right one, ``{1}`` if not.
 
+    It is ``refused`` where it declines and states no answer.
     The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
 
     Example:
@@ -61,10 +87,15 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
         ('ok', frozenset({0}))
     """
     # The last one: worked solutions are full of numbers, and end in the answer.
-    parts = _BEFORE_NUMBER.split(reply := shortened(reply))
+    text = _SPACED.sub("", plain(shortened(reply)))
+    parts = _BEFORE_NUMBER.split(text)
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
-    text = stated[0] if stated else next(iter(_IN_REPLY.findall(reply)[::-1]), "")
-    value = number(text.rstrip(".,")) if len(text) <= _LONGEST_NUMBER else None
+    if stated is None and REFUSAL.search(text):
+        return "refused", None
+    # What stands in brackets behind a number explains it: "126 (42 per hour for 3 hours)".
+    found = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
+    said = stated[0] if stated else next(iter(found[::-1]), "")
+    value = number(said.rstrip(".,")) if len(said) <= _LONGEST_NUMBER else None
     if value is None:
         return "refused" if REFUSAL.search(reply) else "unparsed", None
     return "ok", frozenset({0 if value == number(answer) else 1})
@@ -107,6 +138,7 @@ class _Line(TableRow):
     labels: Annotated[tuple[str, ...], AfterValidator(_distinct)] = Field((), description="a list of different texts")
     kind: Literal["choice", "judging"] = Field("choice", description="choice or judging")
     reply: str | None = Field(description="a text, or null where none came")
+    finish_reason: str | None = Field(None, description="why the reply ended, as a server says")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +149,14 @@ class RecordedReply:
         data: the line as it stands.
         reply: the reply; None where none came.
         labels: every label that is an answer, as shown; the verdicts for judging.
+        options: the text under each of the first labels.
         read: what the patterns read; of status ``error`` where no reply came.
     """
 
     data: dict[str, Any]
     reply: str | None
     labels: tuple[str, ...]
+    options: tuple[str, ...]
     read: Extracted
 
 
@@ -132,7 +166,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
     Args:
         path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,
             ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` goes before it) and ``kind``, ``choice`` (by
-            default) or ``judging``; other fields are left alone.
+            default) or ``judging``, ``finish_reason`` (``length`` where the reply was cut); others are left alone.
 
     Raises:
         InputError: naming file, line and field.
@@ -150,8 +184,7 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
             raise InputError.at(record.place, reason, field=name)
         if line.reply is None:
             read = Extracted("error", rule="no reply")
-        elif line.kind == "judging":
-            labels, read = VERDICTS, extract_verdict(line.reply)
         else:
-            read = extract_labels(line.reply, labels, line.options)
-        yield RecordedReply(data, line.reply, labels, read)
+            labels = VERDICTS if line.kind == "judging" else labels
+            read = _read(line.reply, labels, line.options, line.finish_reason in CUT)
+        yield RecordedReply(data, line.reply, labels, line.options, read)

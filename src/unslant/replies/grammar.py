@@ -117,9 +117,9 @@ PARTS = {
         r"[^.,;:\n?!{not_any}]{0,60}:"
         r"|\b{there_is}:|\b{the_correct}(?= {labelled})|{^is_correct}(?= {article}? ?{labelled})|{^cue})"
     ),
-    "if_forced": r" {forced}\b[^.,;:\n]{0,40}[,:]",
+    "if_forced": r" {forced}\b[^.,;:\n]{0,40}(?:[,:]|(?= {chooser}\b))",
     "choosing": (
-        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b|{begin}(?:{therefore} )?{choose}\b"
+        r"(?:\b{chooser}\b(?: {before_choosing}){0,8} {chooses}{that_it_is}\b|(?:{begin}|, )(?:{therefore} )?{choose}\b"
         r"|\b{if}{if_forced}|{^i_choose$})"
     ),
 }
@@ -140,13 +140,20 @@ def pattern(template: str, flags: int = re.IGNORECASE, parts: Mapping[str, str] 
 
 
 BEGIN_OF_LINE = re.IGNORECASE | re.MULTILINE
+REPLACED = pattern(
+    r"(?:{^replaced}|(?:\A|(?<=[.!…;。！；\n(])|(?<=[.!…;] )){retraction_word}(?=[,:!、-]| -)"
+    r"|\b{changing} (?:{changed}|{changed_from}[ \"'(]{0,3}{any}[\"')]{0,2})[^.!?\n{not_any}]{0,30}? {changed_into}\b)"
+    r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,3} ?)?[^.?!\n{not_any}]{0,60}"
+    r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
+)
+"""Words that put the answer that follows in the place of the one before: "no, B", "scratch that: B", "I meant B"."""
 RETRACTED = pattern(r"{^retracted}|(?:^|[.!?\n-] ?){wait}\b", BEGIN_OF_LINE)
 """Words that take back what was said before."""
 REFUSAL = pattern("{^refusal}")
 """Signs that the model declined; looked for only where no answer was found."""
 CALLED_RIGHT = pattern(
     r"(?P<said>{subject})[ )]{0,2}(?:(?:[:(-]|->|→) ?{it_is}?|\. (?={says_right}[ .!]{0,3}(?:\n|\Z))"
-    r"|\.? ?(?={marked_correct})|\? ?|{called_is}| (?:{called_verb} ){1,2})"
+    r"| (?={judged_right}(?:[,;.!]|\n|\Z))|\.? ?(?={marked_correct})|\? ?|{called_is}| (?:{called_verb} ){1,2})"
     r"(?:{called_adverb} ?){0,3}{called_right}(?!\w)(?!{called_right_if})"
 )
 """Options that are called right, one by one or together."""

@@ -17,7 +17,8 @@ _LONGEST = 100
 """Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN = re.compile(
-    rf"(?<![\d.])\.\d+|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
+    rf"(?<![\d.])\.\d+|(?<![\d.] )(?<![\d.])\d{{1,3}}(?: \d{{3}}(?![\d ]))+(?:\.\d+)?"
+    rf"|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
     r"|[^\w\s.,;:?'\"(){}\[\]$\\⟦⟧]"
 )
 _SUFFIX = pattern("{inflection}$", 0)
@@ -52,7 +53,7 @@ def tokens(text: str) -> list[Token]:
         if exact == "-" and _joins_words(text, start):
             continue
         if exact[-1].isdigit():
-            exact = exact.replace(",", "") if exact[0] != "." else "0" + exact
+            exact = exact.replace(",", "").replace(" ", "") if exact[0] != "." else "0" + exact
             stem = re.sub(r"\.0+\Z|(?<=\.\d)0+\Z", "", exact)
         else:
             stem = _SAME.get(exact) or _stem(exact)
@@ -165,11 +166,11 @@ class OptionTexts:
         part = f" {' '.join(_kept(words))} "
         return frozenset(o for o, own in enumerate(self._joined) if is_telling(words) and part in own)
 
-    def nearer(self, text: str, option: int) -> bool:
-        """Whether a few words are all of another option's text, at least two of them, and none of ``option``'s."""
+    def nearer(self, text: str, option: int) -> list[int]:
+        """Other options whose texts hold all of a few words, at least two, none of which ``option``'s holds."""
         said = {token.stem for token in tokens(text) if is_telling([token])}
         owners = [o for o, stems in enumerate(self._stems) if said <= set(stems)]
-        return len(said) > 1 and bool(owners) and not said & set(self._stems[option])
+        return owners if len(said) > 1 and not said & set(self._stems[option]) else []
 
     def reordered(self, text: str) -> frozenset[int]:
         """Options of the words of ``text``, in whatever order."""

@@ -20,6 +20,7 @@ from unslant.replies.grammar import (
     BEGIN_OF_LINE,
     ONE,
     REFUSAL,
+    REPLACED,
     RETRACTED,
     Kind,
     characters,
@@ -32,6 +33,9 @@ from unslant.replies.grammar import (
 )
 
 VERDICTS = JudgingQuestion.VERDICTS
+CONFLICT = "label and text of different options"
+SHORT = 200
+"""Characters up to which a lone mention is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,11 @@ class Extracted:
     """What was read from a reply.
 
     Attributes:
-        status: one of ``unslant.responses.STATUSES``; here ``ok`` (an answer), ``unparsed`` or ``refused``.
+        status: one of ``unslant.responses.STATUSES``; here ``ok`` (an answer), ``conflict`` (a label with the text of
+            another option), ``cut`` (ended before an answer), ``unparsed`` or ``refused``.
         labels: the labels chosen; with ``ok``, empty means "no option is right".
         rule: the rule it was read by, or why there is no answer, for the record.
+        readings: the answers between which an unread reply leaves the choice; of a conflict, by label and by text.
 
     Example:
         >>> Extracted("ok", frozenset({"B"}), "last line").labels
@@ -51,10 +57,27 @@ class Extracted:
     status: str
     labels: frozenset[str] = frozenset()
     rule: str = ""
+    readings: tuple[frozenset[str], ...] = ()
 
 
 class Unreadable(Exception):
-    """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options."""
+    """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options.
+
+    Args:
+        readings: the answers that it can be read as.
+    """
+
+    status = "unparsed"
+
+    def __init__(self, why: str, *readings: frozenset[int]) -> None:
+        super().__init__(why)
+        self.readings = tuple(dict.fromkeys(readings))
+
+
+class Conflict(Unreadable):
+    """A label with the text of another option: the two readings are by label and by text."""
+
+    status = "conflict"
 
 
 Outcome = tuple[frozenset[int], str] | None
@@ -70,7 +93,8 @@ def by_first_rule(
     try:
         outcome = next((outcome for rule in rules if (outcome := rule(text)) is not None), None)
     except Unreadable as why:
-        return Extracted("unparsed", rule=str(why))
+        named = tuple(frozenset(labels[option] for option in chosen) for chosen in why.readings)
+        return Extracted(why.status, rule=str(why), readings=named if len(named) > 1 else ())
     if outcome is not None:
         chosen, rule = outcome
         return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
@@ -126,7 +150,7 @@ MASKS = (
     Mask(
         "supposed and not said; a choice that somebody is forced to make is one",
         pattern(
-            r"\b{if}\b(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} )?{one}(?=[.;\n]|\Z)"
+            r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
             r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
             r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
         ),
@@ -137,8 +161,10 @@ MASKS = (
     Mask(
         'called wrong before they are named: "the incorrect options are B, C and D"',
         pattern(
-            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S)) ?(?:{option_adverb} )?"
-            r"{said}|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
+            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
+            r" ?(?:{option_adverb} )?"
+            r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
+            r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
         ),
         Kind.WRONG,
     ),
@@ -154,6 +180,11 @@ MASKS = (
         Kind.WRONG,
     ),
     Mask(
+        'ruled out: "eliminate A, C and D"',
+        pattern(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
+        Kind.WRONG,
+    ),
+    Mask(
         'said not to be meant: "not B", "rather than A or C"',
         pattern(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
     ),
@@ -161,7 +192,7 @@ MASKS = (
         'alternatives among which no choice is made: "A or B"',
         pattern(
             r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
-            r"|{one} ?{or_joint} ?{one}|\b{between}{subject}"
+            r"|{one} ?{or_joint} ?{one}|\b{between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
         ),
     ),
     Mask('only considered: "maybe B"', pattern(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}")),
@@ -191,6 +222,13 @@ def masked(text: str) -> str:
     return text
 
 
+def start_of_replacement(text: str) -> int:
+    """Where the answer starts that is put in the place of what was said before it; 0 where nothing is replaced."""
+    first = re.search(ANY, text)
+    return max((m.end() for m in REPLACED.finditer(text) if first and first.start() < m.end()), default=0)
+
+
+_RUN = re.compile(rf"{ONE}(?:[ /|\[\]()]{{1,3}}{ONE}){{2,25}}")
 _NONE = pattern("{is_none}")
 _ALL_TEXT, _NONE_TEXT = pattern("{all_text}"), pattern("{none_text}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
@@ -213,6 +251,7 @@ class Reading:
     Attributes:
         options: the options' texts.
         n: number of labels.
+        texts_of: of a label with the text of another option, that option.
         plain: the reply with every mention of an option as one character.
         text: the same with the mentions masked that the reply does not assert.
     """
@@ -221,9 +260,21 @@ class Reading:
         self.labels = collapser.labels
         self.options = collapser.options
         self.n = len(collapser.labels)
-        collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", collapser.collapse(reply)))
-        self.plain = _QUOTATION.sub(_unquoted, collapsed)
+        self.texts_of: dict[int, set[int]] = {}
+        reply = collapser.collapse(reply, self.texts_of)
+        collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", reply))
+        self.plain = _RUN.sub(self._restated, _QUOTATION.sub(_unquoted, collapsed))
         self.text = masked(self.plain)
+        # In this one place for every rule: what was replaced is not there.
+        start = start_of_replacement(self.text)
+        self.plain, self.text = self.plain[start:], self.text[start:]
+
+    def _restated(self, match: re.Match[str]) -> str:
+        """All options in their order, between slashes or under marked labels, are the question again: "[A/B/C/D]"."""
+        said, between = mentions(match.group()), re.sub(ONE, "", match.group())
+        apart = not between.isspace() or {kind_of(one) for one in said} <= {Kind.LABEL, Kind.BOTH}
+        every = self.n > 2 and list(map(option_of, said)) == list(range(self.n))
+        return re.sub(ONE, "…", match.group()) if apart and every else match.group()
 
     def chosen(self, said: str, *, as_label: bool = True) -> frozenset[int]:
         """The options that an answer names: some, all or none.
@@ -245,10 +296,15 @@ class Reading:
             one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
         )
         if Kind.CONFLICT in kinds:
-            raise Unreadable("label and text of different options")
+            raise self.conflict(chosen)
         if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
-            raise Unreadable("label or text")
+            raise Unreadable("label or text", by_label, chosen - by_label)
         return chosen
+
+    def conflict(self, by_label: frozenset[int]) -> Conflict:
+        """The error for a label with the text of another option."""
+        by_text = frozenset().union(*(self.texts_of.get(option, ()) for option in by_label))
+        return Conflict(CONFLICT, by_label, by_text)
 
     def none(self) -> frozenset[int]:
         """What "none of these" chooses: the option that says so, if one does."""
@@ -292,6 +348,18 @@ class Reading:
     def complete(self) -> bool:
         """Whether the reply ends as sentences and answers do."""
         return _ENDED.search(self.text) is not None
+
+    def ended(self) -> bool:
+        """Whether the reply ends in a stop or a bracket."""
+        return self.text.rstrip()[-1:] in ".!?)]⟧"
+
+    def goes_through(self, said: str, start: int) -> bool:
+        """Whether a last fragment names the next option of those gone through before it: "B. Jupiter"."""
+        named, above = mentions(said), self.text[:start]
+        before = options_of(re.findall(ANY, above))
+        marked = {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
+        next_one = len(named) == 1 and before == frozenset(range(option_of(named[0]))) != frozenset()
+        return next_one and marked and not self.ended()
 
     def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
         """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""

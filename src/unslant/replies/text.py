@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unslant.replies.cues import words
-from unslant.replies.grammar import pattern
+from unslant.replies.grammar import BEGIN_OF_LINE, pattern
 
 LIMIT = 16_000
 """Characters of a reply outside its thinking that are read, about 4,000 tokens. Of a longer one, the first third and
@@ -31,11 +31,18 @@ _FINAL_CHANNEL = re.compile(r"(?:<\|channel\|>|assistant)final(?:<\|message\|>|(
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|eot_id|end|endoftext|end_of_text|return|start_header_id)\|>|</s>|<end_of_turn>|\[/?INST\]"
 )
-_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>|<s>|<start_of_turn>")
+_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>|<s>|<start_of_turn>|<eo[a-z]>")
+_HEADING = pattern(
+    r"\s{0,3}(?:[【〖《] ?(?P<any>[^】〗》\n]{1,12}) ?[】〗》]|\[ ?(?P<square>{bracketed_field}) ?\]"
+    r"|^[(<\"] ?(?P<round>{bracketed_field}) ?[)>\"])(?: ?:(?!:)|(?=\s?[^\s:.,;)]))",
+    BEGIN_OF_LINE,
+)
+"""A field's name in brackets: "【答案】 A", "[Answer] A"."""
 _NEXT_QUESTION = pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]")
 
 _LINE_BREAK = re.compile(r"\r\n?|[\u2028\u2029\x85]")
-_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶", '\'\'"""""""""------:')
+_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟", '\'\'"""""""""------:/?')
+_FULL_STOP = re.compile("[。।۔]")
 _LATEX = (
     (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
     (
@@ -46,6 +53,7 @@ _LATEX = (
         r"\1",
     ),
     (re.compile(r"\\[dt]?frac\s?\{([^{}]{0,80})\}\s?\{([^{}]{0,80})\}"), r"\1/\2"),
+    (re.compile(r"\\[dt]?frac\s?(\d)\s?(\d)"), r"\1/\2"),
     (re.compile(r"\\(?:to|(?:long)?rightarrow|Rightarrow|implies)\b"), "→"),
     (re.compile(r"\\times\b"), "×"),
     (re.compile(r"\\(?:checkmark)\b"), "✓"),
@@ -56,7 +64,7 @@ _LATEX = (
 _BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
 _TAG = pattern(r"<({answer_tag}|{verdict_tag})>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
 _NEXT_TAG = pattern(r"</({answer_tag})>\s{0,5}(?:,|{plain_and})?\s{0,5}<\1>")
-_KEY = "(?:{answer_key_head}?[_ ]?{answer_key_noun}|{answer_key})"
+_KEY = "(?:{answer_key_head}[_ ]?{answer_key_noun}|(?!{options_shown}\\b){answer_key_noun}|{answer_key})"
 _JSON_FIELD = pattern(
     rf"""["']{_KEY}["']"""
     r"""\s{0,5}:\s{0,5}"""
@@ -67,6 +75,13 @@ _ANSWER_KEY = pattern(_KEY)
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
 _NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
 
+_OPEN_END = pattern(
+    r"(?:\\\[(?:(?!\\\]).){0,400}|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}\}?){0,400}"
+    rf"|(?<=[{{,])\s{{0,9}}\"(?!{_KEY}\")\w{{1,40}}\"\s{{0,5}}:\s{{0,5}}\"[^\"{{}}]{{0,2000}}"
+    rf"|(?<=[{{,])\s{{0,9}}\"{_KEY}\"\s{{0,5}}:[\s\"\[]{{0,9}}|<(?:{{answer_tag}}|{{verdict_tag}})>[^<]{{0,20}})\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record."""
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
 _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
 """What such marks are read as."""
@@ -83,12 +98,16 @@ def clean(reply: str) -> str:
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before what takes more than
     # one pass, and again after what makes texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = plain(_json_as_lines(shortened(_last_turn(without_thinking(reply)))))
+    text = plain(_json_as_lines(shortened(_OPEN_END.sub(" …", _last_turn(without_thinking(reply))))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
-    return shortened(_tidy(_without_markdown(shortened(text))))
+    return shortened(_tidy(_HEADING.sub(_heading, _without_markdown(shortened(text)))))
+
+
+def _heading(match: re.Match[str]) -> str:
+    return f"\n{match[match.lastgroup or 0]}: "
 
 
 def option_text(option: str) -> str:
@@ -107,7 +126,7 @@ def plain(text: str) -> str:
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half ones cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
-    text = _LINE_BREAK.sub("\n", text)
+    text = _LINE_BREAK.sub("\n", _FULL_STOP.sub(". ", text))
     for command, replacement in _LATEX[:2]:
         text = command.sub(replacement, text)
     text = _BOXED.sub(rf" {FIELD}\1{END_FIELD} ", text)
@@ -137,6 +156,22 @@ def without_thinking(reply: str) -> str:
             depth += 1
         start = tag.end()
     return "\n".join([*said, "" if depth else reply[start:]])
+
+
+def without_fragment(reply: str) -> str:
+    """A reply that was cut off, without what it was about to say: what follows its last full sentence or line, or, of a
+    reply of one fragment, its last word. A first word alone stays, as models asked for one token answer with a label.
+
+    Example:
+        >>> without_fragment("B is the largest planet. The d"), without_fragment("B")
+        ('B is the largest planet.', 'B')
+    """
+    text = reply.rstrip()
+    end = max(text.rfind(mark) for mark in (".", "!", "?", "\n", "。", "！", "？"))
+    if text[: end + 1].strip():
+        return text[: end + 1]
+    *first, _ = text.rsplit(None, 1) or [""]
+    return "".join(first) or text
 
 
 def before_next_question(text: str) -> str:

@@ -36,6 +36,7 @@ from unslant.replies.reading import (
     Outcome,
     Unreadable,
     by_first_rule,
+    start_of_replacement,
 )
 from unslant.replies.text import FIELD, before_next_question, clean
 
@@ -127,6 +128,15 @@ _STATED = pattern(
     r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
     parts=_PARTS,
 )
+_WHOLE = tuple(
+    pattern(r"\W{0,9}(?:(?:{field}|{verdict_noun})\W{1,5})?(?:" + said + r")\W{0,9}")
+    for said in (
+        "(?-i:{true_letter})|{whole_true}",
+        "(?-i:{false_letter})|{whole_false}",
+        "(?-i:{unknown_letter})|{whole_unknown}",
+    )
+)
+"""Replies that are nothing but a letter for a verdict, or words that say one only alone: "F", "Not necessarily."."""
 _FEW, _SHORT, _LONG = 20, 100, 400
 """Characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false, as unknown."""
 
@@ -141,11 +151,14 @@ def extract_verdict(reply: str) -> Extracted:
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
+    for verdict, whole in zip(VERDICTS, _WHOLE, strict=True):
+        if whole.fullmatch(text):
+            return Extracted("ok", frozenset({verdict}), "whole reply")
     collapsed = collapse_verdicts(before_next_question(text))
     for mask in _MASKS:
         collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
     collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
-    return by_first_rule(RULES, collapsed, VERDICTS, text)
+    return by_first_rule(RULES, collapsed[start_of_replacement(collapsed) :], VERDICTS, text)
 
 
 def collapse_verdicts(text: str) -> str:

@@ -1,11 +1,12 @@
 """What came back."""
 
-from unslant.responses.checks import REPLY_STATUSES, STATUSES
+from unslant.responses.checks import NO_ANSWER, REPLY_STATUSES, STATUSES
 from unslant.responses.importers.label_scores import load_recorded
 from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Response, Responses, text_ranks
 
 __all__ = [
+    "NO_ANSWER",
     "REPLY_STATUSES",
     "SCHEMA",
     "STATUSES",

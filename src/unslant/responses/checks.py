@@ -23,11 +23,12 @@ from unslant.questions.question_set import canonical_line, question_of
 from unslant.responses.run import Run
 from unslant.writing import write_atomically
 
-NO_ANSWER = ("unparsed", "refused")
+NO_ANSWER = ("unparsed", "conflict", "cut", "refused")
 """Statuses of replies that came and are no answer."""
 REPLY_STATUSES = ("ok", *NO_ANSWER, "error")
 STATUSES = (*REPLY_STATUSES, "censored")
-"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``refused``: the model
+"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``conflict``: it gives a label
+with the text of another option. ``cut``: it ended at the limit of tokens before an answer. ``refused``: the model
 declined. ``censored``: the best label may be one that the server did not return. ``error``: no reply came. Only ``ok``
 rows are answers."""
 MOST_POSITIVE = 1e-4
@@ -241,7 +242,7 @@ def _check_rows(table: pa.Table) -> None:
         inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
         bounds.require(inside, f"holds {_one(bounds.values, ~inside)}, which is the place of no score", values=True)
         bounds.distinct()
-    for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested"):
+    for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested", "conflict"):
         if name not in table.column_names:
             continue
         codes = _Lists(table, name)

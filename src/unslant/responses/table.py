@@ -23,6 +23,8 @@ from unslant.responses.run import Run
 
 GENERATE = "generate"
 """Elicitation of rows that are generated replies."""
+AGAIN = "generate/again"
+"""Elicitation of rows that answer a question about a reply in which no answer was found; kept apart from replies."""
 DECISION = "decision"
 """Elicitation of rows whose labels are a server's own, so that a label cannot be told from its position."""
 
@@ -61,6 +63,7 @@ class Response:
     item: str = ""
     suggested: frozenset[int] | None = None
     bounds: tuple[int, ...] = ()
+    conflict: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -137,14 +140,16 @@ SCHEMA = pa.schema(
 MEANINGS = {
     "question_id": "the question's id",
     "kind": "kind of presentation: `order`, `given`, `reverse`, `labels-reversed`, `vanilla`, `boat`, `control`, ...",
-    "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`",
+    "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`, or `generate/again` (once "
+    "more, about a reply)",
     "labels": "every label that is an answer, from the top",
     "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
     "answers": "the contents that are right here",
     "n_options": "options of the question",
     "logprobs": "natural-log probability of each label; missing where the answer came in words",
     "chosen": "the contents answered: under the most probable label, or named in the reply; none unless status is `ok`",
-    "status": "`ok`; `unparsed`, `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
+    "status": "`ok`; `unparsed`, `conflict` (a label with the text of another option), `cut` (ended at the limit of "
+    "tokens before an answer), `refused` (replies without an answer); `error` (no reply, no scores); `censored` (the "
     "best label may be one that the server did not return)",
     "raw": "the reply in full, or the error",
     "pinned": "places of the options that never move",
@@ -157,6 +162,7 @@ MEANINGS = {
     "item": "part of the presentation: an instruction setting, a label that is never right, ...",
     "suggested": "the contents that the prompt suggests",
     "bounds": "places of labels of which `logprobs` has only an upper bound",
+    "conflict": "of status `conflict`: the contents under the label, then those whose text stands with it",
 }
 """What each column holds, for the docs."""
 

@@ -75,6 +75,7 @@ class KeptReply:
         declined: the provider says that the model declined.
         tokens: of the prompt, of the reply, and those of the latter that were reasoning; None where unknown.
         by: the model and the system that the reply named.
+        cut: it ended because it was as long as it might be.
     """
 
     table: ClassVar = "replies"
@@ -84,6 +85,7 @@ class KeptReply:
     declined: bool = False
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
     by: tuple[str, str] = ("", "")
+    cut: bool = False
 
     def to_bytes(self) -> bytes:
         """JSON."""
@@ -93,7 +95,7 @@ class KeptReply:
     def from_bytes(cls, blob: bytes) -> KeptReply:
         """What :meth:`to_bytes` wrote."""
         data = json.loads(blob)
-        return cls(data["text"], data["declined"], tuple(data["tokens"]), tuple(data["by"]))
+        return cls(data["text"], data["declined"], tuple(data["tokens"]), tuple(data["by"]), data["cut"])
 
 
 # ``table`` is where they are kept; ``independent``: what else the call asked makes no difference to them.

@@ -42,7 +42,7 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
         lock = lock or anyio.Lock()
         async with lock:
             if report is None:
-                prompts = [judge_prompt(case.reply, case.labels) for case in VALIDATION]
+                prompts = [case.prompt for case in VALIDATION]
                 report = validate([(await model.generate(prompt, config=_CERTAIN)).completion for prompt in prompts])
                 if not report.passed:
                     logger.warning(
@@ -59,7 +59,8 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
             model = get_model(judge)
             validation = await validated(model)
             if validation.passed:
-                asked = await model.generate(judge_prompt(reply, presentation.labels), config=_CERTAIN)
+                texts = [option.text for option in presentation.shown]
+                asked = await model.generate(judge_prompt(reply, presentation.labels, texts), config=_CERTAIN)
                 extracted = read_judgement(asked.completion, presentation.labels)
                 judged = True
         right = extracted.status == "ok" and extracted.labels == frozenset(presentation.right_labels)

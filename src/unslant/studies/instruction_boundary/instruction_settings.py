@@ -50,7 +50,7 @@ class Setting:
 
 
 _REFLECT = (
-    "Go through the steps above one by one and look for mistakes. "
+    "Check your answer: go through your reasoning, if you gave any, and look for mistakes. "
     'Then give your final answer on the last line, as "Answer: ...".'
 )
 _SETTINGS = (
@@ -88,9 +88,10 @@ BASELINE = "vanilla"
 SETTING = "setting"
 """Kind of these presentations; their item is the name of the setting."""
 
+# No worked example among the guidance: an example answer primes, and whether answers are primed is what is measured.
 _CHOICE_FORMS = {
-    "single": "If exactly one option is right, answer with its label, for example: {second}",
-    "several": "If several options are right, answer with all of their labels, for example: {first}, {last}",
+    "single": "If exactly one option is right, answer with its label.",
+    "several": "If several options are right, answer with all of their labels, separated by commas.",
     "none": "If no option is right, answer: none",
 }
 _JUDGING_FORMS = {
@@ -162,12 +163,11 @@ def is_dense(question: AnyForm) -> bool:
     return form_of(question) in ("single", "True", "False")
 
 
-def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "") -> str:
+def instruction(kind: str, name: str, left_out: str = "") -> str:
     """The instruction of one setting.
 
     Args:
         kind: ``choice`` or ``judging``.
-        labels: the labels shown, for the examples in the guidance.
         left_out: the form that ``missing-choices`` does not name: ``single``, ``several`` or ``none``; ``True``,
             ``False`` or ``Unknown``. By default ``none`` and ``Unknown``.
 
@@ -177,8 +177,10 @@ def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "")
     forms = dict(_FORMS[kind])
     if name == "vagueness":
         if kind == "choice":
-            return "One option, several options or no option may be right. Which options answer the question?"
-        return "Is the statement True, False or Unknown?"
+            return (
+                f"One option, several options or no option may be right. Which options answer the question?\n{_ALONE}"
+            )
+        return f"Is the statement True, False or Unknown?\n{_ALONE}"
     if name == "missing-choices":
         missing = left_out or _LEFT_OUT[kind]
         if missing not in forms:
@@ -189,7 +191,7 @@ def instruction(kind: str, name: str, labels: Sequence[str], left_out: str = "")
     if name == "mitigation":
         lines.append(_WARNINGS)
     lines.append(_STEPS if name == "reasoning-reflection" else _ALONE)
-    return "\n".join(lines).format(first=labels[0], second=labels[1], last=labels[-1])
+    return "\n".join(lines)
 
 
 def present_setting(
@@ -221,7 +223,7 @@ def present_setting(
         shown = _plain(question, alphabet)
     base = BASELINE if wanted.disturbing or wanted.polish else name
     own = left_out if left_out in _FORMS[kind] else ""
-    text = polished or instruction(kind, base, shown.labels, own)
+    text = polished or instruction(kind, base, own)
     shown = replace(shown, item=name, instruction=text)
     if wanted.suggests:
         answer = _suggested(question, shown.labels, wanted.suggests == "dense", seed)
@@ -278,7 +280,7 @@ def _suggested(question: AnyForm, labels: Sequence[str], dense: bool, seed: int)
 def _suggestion(answer: tuple[str, ...]) -> str:
     if len(answer) > 1:
         return f"I think the answers are {' and '.join(answer)}."
-    return f"I think the answer is {answer[0] if answer else 'none'}."
+    return f"I think the answer is {answer[0]}." if answer else "I think none of the options is right."
 
 
 def _examples(

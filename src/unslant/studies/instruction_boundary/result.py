@@ -99,8 +99,8 @@ def _read_again(row: Response, question: Question | None) -> Response:
         for label, code in zip(row.labels, row.contents, strict=True)
     )
     presentation = Presentation(row.question_id, row.kind, "", shown, row.answers)
-    read = extract(row.raw, presentation)
-    if row.elicitation != GENERATE and read.status == "unparsed":
+    read = extract(row.raw, presentation, cut=row.status == "cut")
+    if row.elicitation != GENERATE and read.status in ("unparsed", "cut"):
         return row
     chosen = chosen_contents(read, presentation)
     return replace(row, status=read.status, chosen=chosen, elicitation=GENERATE)
@@ -110,7 +110,7 @@ def read(reply: Reply, presentation: Presentation) -> Extracted:
     """What today's patterns read in a reply; of status ``error`` where none came."""
     if reply.text is None:
         return Extracted("error", rule=reply.error)
-    return Extracted("refused", rule="refusal") if reply.declined else extract(reply.text, presentation)
+    return Extracted("refused", rule="refusal") if reply.declined else extract(reply.text, presentation, cut=reply.cut)
 
 
 def facts_of(question: AnyForm) -> dict[str, Any]:

@@ -199,7 +199,9 @@ def _rows(
 ) -> list[Response]:
     found = [read(reply, shown) for (_, shown, _), reply in zip(wanted, replies, strict=True)]
     open_ = [i for i, one in enumerate(found) if judge and needs_judge(one) and (replies[i].text or "").strip()]
-    read_by_judge = judge.read([(replies[i].text or "", wanted[i][1].labels) for i in open_]) if judge else []
+    pages = [(replies[i].text or "", wanted[i][1]) for i in open_]
+    asked = [(text, shown.labels, [option.text for option in shown.shown]) for text, shown in pages]
+    read_by_judge = judge.read(asked) if judge else []
     judged = {i: one for i, one in zip(open_, read_by_judge, strict=True) if one is not None}
     return [
         row(shown, facts_of(question), reply, judged.get(i, found[i]), judged=i in judged, run=run, repeat=repeat)

@@ -22,7 +22,7 @@ from unslant.metrics.estimate import by_design
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.presentations.interventions import BOAT, NAMES, ONLY, VANILLA
-from unslant.responses import Response, Responses
+from unslant.responses import NO_ANSWER, Response, Responses
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,6 @@ class Condition(NamedTuple):
 
 
 AS_PUBLISHED = Condition(VANILLA)
-NO_ANSWER = ("unparsed", "refused")
-"""Statuses of replies that are no answer."""
 
 
 class Outcomes:
