@@ -1,0 +1,477 @@
+"""Where the variance of a score comes from: a generalisability study of right and wrong answers.
+
+Each answer is right or wrong on one *page*: a question with its options in one order under one set of labels. The model
+is that of generalisability theory (Brennan 2001, "Generalizability Theory", ch. 3 to 5):
+
+    right = mean + question + position + label + order
+                 + question x position + question x label + question x order + repeat
+
+Questions are random. Positions and labels (of the right option) and orders (of the options in the file) are fixed
+facets: all their levels were shown. A facet appears only where the pages vary it and can separate it from the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unslant.arrays import Bools, Floats, Ints, Jsonable
+from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
+from unslant.metrics.estimate import Estimate, normal_quantile
+from unslant.metrics.registry import Numbers, metric
+from unslant.metrics.scores import OrderScores, is_right
+
+MOST_QUESTIONS = 4_000
+"""Questions that are looked at, evenly chosen of more."""
+LEAST_QUESTIONS = 10
+"""Questions that must share their orders before an effect of single orders is estimated."""
+QUESTION, ORDER, REPEAT, PAGE = "question", "order", "repeat", "question_order"
+PLACE = "place"
+"""Label and position together, where no page shows a label in another position."""
+NAMES = {
+    QUESTION: "question",
+    "position": "position",
+    "label": "label",
+    PLACE: "label or position",
+    ORDER: "order",
+    "question_position": "question × position",
+    "question_label": "question × label",
+    f"question_{PLACE}": "question × label or position",
+    PAGE: "question × order",
+    REPEAT: "repeat",
+}
+"""Component -> display name."""
+_ZERO = 1e-12
+
+
+@dataclass(frozen=True)
+class Pages:
+    """M answers, one a row.
+
+    Attributes:
+        right: (M,) 1 where the answer is right, 0 where it is not, or any other score.
+        question: (M,) number of the question, 0 to Q - 1.
+        page: (M,) number of the page of its question; two rows with the same question and page are repeats.
+        facets: name of a fixed facet -> (M,) its level: ``position``, ``label`` (or ``place``), ``order``, ``shots``.
+        group: (M,) number of the group of questions that share levels, such as those with as many options.
+        scored: (M,) whether the page is one of those that the score averages over; others only help to separate facets.
+    """
+
+    right: Floats
+    question: Ints
+    page: Ints
+    facets: Mapping[str, Ints]
+    group: Ints
+    scored: Bools
+
+
+@dataclass(frozen=True)
+class VarianceComponents(Jsonable):
+    """What the variance of an answer and of the score consists of.
+
+    Attributes:
+        components: facet -> its variance, and its share of the variance of one answer and of the score.
+        accuracy: mean over the orders asked.
+        between: variance between questions of their means over the orders asked.
+        design_effect: the score's variance over that of as many questions drawn independently: above 1 where questions
+            share passages, below 1 where subjects differ.
+        questions: questions looked at.
+        positions, orders, repeats: number a question, as the harmonic mean over questions.
+        inseparable: facets left out because no page separates them from the others.
+    """
+
+    components: Mapping[str, Numbers]
+    accuracy: float
+    between: Estimate
+    design_effect: float
+    questions: int
+    positions: float
+    orders: float
+    repeats: float
+    inseparable: tuple[str, ...] = ()
+
+    def variances(self) -> dict[str, float]:
+        """Component -> its variance."""
+        return {name: numbers["component"].value for name, numbers in self.components.items()}
+
+
+def between_questions(
+    components: Mapping[str, float], positions: float, orders: float, repeats: float = 1.0
+) -> dict[str, float]:
+    """What each component adds to the variance, between questions, of their mean over some orders.
+
+    A decision study (Brennan 2001, sec. 4.2). In K orders that put every option in every one of n positions equally
+    often, main effects of positions and labels cancel, interactions with the question are divided by n, those with the
+    order by K, and repeats by K R. Of fewer orders than positions, all are divided by K, and nothing cancels.
+
+    Args:
+        components: component -> variance.
+        positions: n.
+        orders: K.
+        repeats: R, replies to each page.
+
+    Returns:
+        Component -> variance; the sum over the number of questions is the variance of the score.
+    """
+    balanced = orders >= positions
+    divisors = {QUESTION: 1.0, PAGE: orders, REPEAT: orders * repeats}
+    shown = min(orders, positions)
+    return {
+        name: variance / divisors[name]
+        if name in divisors
+        else 0.0
+        if balanced and not name.startswith("question_")
+        else variance / shown
+        for name, variance in components.items()
+    }
+
+
+def half_width(n: int, mean: float, variance: float, design_effect: float = 1.0) -> float:
+    """Half-width of the 95 % interval that a score on n questions will have: that of :meth:`Bootstrap.mean`.
+
+    The interval is computed for n questions whose values are the quantiles of a beta distribution with this mean and
+    variance (right or wrong, where the variance is that of yes-or-no answers).
+
+    Args:
+        n: number of questions, at least 1.
+        mean: expected score, 0 to 1.
+        variance: between questions; at most mean (1 - mean).
+        design_effect: see :class:`VarianceComponents`.
+
+    Example:
+        >>> round(half_width(100, 0.5, 0.25), 3)
+        0.096
+    """
+    size = max(1, round(n / design_effect))
+    drawn = min(size, _MOST_DRAWN)
+    found = Bootstrap(drawn).mean(_values(drawn, mean, variance))
+    return (found.high - found.low) / 2 * math.sqrt(drawn / size)
+
+
+_MOST_DRAWN = 20_000
+"""Questions; of more, an interval narrows with the root of their number."""
+
+
+def _values(n: int, mean: float, variance: float) -> Floats:
+    """(n,) sorted values of questions with a mean and a variance."""
+    largest = mean * (1 - mean)
+    if variance >= (1 - 1e-6) * largest:
+        return (np.arange(n) >= n - round(n * mean)).astype(np.float64)
+    if variance <= 1e-6 * largest:
+        return np.full(n, mean)
+    from scipy.special import betaincinv
+
+    size = largest / variance - 1
+    values: Floats = betaincinv(mean * size, (1 - mean) * size, (np.arange(n) + 0.5) / n)
+    return values
+
+
+Repeat = tuple[int, tuple[int, ...], bool]
+"""A further answer to a page: row of its question, contents from the top, and whether it is right."""
+
+
+def components_of(scores: OrderScores, repeats: Sequence[Repeat] = ()) -> VarianceComponents | None:
+    """The components of the questions with one right option, whose orders are complete.
+
+    Returns:
+        None where there are fewer than two, none was answered twice, or the answers themselves decided which questions
+        were asked in all orders (``--adaptive``).
+    """
+    pages = _pages(scores, repeats) if scores.stopped is None else None
+    if pages is None:
+        return None
+    there = np.unique(pages.question)
+    there = there[:: -(-len(there) // MOST_QUESTIONS)]
+    rows = np.isin(pages.question, there)
+    kept = {name: getattr(pages, name)[rows] for name in ("right", "page", "group", "scored")}
+    facets = {name: levels[rows] for name, levels in pages.facets.items()}
+    pages = Pages(question=np.searchsorted(there, pages.question[rows]), facets=facets, **kept)
+    subjects, contexts = ([values[q] for q in there] for values in (scores.subjects, scores.contexts))
+    return variance_components(pages, Bootstrap(len(there), subjects, contexts=contexts))
+
+
+def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
+    """Pages of order sets and repeats; those with rearranged labels, where their order is one of the set."""
+    parts: list[list[Ints | Floats]] = []
+    single, answer = scores.answers.sum(axis=1) == 1, scores.answers.argmax(axis=1)
+    for b, block in enumerate(scores.blocks):
+        kept = np.flatnonzero(single[block.index])
+        at = block.index[kept]
+        place, contents = {int(q): i for i, q in zip(kept, at, strict=True)}, block.contents
+        shared = block.same_orders and len(kept) >= LEAST_QUESTIONS
+
+        def add(q: Ints, right: Floats, k: Ints, page: Ints, position: Ints, label: Ints, scored: bool = False) -> None:
+            about = k * shared, np.full(len(q), b), np.full(len(q), scored)  # noqa: B023
+            parts.append([right.astype(np.float64), q, page, position, label, *about])
+
+        for k in range(block.k):
+            position, order = block.positions[kept, k, answer[at]].astype(np.int64), np.full(len(at), k)
+            add(at, block.right[kept, k], order, order, position, position, True)
+        for j, view in enumerate((scores.labels_reversed, scores.both_reversed, scores.labels_shifted)):
+            same = (block.positions[kept] == view.positions[at, None, : block.n]).all(axis=2)
+            some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
+            q, k = at[some], same[some].argmax(axis=1)
+            right = is_right(scores.answers[q], view.chosen[q, None])[:, 0]
+            add(q, right, k, np.full(len(q), block.k + j), view.positions[q, answer[q]], view.labels[q, answer[q]])
+        for q, order, right in (one for one in repeats if one[0] in place):
+            k = np.flatnonzero((contents[place[q]] == order).all(axis=1))
+            position = np.full(len(k), order.index(int(answer[q])))
+            add(np.full(len(k), q), np.full(len(k), right), k, k, position, position)
+    if not parts:
+        return None
+    right, question, page, position, label, order, group, scored = map(np.concatenate, zip(*parts, strict=True))
+    separate = bool((position != label).any())
+    facets = {"position": position, "label": label} if separate else {PLACE: position}
+    return Pages(right, question, page, facets | {ORDER: order}, group, scored)
+
+
+@metric("variance.component", "variance", "of an answer (right 1, wrong 0)", digits=4, source="Brennan 2001, ch. 3")
+@metric("variance.of_answer", "of one answer", "share of the variance of one answer", unit="share", plain=True)
+@metric("variance.of_score", "of the score", "share of the variance of the mean over orders", unit="share", plain=True)
+@metric("between", "variance between questions", "of their means over the orders asked", digits=4)
+def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponents | None:
+    """Variance components of answers, with intervals over questions.
+
+    Fixed facets: least squares within questions. The component is sum((effect - mean)^2) / (levels - 1), as in the
+    expected mean squares of Cornfield and Tukey (1956), less what sampling questions adds to it; where groups have
+    different levels, the mean over groups, by questions. Questions and their interactions: the analogous-ANOVA
+    procedure for unbalanced designs (Henderson's method 1; Brennan 2001, sec. 7.1) on what the fixed effects leave. For
+    each term t,
+
+        T_t = sum over its cells c of n_c mean_c^2,    E T_t = M mean^2 + sum over terms u of k_tu variance_u,
+        k_tu = sum over cells c of t of (1 / n_c) sum over cells d of u of n_cd^2,
+
+    which is solved for the variances. Estimates are unbiased, so that one near 0 may come out below; it counts as 0.
+    Intervals are Student's, from the influence of each question on the estimate (the infinitesimal jackknife).
+
+    Args:
+        pages: the answers, of Q questions.
+        bootstrap: over these Q questions.
+
+    Returns:
+        None where every question was answered once, or all answers are the same.
+    """
+    question, n = pages.question, bootstrap.n_questions
+    page = _codes(question, pages.page)
+    rows = np.arange(len(page))
+    if n < 2 or len(page) == n or np.ptp(pages.right) == 0:
+        return None
+    fixed = _fixed(pages, bootstrap)
+    repeated = len(np.unique(page)) < len(page)
+    terms = {QUESTION: question}
+    terms |= {f"question_{name}": _codes(question, pages.facets[name]) for name in fixed.levels if name != ORDER}
+    terms |= {PAGE: page, REPEAT: rows} if repeated else {PAGE: rows}
+    random = _random(pages.right - fixed.values, question, terms, n)
+    names = sorted({*fixed.levels, *random}, key=[*NAMES, *fixed.levels, *random].index)
+    estimates = {
+        name: _estimate(*random[name], bootstrap) if name in random else fixed.estimate(name, bootstrap)
+        for name in names
+    }
+    variances = {name: estimate.value for name, estimate in estimates.items()}
+    at = question[pages.scored]
+    means = np.bincount(at, pages.right[pages.scored], n) / np.bincount(at, minlength=n)
+    orders = _harmonic(at, page[pages.scored])
+    place = next((pages.facets[name] for name in (PLACE, "position") if name in pages.facets), page)
+    positions = min(orders, _harmonic(at, _codes(question, place)[pages.scored]))
+    parts = between_questions(variances, positions, orders)
+    mean, between = float(means.mean()), float(means.var(ddof=1))
+    sampled = float(bootstrap.sampling.variance((means - mean) / n))
+    return VarianceComponents(
+        {
+            name: Numbers(
+                {
+                    "variance.component": estimates[name],
+                    "variance.of_answer": _share(variances, name),
+                    "variance.of_score": _share(parts, name),
+                }
+            )
+            for name in names
+        },
+        mean,
+        _estimate(between, (means - mean) ** 2 - between, bootstrap),
+        sampled * n / between if between > _ZERO and sampled == sampled else 1.0,
+        n,
+        positions,
+        orders,
+        len(page) / len(np.unique(page)),
+        fixed.inseparable,
+    )
+
+
+def _share(parts: Mapping[str, float], name: str) -> float:
+    total = sum(parts.values())
+    return parts[name] / total if total > 0 else math.nan
+
+
+def _estimate(value: float, influence: Floats, bootstrap: Bootstrap, error: float = 0.0) -> Estimate:
+    """A variance, cut at 0, from what each question adds to it.
+
+    Args:
+        influence: (Q,) with mean 0.
+        error: standard error that no single question causes.
+    """
+    found = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED)
+    if found.low != found.low or found.high <= 0:
+        return Estimate.bare(max(0.0, value), found.n, found.note or "estimated below 0: no interval")
+    half = math.hypot(found.high - value, normal_quantile(found.confidence) * error)
+    low, high = max(0.0, value - half), value + half
+    return Estimate(max(0.0, value), low, max(high, max(0.0, value)), found.n, found.method, found.confidence)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Least-squares effects of fixed facets.
+
+    Attributes:
+        levels: facet -> columns of its levels, and share of the questions, of each group.
+        effects: (D,) effect of each level, with mean 0 in its group.
+        influence: (Q, D) of each question on them, times Q.
+        values: (M,) sum of the effects of each row.
+        inseparable: facets left out.
+    """
+
+    levels: Mapping[str, Sequence[tuple[Ints, float]]]
+    effects: Floats
+    influence: Floats
+    values: Floats
+    inseparable: tuple[str, ...]
+
+    def estimate(self, name: str, bootstrap: Bootstrap) -> Estimate:
+        """The variance component of a facet."""
+        n = len(self.influence)
+        value, noise, influence = 0.0, 0.0, np.zeros(n)
+        for columns, weight in self.levels[name]:
+            each, own = weight / (len(columns) - 1), self.influence[:, columns]
+            covariance = own.T @ own / n / (n - 1)
+            value += each * float((self.effects[columns] ** 2).sum() - np.trace(covariance))
+            noise += 2 * each**2 * float((covariance**2).sum())
+            influence += 2 * each * own @ self.effects[columns]
+        return _estimate(value, influence, bootstrap, math.sqrt(noise))
+
+
+def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
+    """Effects of all facets that can be separated; the last ones are left out first."""
+    facets = {name: levels for name, levels in pages.facets.items() if len(np.unique(_codes(pages.group, levels))) > 1}
+    lost: list[str] = []
+    while True:
+        fitted = _least_squares(pages, {name: facets[name] for name in facets if name not in lost}, bootstrap)
+        if fitted is not None:
+            return _Fixed(*fitted, tuple(lost))
+        lost.append([name for name in facets if name not in lost][-1])
+
+
+def _least_squares(
+    pages: Pages, facets: Mapping[str, Ints], bootstrap: Bootstrap
+) -> tuple[Mapping[str, Sequence[tuple[Ints, float]]], Floats, Floats, Floats] | None:
+    """Levels, effects, influence and fitted values; None where facets cannot be separated."""
+    question, n = pages.question, bootstrap.n_questions
+    columns, levels, width = [], {}, 0
+    for name, own in facets.items():
+        codes = _codes(pages.group, own)
+        groups = np.zeros(int(codes.max()) + 1, np.int64)
+        groups[codes] = pages.group
+        found = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        sizes = [len(np.unique(question[np.isin(codes, some)])) for some in found]
+        varied = [(some + width, size) for some, size in zip(found, sizes, strict=True) if len(some) > 1]
+        levels[name] = [(some, size / sum(size for _, size in varied)) for some, size in varied]
+        columns.append(codes + width)
+        width += len(groups)
+    counts = np.bincount(question, minlength=n)
+    centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
+    if not columns:
+        return levels, np.zeros(0), np.zeros((n, 0)), np.zeros(len(question))
+
+    def by_question(values: Floats | None = None) -> Floats:
+        """(Q, D) sum of the values in each level."""
+        return sum(
+            (np.bincount(question * width + own, values, n * width).reshape(n, width) for own in columns),
+            np.zeros((n, width)),
+        )
+
+    shown = by_question()
+    products = sum(
+        (
+            np.bincount(a * width + b, minlength=width**2).reshape(width, width).astype(np.float64)
+            for a in columns
+            for b in columns
+        ),
+        np.zeros((width, width)),
+    )
+    products -= shown.T @ (shown / counts[:, None])
+    inverse = np.linalg.pinv(products, rcond=1e-8, hermitian=True)
+    blocks = [some for own in levels.values() for some, _ in own]
+    if np.linalg.matrix_rank(products, tol=1e-8 * np.abs(products).max(), hermitian=True) < sum(
+        len(some) - 1 for some in blocks
+    ):
+        return None
+    centring = np.zeros((width, width))
+    for some in blocks:
+        centring[np.ix_(some, some)] = np.eye(len(some)) - 1 / len(some)
+    effects = centring @ inverse @ by_question(centred).sum(axis=0)
+    values = sum((effects[own] for own in columns), np.zeros(len(question)))
+    left = centred - values + (np.bincount(question, values, n) / counts)[question]
+    influence = n * by_question(left) @ inverse @ centring
+    return levels, effects, influence, values
+
+
+def _random(
+    values: Floats, question: Ints, terms: Mapping[str, Ints], n: int
+) -> dict[str, tuple[float, Floats]]:
+    """Term -> its variance and (Q,) the influence of each question on it, times Q.
+
+    Terms that have the same cells as a later one, or that the others determine, are left out.
+
+    Args:
+        terms: name -> (M,) its cell; all are within questions.
+    """
+    chosen = dict(terms)
+    sizes = {name: len(np.unique(cells)) for name, cells in terms.items()}
+    for name in list(chosen)[1:-1]:
+        if sizes[name] in (n, len(values)):
+            del chosen[name]
+    mean = float(values.mean())
+    rows, total = len(values), np.bincount(question, minlength=n)
+    counts = {name: np.bincount(cells)[cells] for name, cells in chosen.items()}
+    while True:
+        squares, weights = np.zeros((len(chosen), n)), np.zeros((len(chosen), len(chosen), n))
+        for i, (name, own) in enumerate(chosen.items()):
+            squares[i] = np.bincount(question, np.bincount(own, values)[own] / counts[name] * values, n)
+            for j, (other, cells) in list(enumerate(chosen.items()))[i:]:
+                code = own * (int(cells.max()) + 1) + cells
+                _, place, together = np.unique(code, return_inverse=True, return_counts=True)
+                weights[i, j] = np.bincount(question, together[place] / counts[name], n)
+                weights[j, i] = np.bincount(question, together[place] / counts[other], n)
+        # the row of the mean: all M answers as one cell
+        size = np.stack([np.bincount(question, counts[name], n) for name in chosen])
+        whole = size.sum(axis=1)
+        matrix = weights.sum(axis=2) - whole / rows
+        scaled = matrix / np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)))
+        if len(chosen) == 2 or np.linalg.cond(scaled) < _MOST_CONDITION:
+            break
+        del chosen[list(chosen)[-2]]
+    solved = np.linalg.solve(matrix, squares.sum(axis=1) - rows * mean**2)
+    of_mean = 2 * mean * np.bincount(question, values, n) - mean**2 * total
+    of_whole = size / rows - whole[:, None] * total / rows**2
+    change = squares - of_mean - np.einsum("ijq,j->iq", weights - of_whole, solved)
+    influence = n * np.linalg.solve(matrix, change)
+    return {name: (float(solved[i]), influence[i]) for i, name in enumerate(chosen)}
+
+
+_MOST_CONDITION = 1e4
+
+
+def _codes(*columns: Ints) -> Ints:
+    """(M,) number of each combination, from 0."""
+    code = columns[0].astype(np.int64)
+    for column in columns[1:]:
+        code = code * (int(column.max(initial=0)) + 1) + column
+    return np.asarray(np.unique(code, return_inverse=True)[1], np.int64)
+
+
+def _harmonic(question: Ints, cells: Ints) -> float:
+    """Harmonic mean over questions of the number of their cells."""
+    numbers = np.bincount(np.unique(np.stack([question, cells]), axis=1)[0])
+    return float(1 / (1 / numbers[numbers > 0]).mean())
