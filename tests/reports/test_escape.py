@@ -112,7 +112,7 @@ def test_charts_are_drawn_whatever_their_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_pages_and_tables_of_hostile_texts(tmp_path: Path, text: str) -> None:
     page = Page(
-        about=text, headline=text, lead=text, panels=(Panel("p", text, text, tables=(table(text),)),), name=text
+        about=text, headline=text, lines=(text,), panels=(Panel("p", text, text, tables=(table(text),)),), name=text
     )
 
     class Result:

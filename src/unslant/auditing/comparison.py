@@ -84,7 +84,7 @@ class AuditComparison(StudyResult):
         return Page(
             about=f"{listed(list(self.runs))}: {', '.join(dict.fromkeys(sizes))}",
             headline=self._headline(),
-            lead=_lead(self.runs),
+            lines=(_lead(self.runs),),
             tiles=Tile.row(
                 *(
                     ("expected_accuracy", run.metrics.means["expected_accuracy"], f"mean over orders, {name}")
@@ -208,7 +208,6 @@ def _differences(compared: AuditComparison) -> Panel:
         "Paired by question, which is more sensitive than comparing two scores and their separate intervals.",
         notes=(f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
         short="Differences",
-        first_screen=True,
         figures=[compared.comparison.difference_figure("differences", title, [plot])],
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from statistics import fmean
 
 import numpy as np
@@ -15,7 +14,7 @@ from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.metrics.summary import Counts
 from unslant.presentations import given_order, parse_labels, present
 from unslant.prompts import Cloze
-from unslant.reports.numbers import count
+from unslant.reports.numbers import about, count
 from unslant.responses import Responses
 
 CHARACTERS_A_TOKEN = 4
@@ -87,9 +86,4 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
         return told
     orders = sorted({n for n, _ in asked.values()})
     span = f"{orders[0]} to " if len(orders) > 1 else ""
-    return f"{told}, {span}{count(orders[-1], 'order')}, about {_about(fmean(tokens) * len(questions))} tokens"
-
-
-def _about(number: float) -> str:
-    """To two digits: 14,000."""
-    return f"{round(number, 1 - math.floor(math.log10(max(number, 1)))):,.0f}"
+    return f"{told}, {span}{count(orders[-1], 'order')}, about {about(fmean(tokens) * len(questions))} tokens"

@@ -51,7 +51,7 @@ def page(result: AuditResult) -> Page:
     return Page(
         about=asked_about(result.run, count(len(result.scores), "question"), shown),
         headline=said,
-        lead=_lead(result),
+        lines=(_lead(result),),
         tiles=Tile.row(
             *((key, result.metrics.means[key]) for key in keys),
             *tiles_of(result),
@@ -155,7 +155,6 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         (chart,) if marks else (),
         (Figure.of_metrics("scores", "Scores of each run", shown).table,) if several else (),
         short="Score",
-        first_screen=True,
     )
 
 
@@ -187,7 +186,6 @@ def corrections_panel(result: AuditResult) -> Panel:
         (table,) if found else (),
         tuple(left_out),
         short="Corrections",
-        first_screen=True,
     )
 
 
@@ -226,7 +224,6 @@ def subjects_panel(result: AuditResult) -> Panel:
         "subjects",
         "Subjects",
         "Where the score is reliable, and where the order decides.",
-        first_screen=True,
         figures=[
             Figure("subjects", title, ["subject"], shown, rows, plots),
             Figure.of_metrics("pbm-accuracy", "PBM against accuracy, across subjects", values, folded=True),

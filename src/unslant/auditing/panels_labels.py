@@ -227,7 +227,6 @@ def published_panel(result: AuditResult) -> Panel:
         "Published order",
         "What the order of the file alone tells. A label answered more often than it is right, or an accuracy that "
         "differs with the place of the right option, is a sign of bias; only other orders tell it from the content.",
-        first_screen=alone,
         figures=[labels, numbers],
     )
 
@@ -269,7 +268,6 @@ def length_panel(result: AuditResult) -> Panel:
         "Length of option texts",
         "Each text was scored by itself. The sum of its log-probabilities falls with its length.",
         short="Length",
-        first_screen=True,
         figures=[Figure.of_metrics("length", "Length of option texts", {"value": numbers.cells()}, [chart])],
     )
 
@@ -302,6 +300,5 @@ def harness_panel(result: AuditResult) -> Panel:
         "In lm-eval",
         "The same requests and metrics as lm-eval's, of the order that the task publishes.",
         notes=(*missing, *harness.notes),
-        first_screen=True,
         figures=[Figure("lm-eval", title, ["task"], columns, rows)],
     )

@@ -44,7 +44,6 @@ def replies_panel(replies: Replies | None) -> Panel:
         "Replies",
         "Whether replies are answers, and whether answers change when nothing does.",
         short="Replies",
-        first_screen=True,
         figures=[numbers, by_order],
     )
 

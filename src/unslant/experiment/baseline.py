@@ -189,7 +189,6 @@ class WithBaseline(StudyResult):
             f"This result against the baseline {name}. {how}",
             figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
             notes=(*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else [])),
-            first_screen=True,
         )
         notes = (f"Differences from {name}: {'; '.join(largest)}.", *page.notes)
         return replace(page, notes=notes, panels=(panel, *page.panels))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.experiment.baseline import Baseline
@@ -106,6 +106,8 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
         *(partial(write, wanted[name]) for name, write in writers.items() if wanted[name] and write),
         *also,
     )
+    if files := [str(wanted[name]) for name, write in writers.items() if wanted[name] not in (None, STDOUT) and write]:
+        _print(f"Written: {', '.join(files)}", options)
     if refused:
         raise refused
     lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
@@ -148,15 +150,22 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:
-    if options.quiet:
-        return
     from rich.console import Console
 
-    stream = sys.stderr if options.json == STDOUT else sys.stdout
-    console = Console(file=stream)
+    console = Console(file=_stream(options))
     known = console.is_terminal or "COLUMNS" in os.environ
     width = max(80, min(console.width, 120)) if known else 100
-    print(result.summary(width=width, color=console.is_terminal, details=options.details), file=stream, flush=True)
+    _print(result.summary(width=width, color=console.is_terminal, details=options.details).rstrip("\n"), options)
+
+
+def _print(text: str, options: ReportOptions) -> None:
+    if not options.quiet:
+        print(text, file=_stream(options), flush=True)
+
+
+def _stream(options: ReportOptions) -> TextIO:
+    """Standard output, unless the numbers go there."""
+    return sys.stderr if options.json == STDOUT else sys.stdout
 
 
 def write_json(value: object, path: Path) -> None:

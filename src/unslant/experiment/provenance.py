@@ -104,13 +104,13 @@ def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
 
 def with_caveats(page: Page, run: Run) -> Page:
     """A page that says what the reader must know of how the model was asked."""
-    headline, notes = [], request_lines(run.requests)
+    caveats, notes = [], request_lines(run.requests)
     if run.offline:
-        headline.append("offline: scores are from the store, the server was not asked")
+        caveats.append("Offline: scores are from the store; the server was not asked.")
     if run.shard and run.shard.of > 1:
-        headline.append(f"shard {run.shard.index} of {run.shard.of} only")
+        caveats.append(f"Shard {run.shard.index} of {run.shard.of} only.")
     if run.incomplete:
-        headline.append("the model lacks weights")
+        caveats.append("The model has missing weights.")
         notes.append(f"Random numbers stand in place of missing weights: {run.incomplete}.")
     notes += _systems(run)
     if run.apart:
@@ -120,8 +120,7 @@ def with_caveats(page: Page, run: Run) -> Page:
     if spelled := run.special_tokens:
         became = "read as text" if spelled.read_as == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(spelled.questions), 'question')}; {became}.")
-    words = f"{page.headline} ({'; '.join(headline)})" if headline else page.headline
-    return replace(page, headline=words, notes=(*page.notes, *notes))
+    return replace(page, caveats=(*page.caveats, *caveats), notes=(*page.notes, *notes))
 
 
 def _systems(run: Run) -> list[str]:

@@ -71,7 +71,7 @@ class StudyResult:
 
         page = with_caveats(self.described(), self.run)
         if self.failure:
-            page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict")
+            page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict", lines=())
         page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
         block = self.provenance
         page = replace(page, provenance=block.model_dump())
@@ -148,7 +148,13 @@ class StudyResult:
     def to_dict(self) -> dict[str, Any]:
         """Provenance and every number as plain values for JSON, without single responses."""
         page = self.page()
-        about = {"unslant": __version__, "study": self.study, "headline": page.headline, "caveats": list(page.caveats)}
+        about = {
+            "unslant": __version__,
+            "study": self.study,
+            "headline": page.headline,
+            "lines": list(page.lines),
+            "caveats": list(page.caveats),
+        }
         run = self.run.to_dict("study", "provenance", "cost")
         return {**about, "provenance": page.provenance, **run, **json_fields(self, omit=self.unwritten)}
 

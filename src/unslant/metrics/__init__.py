@@ -24,14 +24,15 @@ from unslant.metrics.registry import METRICS, Measured, Metric, Numbers, metric,
 from unslant.metrics.scores import Block, OrderScores, View
 from unslant.metrics.summary import Counts, Metrics, compute
 from unslant.metrics.ties import choose, credit
+from unslant.metrics.verdicts import Verdict, verdict, verdicts
 from unslant.metrics.vote import VotedAnswers, mean_over_orders, vote, vote_over_orders
 
 __all__ = [
     "METRICS", "BaseRates", "Block", "Bootstrap", "ChanceTest", "Counts", "Estimate", "LabelBias", "LabelScores",
     "LabelShare", "Measured", "Metric", "Metrics", "Numbers", "Nvr", "OrderAccuracy", "OrderScores",
-    "PairedDifference", "Preference", "QuestionValues", "SlotEffect", "View", "VotedAnswers", "above_chance",
+    "PairedDifference", "Preference", "QuestionValues", "SlotEffect", "Verdict", "View", "VotedAnswers", "above_chance",
     "agreement", "associate", "base_rates", "choose", "compute", "consistent", "correlation", "credit", "mcnemar",
     "mean_over_orders", "measure", "metric", "minimum_detectable_difference", "normalised_pbm", "nvr_from_scores",
-    "paired_difference", "pbm", "preference", "question_metric", "read_scores", "standard_labels", "vote",
-    "vote_over_orders", "wilson",
+    "paired_difference", "pbm", "preference", "question_metric", "read_scores", "standard_labels",
+    "verdict", "verdicts", "vote", "vote_over_orders", "wilson",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from unslant.metrics import METRICS, Estimate, Metric
+from unslant.metrics import METRICS, Estimate, Metric, Verdict
 from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None
@@ -74,6 +74,24 @@ def p_words(p: float) -> str:
 def count(n: int, thing: str, things: str = "") -> str:
     """``1 question``, ``2 questions``."""
     return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+
+
+def about(n: float) -> str:
+    """To two digits: 14,000."""
+    return f"{round(n, 1 - math.floor(math.log10(max(n, 1)))):,.0f}"
+
+
+def unsettled(verdict: Verdict, thing: str = "question") -> str:
+    """How far an unclear verdict got: ``on 40 questions; about 600 would settle it``.
+
+    Example::
+
+        f"{a} and {b} cannot be distinguished {unsettled(verdict)}"
+    """
+    asked = f"on {count(verdict.estimate.n, thing)}"
+    if verdict.too_few:
+        return f"{asked}: too few for a verdict"
+    return f"{asked}; about {about(verdict.needed)} would settle it" if verdict.needed else asked
 
 
 def listed(words: Sequence[str], most: int = 6) -> str:

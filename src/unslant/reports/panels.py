@@ -23,7 +23,6 @@ class Panel:
         id: unique in the report.
         explanation: one or two lines for readers new to the metric.
         short: title in the page navigation, if ``title`` is longer than a word or two.
-        first_screen: show its tables on the first terminal screen if there is room.
         reference: placed after the questions in HTML.
         figures: their charts and tables follow those given.
     """
@@ -35,7 +34,6 @@ class Panel:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     short: str = ""
-    first_screen: bool = False
     reference: bool = False
     figures: InitVar[Sequence[Figure]] = ()
 
@@ -73,9 +71,10 @@ class Page:
 
     Attributes:
         about: model and questions: ``prefers-a on embedded: 400 questions, each in 2 to 24 orders``.
-        headline: the outcome in a sentence, for terminal, HTML and JSON.
+        headline: the outcome in one sentence of at most 30 words that a stranger understands.
+        lines: at most three more sentences or so, the last of them the cost. Headline and lines are the first screen in
+            the terminal, in HTML and in notebooks, and are in JSON; empty ones are left out.
         caveats: what must be known before the first number, in sentences, which nothing shortens: records left out.
-        lead: a second sentence.
         notes: omissions, failures and cost.
         settings: names and values.
         example: a prompt as sent to the model.
@@ -86,7 +85,7 @@ class Page:
 
     about: str
     headline: str
-    lead: str = ""
+    lines: tuple[str, ...] = ()
     tiles: tuple[Tile, ...] = ()
     panels: tuple[Panel, ...] = ()
     notes: tuple[str, ...] = ()
@@ -97,6 +96,9 @@ class Page:
     compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(filter(None, self.lines)))
 
     @property
     def sections(self) -> tuple[Panel, ...]:

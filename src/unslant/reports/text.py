@@ -1,28 +1,22 @@
-"""A page as terminal text: one screen, or everything with ``details``."""
+"""A page as terminal text: a few sentences, or everything with ``details``."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unslant.metrics import Estimate
 from unslant.reports.escape import one_line
 from unslant.reports.figure import Table, shared_n
-from unslant.reports.numbers import RANGE, count, has_interval, interval, listed, number
+from unslant.reports.numbers import RANGE, has_interval, interval, number
 from unslant.reports.panels import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-SCREEN = 24
-"""Lines of a default terminal."""
-_LEAST_ROWS = 3
-_LEAST_WORDS = 20
-_MOST_NOTES = 5
 _GAP = 2
 _NAME, _WORDS = 44, 26
 """Column widths of row names and of running text in wide tables."""
@@ -36,24 +30,24 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
     Args:
         width: columns; only numbers that do not fit exceed it.
         color: use terminal styles.
-        details: every panel in full; otherwise at most 24 lines (at 80 columns or more), with a note on omissions.
+        details: every panel in full; otherwise caveats, headline and lines alone.
     """
     lines = _everything(page, width, color) if details else _first_screen(page, width, color)
     return "\n".join(lines) + "\n"
 
 
 def outline(kind: str, page: Page) -> str:
-    """Class, model, questions and headline in a few lines."""
-    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, page.caveats), one_line(page.headline)]
+    """Class, model, questions, headline and its lines."""
+    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, (*page.caveats, page.headline, *page.lines))]
     return "\n".join(
         part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _PROMPT_WIDTH)
     )
 
 
 def _everything(page: Page, width: int, color: bool) -> list[str]:
-    lines = [*_head(page, width, color), *([*_drawn(page.lead, width), ""] if page.lead else [])]
+    lines = [*_head(page, width, color), *([*_notes(page.lines, width), ""] if page.lines else [])]
     if page.tiles:
-        lines += [*_drawn(_tiles(page, width, False), width, color), ""]
+        lines += [*_drawn(_tiles(page), width, color), ""]
     for panel in page.sections:
         if not (panel.tables or panel.notes):
             continue
@@ -68,30 +62,10 @@ def _everything(page: Page, width: int, color: bool) -> list[str]:
 
 
 def _first_screen(page: Page, width: int, color: bool) -> list[str]:
-    lines = _head(page, width, color)
-    of_metrics = replace(page, tiles=tuple(tile for tile in page.tiles if not tile.own))  # tables have the others
-    lines = lines + _drawn(_tiles(of_metrics, width, True), width, color) if of_metrics.tiles else lines[:-1]
-    found = [*(note for panel in page.sections if panel.first_screen for note in panel.notes), *page.notes]
-    notes = _notes(found[:_MOST_NOTES], width)
-    untold = len(found) - _MOST_NOTES
-    notes += [f"... and {count(untold, 'more note')}"] if untold > 0 else []
-    notes = notes[: max(0, SCREEN - len(lines) - 2)]
-    room = SCREEN - 1 - len(lines) - (len(notes) + 1 if notes else 0)
-    left, brief = 0, False
-    for panel in page.sections:
-        for table in panel.tables:
-            drawn, cut = (
-                _fitted(table, width, color, room - 1) if panel.first_screen and not table.folded else ([], False)
-            )
-            brief |= cut
-            lines += ["", *drawn] if drawn else []
-            room -= len(drawn) + 1 if drawn else 0
-            left += not drawn
-    lines += ["", *notes] if notes else []
-    more = [count(left, "more table")] * bool(left) + ["intervals"] * brief
-    if more:
-        lines.append(f"{listed(more)}: --details, or summary(details=True)")
-    return lines
+    caveats = [line for caveat in page.caveats for line in _drawn(caveat, width)]
+    lines = [*caveats, *_drawn(_bold(page.headline), width, color), *_notes(page.lines, width)]
+    more = any(panel.tables for panel in page.sections)
+    return [*lines, "All tables and notes: --details, or summary(details=True)"] if more else lines
 
 
 def _head(page: Page, width: int, color: bool) -> list[str]:
@@ -100,46 +74,23 @@ def _head(page: Page, width: int, color: bool) -> list[str]:
     return [*about, *caveats, "", *_drawn(_bold(page.headline), width, color), ""]
 
 
-def _fitted(table: Table, width: int, color: bool, room: int) -> tuple[list[str], bool]:
-    """The table in at most ``room`` lines (empty if not even a few rows fit), and whether intervals were dropped."""
-    rows = len(table.rows)
-    for most in (rows, *range(rows - 1, min(rows, _LEAST_ROWS) - 1, -1)):
-        if most + 2 > room:
-            continue
-        blocks = list(_blocks(table, width, True, most))
-        brief = len(blocks) > 1
-        if brief:
-            blocks = list(_blocks(table, width, False, most))[:1]
-        lines = [line for block in blocks for line in _drawn(block, width, color)]
-        cut = [f"... and {count(rows - most, 'more row')} (--details has all)"] if most < rows else []
-        if 1 + len(lines) + len(cut) <= room:
-            return [*_drawn(_bold(table.title), width, color), *lines, *cut], brief
-    return [], False
-
-
 def _titled(table: Table, width: int, color: bool) -> Iterator[str]:
     yield from _drawn(_bold(table.title), width, color)
     yield from _drawn(table.explanation, width) if table.explanation else ()
-    for i, block in enumerate(_blocks(table, width, True, len(table.rows))):
+    for i, block in enumerate(_blocks(table, width)):
         yield from [""] * bool(i)
         yield from _drawn(block, width, color)
 
 
-def _tiles(page: Page, width: int, brief: bool) -> RichTable:
-    """The tiles; if ``brief``, on one line each, with shortened meanings."""
-    rows = [(t.name, number(t.estimate, t.metric), interval(t.estimate, t.metric)) for t in page.tiles]
-    cells = [(*row, f"{tile.estimate.n:,}") for row, tile in zip(rows, page.tiles, strict=True)]
-    heads = ("", "value", "95 % interval", "N")
-    used = sum(max(map(len, column)) + _GAP for column in zip(heads, *cells, strict=True))
+def _tiles(page: Page) -> RichTable:
     drawn = _grid()
-    for head in heads:
-        drawn.add_column(head, justify="right" if head else "left", no_wrap=brief or bool(head), overflow="fold")
-    drawn.add_column("", no_wrap=brief)
-    for row, tile in zip(cells, page.tiles, strict=True):
-        meaning = tile.metric.meaning
-        if brief:
-            meaning = shorten(meaning, width - used, placeholder=" …") if width - used >= _LEAST_WORDS else ""
-        drawn.add_row(*map(_plain, (*row, meaning)))
+    for head in ("", "value", "95 % interval", "N"):
+        drawn.add_column(head, justify="right" if head else "left", no_wrap=bool(head), overflow="fold")
+    drawn.add_column("")
+    for tile in page.tiles:
+        value, metric = tile.estimate, tile.metric
+        row = (tile.name, number(value, metric), interval(value, metric), f"{value.n:,}", metric.meaning)
+        drawn.add_row(*map(_plain, row))
     return drawn
 
 
@@ -155,9 +106,9 @@ class _Strip(NamedTuple):
         return sum(min(w, _NAME if first else _WORDS) if self.words else w for w in whole) + _GAP * len(whole)
 
 
-def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[RichTable]:
+def _blocks(table: Table, width: int) -> Iterator[RichTable]:
     """The table in parts that fit the width, each with the row names."""
-    strips = list(_strips(table, intervals, most))
+    strips = list(_strips(table))
     names, rest = strips[: table.names], strips[table.names :]
     while True:
         block, used = [*names], sum(name.wide(first=i == 0) for i, name in enumerate(names))
@@ -170,15 +121,15 @@ def _blocks(table: Table, width: int, intervals: bool, most: int) -> Iterator[Ri
                 left = i == 0 or strip.words
                 justify: Literal["left", "right"] = "left" if left else "right"
                 drawn.add_column(_plain(head), justify=justify, no_wrap=not strip.words, overflow="fold")
-        for r in range(most):
+        for r in range(len(table.rows)):
             drawn.add_row(*[_plain(cell) for strip in block for cell in strip.cells[r]])
         yield drawn
         if not rest:
             return
 
 
-def _strips(table: Table, intervals: bool, most: int) -> Iterator[_Strip]:
-    rows, estimates, numeric, single = table.rows[:most], table.estimate_columns, table.numeric, table.one_n
+def _strips(table: Table) -> Iterator[_Strip]:
+    rows, estimates, numeric, single = table.rows, table.estimate_columns, table.numeric, table.one_n
     for c, column in enumerate(table.columns):
         heads, cells = [column.name], [[number(row[c], table.how(r, c))] for r, row in enumerate(rows)]
 
@@ -189,11 +140,11 @@ def _strips(table: Table, intervals: bool, most: int) -> Iterator[_Strip]:
 
         found = [row[c] if isinstance(row[c], Estimate) else None for row in rows]
         own = [cell for cell in table.column(c) if has_interval(cell)]
-        if intervals and own:
+        if own:
             ranges = all(isinstance(cell, Estimate) and cell.method == RANGE for cell in own)
             shown = [interval(e, table.how(r, c)) if isinstance(e, Estimate) else "" for r, e in enumerate(found)]
             beside(RANGE if ranges else "95 % interval", shown)
-        if intervals and c in estimates and not single:
+        if c in estimates and not single:
             beside("N", [f"{e.n:,}" if isinstance(e, Estimate) and e.defined else "" for e in found])
         if single and c == estimates[-1]:
             beside("N", ["" if n is None else f"{n:,}" for n in map(shared_n, rows)])

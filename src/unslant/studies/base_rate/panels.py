@@ -29,7 +29,7 @@ def page(result: BaseRateResult) -> Page:
     return Page(
         about=asked_about(result.run, count(len(first.given), "question")),
         headline=f"{result.run.model or 'model'}: {_scores(first)}; {headline(result.hypotheses)}",
-        lead=result.hypotheses[0].words,
+        lines=(result.hypotheses[0].words,),
         tiles=Tile.row(
             ("accuracy", first.cells[0].accuracy["first"]),
             ("nvr.score", first.nvr["score"] if first.nvr else nothing),
@@ -89,7 +89,6 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
             Figure("base-rate-words", "In words", ["hypothesis"], [Column("outcome")], rows),
         ),
         short="Hypotheses",
-        first_screen=True,
     )
 
 
@@ -103,7 +102,6 @@ def _elicitation_panel(found: Findings) -> Panel:
         figures=(_accuracy(found), _effects(found), *rates, _variance(found), gold),
         notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
         short=found.elicitation.capitalize(),
-        first_screen=True,
     )
 
 

@@ -38,7 +38,7 @@ def page(result: DebiasResult) -> Page:
     return Page(
         about=f"{listed(models)} on {listed(sets)}: {methods} compared with the undebiased model",
         headline=headline(result),
-        lead="; ".join(_outcomes(result)[1:]),
+        lines=("; ".join(_outcomes(result)[1:]),),
         tiles=_key_numbers(own) if len(groups) == 1 else _mean_changes(result),
         panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
         notes=(
@@ -179,7 +179,6 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
         short=asked,
-        first_screen=True,
     )  # fmt: skip
 
 

@@ -84,7 +84,6 @@ class TrainingLog(StudyResult):
             "Held-out questions, in all orders, after each epoch; epoch 0 is the untrained model.",
             figures=(Figure("training", "Epoch by epoch", ["epoch"], columns, rows, plots),),
             short="Training",
-            first_screen=True,
         )
         return Page(
             about=f"Training {self.name}: {count(max(0, len(self.epochs) - 1), 'epoch')}",

@@ -139,7 +139,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         page = Page(
             about=f"{listed(list(self.models))} under {count(settings, 'setting')}",
             headline=self._headline() + words,
-            lead=more,
+            lines=(more,),
             tiles=Tile.row(
                 *(("robustness", score, f"RS, {name}") for name, score in dict(ends[:1] + ends[-1:]).items())
             ),
@@ -194,7 +194,6 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
             "RS, averaged over kinds of question; under vanilla the instruction names every form of answer.",
             figures=(self.comparison.by_run(id, title, ["setting"], rows, how, [drawn]),),
             short="Robustness",
-            first_screen=True,
         )
 
     def _accuracy(self) -> Panel:
@@ -266,7 +265,6 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
             figures=figures if self.ranking else (),
             notes=tuple(notes) if self.ranking else (),
             short="Other ranking",
-            first_screen=True,
         )
 
 
@@ -300,7 +298,6 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
         f"Each of {count(models, 'model')} is one observation (P3, table 10); with few, only large effects show.",
         figures=(Figure(id, title, ["setting"], columns, [vars(row) for row in rows], [plot]),),
         short=f"Effects, {kind}",
-        first_screen=True,
     )
 
 

@@ -46,7 +46,7 @@ def page(study: BoundaryStudy) -> Page:
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
         headline=f"{study.model}: {headline(metrics)}",
-        lead=more,
+        lines=(more,),
         tiles=Tile.row(
             ("robustness", base),
             *(("settings.accuracy", row.accuracy, f"accuracy, {KINDS[row.kind]}") for row in vanilla),
@@ -145,7 +145,6 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> Panel:
             Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),
         ),
         short="Settings",
-        first_screen=True,
     )
 
 

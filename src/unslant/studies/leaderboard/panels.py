@@ -35,7 +35,7 @@ def page(result: Leaderboard) -> Page:
     return Page(
         about=f"{count(len(result.models), 'model')} on {listed(sets)}",
         headline=_headline(result),
-        lead=_lead(result.models),
+        lines=(_lead(result.models),),
         tiles=_tiles(result),
         panels=(
             _ranking(result.models),
@@ -135,7 +135,6 @@ def _ranking(models: Sequence[Standing]) -> Panel:
         "leaderboard",
         "Ranking",
         "Models by the mean over orders, each set counting the same, beside the rank by the score in the file's order.",
-        first_screen=True,
         figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 
@@ -161,7 +160,6 @@ def _neighbours(result: Leaderboard) -> Panel:
         "Which ranks can be told apart?",
         "Differences between each model and the next, question by question; p is corrected for the number of pairs.",
         short="Neighbours",
-        first_screen=True,
         figures=[
             Figure("leaderboard-neighbours", "Neighbouring ranks", ["higher", "lower"], columns, rows, [plot]),
         ],

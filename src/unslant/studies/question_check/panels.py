@@ -44,7 +44,7 @@ def _columns(found: QuestionCheck) -> Panel:
     ]
     columns = Figure("columns", "Columns", ["column"], [Column("became"), Column("first values")], rows)
     about = "Map a field to another column with --field FIELD=COLUMN."
-    return Panel("columns", "What was understood", about, figures=(columns,), first_screen=True)
+    return Panel("columns", "What was understood", about, figures=(columns,))
 
 
 def _oddities(found: QuestionCheck) -> Panel:
@@ -52,7 +52,7 @@ def _oddities(found: QuestionCheck) -> Panel:
     rows = [vars(oddity) for oddity in found.oddities]
     oddities = Figure("oddities", "Questions and records that are odd", [Column("with", key="name")], columns, rows)
     about = "Common irregularities; none is fatal, but each changes what a score means."
-    return Panel("oddities", "Oddities", about, figures=(oddities,), first_screen=True)
+    return Panel("oddities", "Oddities", about, figures=(oddities,))
 
 
 def _positions(found: QuestionCheck) -> Panel:
@@ -89,7 +89,6 @@ def _positions(found: QuestionCheck) -> Panel:
         figures=(figure,),
         notes=tuple(notes),
         short="Positions",
-        first_screen=True,
     )
 
 

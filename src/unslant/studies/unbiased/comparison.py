@@ -46,7 +46,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         page = Page(
             about=f"{self.size} on {first.run.question_set}",
             headline=said + words,
-            lead=more_unread,
+            lines=(more_unread,),
             tiles=Tile.row(
                 ("ours", best.ours, f"under interventions, {first.model}"),
                 ("ours_chance", best.ours_chance, "chance"),
@@ -90,7 +90,6 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             "Accuracy as published and under interventions, the best under interventions first.",
             figures=(figure,),
             short="Score",
-            first_screen=True,
         )
 
     def _agreement(self) -> Panel:
@@ -103,7 +102,6 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             figures=(agreements("unbiased-agreement", "Agreement", found, "score"),),
             notes=tuple(self.comparison.unranked),
             short="Other ranking",
-            first_screen=True,
         )
 
     def _alone(self) -> Panel:
@@ -126,7 +124,6 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             "Each intervention alone, on the questions that can take it (P4, figure 6).",
             figures=(self.comparison.by_run("unbiased-alone", title, ["intervention"], rows, metric, [plot]),),
             short="One change",
-            first_screen=True,
         )
 
     def _confusion(self) -> Panel:

@@ -28,7 +28,7 @@ def page(result: UnbiasedResult) -> Page:
     return Page(
         about=asked_about(result.run, count(len(result.outcomes.ids), "question")),
         headline=_drop(result) + words,
-        lead=more,
+        lines=(more,),
         tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop", "ours_chance"))),
         panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
         notes=tuple(notes(result)),
@@ -135,7 +135,6 @@ def _alone(result: UnbiasedResult) -> Panel:
         "Each intervention alone, on the questions that can take it, and the same questions as published.",
         figures=(Figure("unbiased-alone", "One intervention alone", ["intervention"], columns, rows, [plot]),),
         short="One change",
-        first_screen=True,
     )
 
 
@@ -147,7 +146,6 @@ def _confusion(result: UnbiasedResult) -> Panel:
         "only.",
         figures=confusion({result.model: result}),
         short="Answers",
-        first_screen=True,
     )
 
 

@@ -45,7 +45,6 @@ def page(found: AnnotationAgreement) -> Page:
                 figures=(confirmed, disputed),
                 short="Verdicts",
                 notes=() if math.isnan(found.kappa) else (kappa,),
-                first_screen=True,
             ),
         ),
         name="annotation",

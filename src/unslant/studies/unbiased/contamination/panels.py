@@ -32,7 +32,7 @@ def page(result: ContaminationResult) -> Page:
         about=f"{before.model} and {after.model} on {before.run.question_set}: "
         f"{count(len(before.outcomes.ids), 'question')}",
         headline=_headline(result) + words,
-        lead=left,
+        lines=(left,),
         tiles=Tile.row(*gains.items(), ("ours_chance", after.metrics.ours_chance)),
         panels=(
             Panel(
@@ -42,7 +42,6 @@ def page(result: ContaminationResult) -> Page:
                 figures=(_accuracy(named), _gain(gains)),
                 notes=(trained,) if trained else (),
                 short="Gain",
-                first_screen=True,
             ),
             Panel(
                 "contamination-answers",

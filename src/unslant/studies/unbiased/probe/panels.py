@@ -79,7 +79,6 @@ def _model_bias(result: ProbeResult) -> Panel:
         figures=(rates, _by_subject(result)),
         notes=(f"{missing} asked for and not given; those questions are left out.",) if result.table.missing else (),
         short="Model bias",
-        first_screen=True,
     )
 
 
@@ -94,7 +93,6 @@ def _data_bias(result: ProbeResult) -> Panel:
         "Accuracy by subject against consensus errors by subject; a strong negative correlation is data bias.",
         figures=(agreements("probe-data-bias", "Data bias", found, "model", "questions"),),
         short="Data bias",
-        first_screen=True,
         notes=tuple(f"No correlation: {note}." for note in notes),
     )
 
