@@ -12,6 +12,7 @@ from unslant.arrays import Jsonable
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import noise_floor
+from unslant.metrics.pages import Repeat
 from unslant.metrics.registry import metric
 from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
@@ -112,6 +113,19 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
         _calibration(once, scores, bootstrap),
         _adaptive(responses.run, len(once), scores, bootstrap),
     )
+
+
+def repeats_of(responses: Responses, scores: OrderScores) -> list[Repeat]:
+    """Replies to pages that were shown again; none where labels were scored."""
+    if scores.elicitation != GENERATE:
+        return []
+    rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
+    place = {name: q for q, name in enumerate(scores.ids)}
+    return [
+        (place[row.question_id], row.contents, row.choice in row.answers)
+        for row in rows
+        if row.repeat and row.status != "error"
+    ]
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:

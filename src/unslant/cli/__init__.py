@@ -39,6 +39,7 @@ from unslant.writing import unfailing_streams
 
 COMMANDS = {
     **{name: STUDIES[name] for name in TOP},
+    "plan": "unslant.cli.plan:plan",
     "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
     "debias": "unslant.cli.debias:debias",
     "train": "unslant.cli.debias:train",

@@ -14,23 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
+from unslant.metrics.decision_study import ORDER, PAGE, PLACE, QUESTION, REPEAT, between_questions
 from unslant.metrics.estimate import Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
-from unslant.metrics.scores import OrderScores, is_right
 
-MOST_QUESTIONS = 4_000
-"""Questions that are looked at, evenly chosen of more."""
-LEAST_QUESTIONS = 10
-"""Questions that must share their orders before an effect of single orders is estimated."""
-QUESTION, ORDER, REPEAT, PAGE = "question", "order", "repeat", "question_order"
-PLACE = "place"
-"""Label and position together, where no page shows a label in another position."""
 NAMES = {
     QUESTION: "question",
     "position": "position",
@@ -98,141 +91,11 @@ class VarianceComponents(Jsonable):
         return {name: numbers["component"].value for name, numbers in self.components.items()}
 
 
-def between_questions(
-    components: Mapping[str, float], positions: float, orders: float, repeats: float = 1.0
-) -> dict[str, float]:
-    """What each component adds to the variance, between questions, of their mean over some orders.
-
-    A decision study (Brennan 2001, sec. 4.2). In K orders that put every option in every one of n positions equally
-    often, main effects of positions and labels cancel, interactions with the question are divided by n, those with the
-    order by K, and repeats by K R. Of fewer orders than positions, all are divided by K, and nothing cancels.
-
-    Args:
-        components: component -> variance.
-        positions: n.
-        orders: K.
-        repeats: R, replies to each page.
-
-    Returns:
-        Component -> variance; the sum over the number of questions is the variance of the score.
-    """
-    balanced = orders >= positions
-    divisors = {QUESTION: 1.0, PAGE: orders, REPEAT: orders * repeats}
-    shown = min(orders, positions)
-    return {
-        name: variance / divisors[name]
-        if name in divisors
-        else 0.0
-        if balanced and not name.startswith("question_")
-        else variance / shown
-        for name, variance in components.items()
-    }
-
-
-def half_width(n: int, mean: float, variance: float, design_effect: float = 1.0) -> float:
-    """Half-width of the 95 % interval that a score on n questions will have: that of :meth:`Bootstrap.mean`.
-
-    The interval is computed for n questions whose values are the quantiles of a beta distribution with this mean and
-    variance (right or wrong, where the variance is that of yes-or-no answers).
-
-    Args:
-        n: number of questions, at least 1.
-        mean: expected score, 0 to 1.
-        variance: between questions; at most mean (1 - mean).
-        design_effect: see :class:`VarianceComponents`.
-
-    Example:
-        >>> round(half_width(100, 0.5, 0.25), 3)
-        0.096
-    """
-    size = max(1, round(n / design_effect))
-    drawn = min(size, _MOST_DRAWN)
-    found = Bootstrap(drawn).mean(_values(drawn, mean, variance))
-    return (found.high - found.low) / 2 * math.sqrt(drawn / size)
-
-
-_MOST_DRAWN = 20_000
-"""Questions; of more, an interval narrows with the root of their number."""
-
-
-def _values(n: int, mean: float, variance: float) -> Floats:
-    """(n,) sorted values of questions with a mean and a variance."""
-    largest = mean * (1 - mean)
-    if variance >= (1 - 1e-6) * largest:
-        return (np.arange(n) >= n - round(n * mean)).astype(np.float64)
-    if variance <= 1e-6 * largest:
-        return np.full(n, mean)
-    from scipy.special import betaincinv
-
-    size = largest / variance - 1
-    values: Floats = betaincinv(mean * size, (1 - mean) * size, (np.arange(n) + 0.5) / n)
-    return values
-
-
-Repeat = tuple[int, tuple[int, ...], bool]
-"""A further answer to a page: row of its question, contents from the top, and whether it is right."""
-
-
-def components_of(scores: OrderScores, repeats: Sequence[Repeat] = ()) -> VarianceComponents | None:
-    """The components of the questions with one right option, whose orders are complete.
-
-    Returns:
-        None where there are fewer than two, none was answered twice, or the answers themselves decided which questions
-        were asked in all orders (``--adaptive``).
-    """
-    pages = _pages(scores, repeats) if scores.stopped is None else None
-    if pages is None:
-        return None
-    there = np.unique(pages.question)
-    there = there[:: -(-len(there) // MOST_QUESTIONS)]
-    rows = np.isin(pages.question, there)
-    kept = {name: getattr(pages, name)[rows] for name in ("right", "page", "group", "scored")}
-    facets = {name: levels[rows] for name, levels in pages.facets.items()}
-    pages = Pages(question=np.searchsorted(there, pages.question[rows]), facets=facets, **kept)
-    subjects, contexts = ([values[q] for q in there] for values in (scores.subjects, scores.contexts))
-    return variance_components(pages, Bootstrap(len(there), subjects, contexts=contexts))
-
-
-def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
-    """Pages of order sets and repeats; those with rearranged labels, where their order is one of the set."""
-    parts: list[list[Ints | Floats]] = []
-    single, answer = scores.answers.sum(axis=1) == 1, scores.answers.argmax(axis=1)
-    for b, block in enumerate(scores.blocks):
-        kept = np.flatnonzero(single[block.index])
-        at = block.index[kept]
-        place, contents = {int(q): i for i, q in zip(kept, at, strict=True)}, block.contents
-        shared = block.same_orders and len(kept) >= LEAST_QUESTIONS
-
-        def add(q: Ints, right: Floats, k: Ints, page: Ints, position: Ints, label: Ints, scored: bool = False) -> None:
-            about = k * shared, np.full(len(q), b), np.full(len(q), scored)  # noqa: B023
-            parts.append([right.astype(np.float64), q, page, position, label, *about])
-
-        for k in range(block.k):
-            position, order = block.positions[kept, k, answer[at]].astype(np.int64), np.full(len(at), k)
-            add(at, block.right[kept, k], order, order, position, position, True)
-        for j, view in enumerate((scores.labels_reversed, scores.both_reversed, scores.labels_shifted)):
-            same = (block.positions[kept] == view.positions[at, None, : block.n]).all(axis=2)
-            some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
-            q, k = at[some], same[some].argmax(axis=1)
-            right = is_right(scores.answers[q], view.chosen[q, None])[:, 0]
-            add(q, right, k, np.full(len(q), block.k + j), view.positions[q, answer[q]], view.labels[q, answer[q]])
-        for q, order, right in (one for one in repeats if one[0] in place):
-            k = np.flatnonzero((contents[place[q]] == order).all(axis=1))
-            position = np.full(len(k), order.index(int(answer[q])))
-            add(np.full(len(k), q), np.full(len(k), right), k, k, position, position)
-    if not parts:
-        return None
-    right, question, page, position, label, order, group, scored = map(np.concatenate, zip(*parts, strict=True))
-    separate = bool((position != label).any())
-    facets = {"position": position, "label": label} if separate else {PLACE: position}
-    return Pages(right, question, page, facets | {ORDER: order}, group, scored)
-
-
 @metric("variance.component", "variance", "of an answer (right 1, wrong 0)", digits=4, source="Brennan 2001, ch. 3")
 @metric("variance.of_answer", "of one answer", "share of the variance of one answer", unit="share", plain=True)
 @metric("variance.of_score", "of the score", "share of the variance of the mean over orders", unit="share", plain=True)
 @metric("between", "variance between questions", "of their means over the orders asked", digits=4)
-def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponents | None:
+def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponents:
     """Variance components of answers, with intervals over questions.
 
     Fixed facets: least squares within questions. The component is sum((effect - mean)^2) / (levels - 1), as in the
@@ -252,19 +115,19 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
         bootstrap: over these Q questions.
 
     Returns:
-        None where every question was answered once, or all answers are the same.
+        Without components where every question was answered once, or all answers are the same.
     """
     question, n = pages.question, bootstrap.n_questions
-    page = _codes(question, pages.page)
+    page = codes(question, pages.page)
     rows = np.arange(len(page))
-    if n < 2 or len(page) == n or np.ptp(pages.right) == 0:
-        return None
-    fixed = _fixed(pages, bootstrap)
-    repeated = len(np.unique(page)) < len(page)
-    terms = {QUESTION: question}
-    terms |= {f"question_{name}": _codes(question, pages.facets[name]) for name in fixed.levels if name != ORDER}
-    terms |= {PAGE: page, REPEAT: rows} if repeated else {PAGE: rows}
-    random = _random(pages.right - fixed.values, question, terms, n)
+    if len(page) == n or np.ptp(pages.right) == 0:
+        fixed, random = _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros(0), ()), dict[str, tuple[float, Floats]]()
+    else:
+        fixed = _fixed(pages, bootstrap)
+        terms = {QUESTION: question}
+        terms |= {f"question_{name}": codes(question, pages.facets[name]) for name in fixed.levels if name != ORDER}
+        terms |= {PAGE: page, REPEAT: rows} if len(np.unique(page)) < len(page) else {PAGE: rows}
+        random = _random(pages.right - fixed.values, question, terms, n)
     names = sorted({*fixed.levels, *random}, key=[*NAMES, *fixed.levels, *random].index)
     estimates = {
         name: _estimate(*random[name], bootstrap) if name in random else fixed.estimate(name, bootstrap)
@@ -275,7 +138,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     means = np.bincount(at, pages.right[pages.scored], n) / np.bincount(at, minlength=n)
     orders = _harmonic(at, page[pages.scored])
     place = next((pages.facets[name] for name in (PLACE, "position") if name in pages.facets), page)
-    positions = min(orders, _harmonic(at, _codes(question, place)[pages.scored]))
+    positions = min(orders, _harmonic(at, codes(question, place)[pages.scored]))
     parts = between_questions(variances, positions, orders)
     mean, between = float(means.mean()), float(means.var(ddof=1))
     sampled = float(bootstrap.sampling.variance((means - mean) / n))
@@ -354,7 +217,7 @@ class _Fixed:
 
 def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are left out first."""
-    facets = {name: levels for name, levels in pages.facets.items() if len(np.unique(_codes(pages.group, levels))) > 1}
+    facets = {name: levels for name, levels in pages.facets.items() if len(np.unique(codes(pages.group, levels))) > 1}
     lost: list[str] = []
     while True:
         fitted = _least_squares(pages, {name: facets[name] for name in facets if name not in lost}, bootstrap)
@@ -370,14 +233,14 @@ def _least_squares(
     question, n = pages.question, bootstrap.n_questions
     columns, levels, width = [], {}, 0
     for name, own in facets.items():
-        codes = _codes(pages.group, own)
-        groups = np.zeros(int(codes.max()) + 1, np.int64)
-        groups[codes] = pages.group
+        level = codes(pages.group, own)
+        groups = np.zeros(int(level.max()) + 1, np.int64)
+        groups[level] = pages.group
         found = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-        sizes = [len(np.unique(question[np.isin(codes, some)])) for some in found]
+        sizes = [len(np.unique(question[np.isin(level, some)])) for some in found]
         varied = [(some + width, size) for some, size in zip(found, sizes, strict=True) if len(some) > 1]
         levels[name] = [(some, size / sum(size for _, size in varied)) for some, size in varied]
-        columns.append(codes + width)
+        columns.append(level + width)
         width += len(groups)
     counts = np.bincount(question, minlength=n)
     centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
@@ -387,7 +250,10 @@ def _least_squares(
     def by_question(values: Floats | None = None) -> Floats:
         """(Q, D) sum of the values in each level."""
         return sum(
-            (np.bincount(question * width + own, values, n * width).reshape(n, width) for own in columns),
+            (
+                np.bincount(question * width + own, values, n * width).reshape(n, width).astype(np.float64)
+                for own in columns
+            ),
             np.zeros((n, width)),
         )
 
@@ -417,9 +283,7 @@ def _least_squares(
     return levels, effects, influence, values
 
 
-def _random(
-    values: Floats, question: Ints, terms: Mapping[str, Ints], n: int
-) -> dict[str, tuple[float, Floats]]:
+def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -> dict[str, tuple[float, Floats]]:
     """Term -> its variance and (Q,) the influence of each question on it, times Q.
 
     Terms that have the same cells as a later one, or that the others determine, are left out.
@@ -463,8 +327,8 @@ def _random(
 _MOST_CONDITION = 1e4
 
 
-def _codes(*columns: Ints) -> Ints:
-    """(M,) number of each combination, from 0."""
+def codes(*columns: Ints) -> Ints:
+    """(M,) number of each combination of columns, from 0."""
     code = columns[0].astype(np.int64)
     for column in columns[1:]:
         code = code * (int(column.max(initial=0)) + 1) + column
