@@ -24,7 +24,7 @@ def plan(
     """Plan a run: how many questions, orders, tokens, how much time and money a precision takes.
 
     Give --half-width, --difference or --available; of several, the most demanding decides. Without a pilot or --log,
-    the most demanding case is assumed: an accuracy of 0.5, and orders that never change an answer.
+    the most demanding case is assumed: a score of 0.5, and orders that never change an answer.
 
     Examples:
       unslant plan --half-width 0.03

@@ -71,7 +71,7 @@ def _basis(result: PlanResult) -> str:
     best, pilot = result.best, result.pilot
     if not pilot.source:
         return (
-            f"Assumed, for want of a pilot: accuracy {pilot.accuracy:g}, the same answer in every order, "
+            f"Assumed, for want of a pilot: a score of {pilot.accuracy:g}, the same answer in every order, "
             f"{round(pilot.positions)} options, {result.goal.tokens or pilot.prompt_tokens:,.0f} tokens a prompt."
         )
     if best.least != best.least:

@@ -32,7 +32,7 @@ from unslant.studies.plan.settings import PlanKeywords, PlanSettings
 MOST_QUESTIONS = 10_000_000
 _ENOUGH = 1.05
 """A set of orders is as precise as the best if its half-width is at most this many times as wide."""
-_OF_PILOT = ("accuracy", "options")
+_OF_PILOT = ("score", "options")
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Pilot(Jsonable):
     @classmethod
     def assumed(cls, settings: PlanSettings) -> Pilot:
         """Nothing is known: orders change no answer, and questions are independent."""
-        variance = settings.accuracy * (1 - settings.accuracy)
+        variance = settings.score * (1 - settings.score)
         between = Estimate.bare(variance, 0, "assumed")
-        return cls("", 0, settings.accuracy, between, {}, settings.options, 1.0, 1.0, {settings.options: 1.0})
+        return cls("", 0, settings.score, between, {}, settings.options, 1.0, 1.0, {settings.options: 1.0})
 
     @classmethod
     def of(cls, values: Mapping[str, Any], source: object, responses: Responses | None = None) -> Pilot:
@@ -326,6 +326,10 @@ def plan(
     """
     goal = with_options(PlanSettings, settings, options)
     known = _known(pilot, log, goal)
+    if not known.output_tokens:
+        check_unused("no replies are counted", goal, only=("output_price",))
+    if known.source and not known.in_words:
+        check_unused("labels are scored, the same each time", goal, only=("repeats",))
     if not known.questions and not (goal.half_width or goal.difference or goal.available):
         raise InputError("nothing to plan for: give --half-width, --difference or --available")
     return PlanResult.of(known, goal)
@@ -336,7 +340,7 @@ def _known(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
         raise InputError("a pilot and a log: give one of them")
     if pilot is None and not log:
         return Pilot.assumed(goal)
-    check_unused("the pilot says it", goal, only=_OF_PILOT)
+    check_unused("the pilot has its own", goal, only=_OF_PILOT)
     if log:
         pilot = audit_logs(log)
         if not isinstance(pilot, AuditResult):

@@ -19,8 +19,8 @@ class PlanSettings(Options):
     """Difference between two models on the same questions that should be found in four of five runs, such as 0.03."""
     available: int | None = None
     """Number of questions there are; alone, it asks how precise a run on them will be."""
-    accuracy: float = 0.5
-    """Expected accuracy, where there is no pilot; 0.5 needs most questions."""
+    score: float = 0.5
+    """Expected score, where there is no pilot; 0.5 needs most questions."""
     options: int = 4
     """Options of a question, where there is no pilot."""
     correlation: float = 0.5
@@ -36,7 +36,7 @@ class PlanSettings(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("half_width", "difference", "accuracy"):
+        for name in ("half_width", "difference", "score"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise InputError(f"{name} {value:g}: give a number between 0 and 1")
@@ -50,7 +50,7 @@ class PlanKeywords(TypedDict, total=False):
     half_width: float | None
     difference: float | None
     available: int | None
-    accuracy: float
+    score: float
     options: int
     correlation: float
     repeats: int
