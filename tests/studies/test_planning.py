@@ -97,7 +97,8 @@ def test_what_it_costs() -> None:
     assert plan.best.tokens == plan.best.prompts * 1000
     assert plan.best.price == pytest.approx(plan.best.tokens * 0.5e-6)
     replies = Pilot(
-        "m on q", 50, 0.5, Estimate(0.2, 0.1, 0.25, 50, "made"), {"question": 0.19, "question_order": 0.02, "repeat": 0.02},
+        "m on q", 50, 0.5, Estimate(0.2, 0.1, 0.25, 50, "made"),
+        {"question": 0.19, "question_order": 0.02, "repeat": 0.02},
         4.0, 4.0, 1.0, {4: 1.0}, in_words=True, prompt_tokens=100, output_tokens=10,
     )  # fmt: skip
     made = PlanResult.of(replies, PlanSettings(available=100, price=1, output_price=4)).best
