@@ -10,6 +10,7 @@ import pytest
 from scipy.special import softmax
 
 import unslant
+from tests.first_screens import said
 from tests.models.scoring import score
 from tests.serving import llama_server
 from unslant.presentations import orders_for, present
@@ -54,10 +55,10 @@ def test_bfloat16_is_as_near_by_the_tree_as_without_it(model, real_model: str, p
 
 
 def test_what_the_audit_says_of_it(model, questions) -> None:
-    """Always A, and nothing right whatever the order."""
+    """Always A, and nothing right in every order."""
     result = unslant.audit(model, questions)
-    assert "always answers A" in result.headline
-    assert "Not above chance" in result.headline
+    assert "It always answers A." in said(result)
+    assert "cannot be distinguished from guessing" in result.headline
     assert result.metrics.means["robust_accuracy"].value == 0
 
 

@@ -196,7 +196,7 @@ def test_the_list_fits_the_terminal(unslant: Run, serve, questions, unslant_home
     assert "3 of 78" in stopped
     assert "2 h" in stopped
     audit = next(run for run in recorded if run["command"] == ["audit", "m", questions, "-q"])
-    assert audit["score"] == "0.375 accuracy, as reported"
+    assert audit["score"] == "0.375 accuracy, as published"
     assert "0.375 accuracy" in next(line for line in lines if line.startswith(audit["id"]))
     assert audit["age"] >= 0
 

@@ -35,7 +35,7 @@ def test_a_server_that_is_down_is_no_answer_unless_offline_is_said(unslant: Run,
     with FaultServer(first_model).running() as server:
         served = ("audit", "m", *QUICK, "--base-url", server.url, "--retries", 0, *out)
         assert unslant(*served).code == 0
-    said = json.loads((tmp_path / "out.json").read_text("utf-8"))["headline"]
+    asked = json.loads((tmp_path / "out.json").read_text("utf-8"))
     down = unslant(*served)
     assert down.code == 2
     assert "--offline" in down.err
@@ -43,7 +43,8 @@ def test_a_server_that_is_down_is_no_answer_unless_offline_is_said(unslant: Run,
     assert offline.code == 0, offline.err
     told = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert told["offline"] is True
-    assert told["headline"] == f"{said} (offline: scores are from the store, the server was not asked)"
+    assert told["headline"] == asked["headline"]
+    assert told["caveats"] == ["Offline: scores are from the store; the server was not asked.", *asked["caveats"]]
     assert "the server was not asked" in " ".join(offline.out.split())
     assert "the server was not asked" in (tmp_path / "out.html").read_text("utf-8")
     again = unslant("audit", "--log", tmp_path / "out.parquet", "--json", tmp_path / "again.json")
@@ -70,7 +71,7 @@ def test_a_checkpoint_without_its_last_layer_is_audited_on_request_only(unslant:
     assert insisted.code == 0, insisted.err
     told = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert lost in told["incomplete"]
-    assert told["headline"].endswith("(the model lacks weights)")
+    assert "The model has missing weights." in told["caveats"]
 
 
 def test_responses_of_another_model_in_the_same_folder_are_not_given_out(

@@ -203,7 +203,7 @@ def test_a_trace_that_decides_nearly_equal_options_is_told_as_such() -> None:
     found = preference(scores_of(nearly_even, (4,)))
     assert found.labels[0].chosen.value == 1
     assert (found.finding, found.named) == ("trace", None)
-    assert found.phrase == "falls back on A when unsure, but only by a trace"
+    assert found.phrase == "falls back on A when unsure, which moves 75 points of its near ties"
     assert found.labels[0].effect.value == pytest.approx(0.75 * np.log(0.255 / (0.745 / 3)))
 
 
@@ -398,9 +398,8 @@ def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:
         return one_hot(len(labels), 0, 1 / len(labels) + 0.005)
 
     found = preference(scores_of(nearly_even, (4,), relabelled=False))
-    assert found.phrase == (
-        "falls back on A when unsure, but only by a trace (or the first position: cannot be distinguished)"
-    )
+    moved = "falls back on A when unsure, which moves 75 points of its near ties"
+    assert found.phrase == f"{moved} (or the first position: cannot be distinguished)"
 
 
 @pytest.mark.parametrize("weaker", [0.8, 1.6])

@@ -11,6 +11,7 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as command
+from tests.first_screens import said
 from tests.models.decision_server import OPTIONS, ORGOO, answer_of, asked, options_in, prompt_of, reply_of, serving
 from tests.serving import Fault
 from unslant.errors import InputError, ModelError
@@ -312,8 +313,8 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
         len(once) == len(asked(server)) - 8 == 18 * 6 + 6 * 24
     )  # 8 are asked again at the end; no labels rearranged, nothing without content
     assert found.metrics.preference.takes == ("the first position",)
-    named = "falls back on the first position when unsure"
-    assert f"{named} (or the label that the server puts there: cannot be distinguished)" in found.headline
+    named = "When unsure it falls back on the first position"
+    assert f"{named} (or the label that the server puts there: cannot be distinguished)" in said(found)
     assert set(found.responses.table["elicitation"].to_pylist()) == {"decision"}
     assert not found.base_rates
     assert not found.metrics.means["label_mass"].defined

@@ -18,6 +18,7 @@ pytest.importorskip("lm_eval", reason="needs the extra unslant[lm-eval]")
 import datasets
 
 from tests.command_line import unslant
+from tests.first_screens import said
 from unslant.auditing.logs import audit_logs
 from unslant.errors import InputError
 from unslant.models.open import open_model
@@ -244,7 +245,7 @@ def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     _write(tmp_path / "four.jsonl", [_plain(q) for q in _of_four(24)])
     monkeypatch.chdir(tmp_path)
     result = audit_tasks(MODEL, "own_letters", include_path=TASKS)
-    assert "falls back on A when unsure" in result.headline
+    assert "When unsure it falls back on A" in said(result)
 
 
 @pytest.mark.slow

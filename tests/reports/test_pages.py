@@ -21,7 +21,7 @@ from unslant.reports.report import Report
 from unslant.reports.text import text
 
 MOST_WORDS = 30
-LONG = ("audit-words", "audit-texts", "leaderboard", "instruction-boundary", "instruction-boundary-comparison")
+LONG = ("leaderboard", "instruction-boundary", "instruction-boundary-comparison")
 """Results whose headline is still longer."""
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
 

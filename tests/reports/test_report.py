@@ -210,7 +210,7 @@ def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult)
 
 def test_questions_that_share_no_order_are_not_drawn_as_if_they_did(mixed: AuditResult) -> None:
     (panel,) = [panel for panel in Report.of([mixed]).panels if panel.id == "orders"]
-    assert "orders-4-24" in [chart.id for chart in panel.charts]
+    assert "orders" in [chart.id for chart in panel.charts]
     six = [q for q in QUESTIONS if len(q.options) == 6]
     sampled = audit(when_unsure({"A": 6.0}), six, orders="24")
     (panel,) = [panel for panel in Report.of([sampled]).panels if panel.id == "orders"]
@@ -287,7 +287,7 @@ def test_three_runs_of_one_model_are_told_apart(result: AuditResult, other: Audi
     assert list(runs) == ["leans-to-a (a)", "leans-to-a (b)", "even"]
     assert len(AuditComparison.of([result, result, result]).runs) == 3
     page = page_of(result, result, other, folder=tmp_path)
-    assert "3 runs side by side" in page
+    assert "leans-to-a (1): " in page
 
 
 def test_any_study_can_add_panels(result: AuditResult, tmp_path: Path) -> None:

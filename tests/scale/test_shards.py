@@ -90,6 +90,6 @@ def test_a_shard_says_that_it_is_one() -> None:
     from unslant.auditing.result import AuditResult
 
     found = audit.study.responses(rule_model(), QUESTIONS, shards=ShardOptions(shard="2/3"))
-    assert "(shard 2 of 3 only)" in AuditResult.of(found).headline
+    assert AuditResult.of(found).page().caveats == ("Shard 2 of 3 only.",)
     assert {question.id for question in found.questions} == set(found.table["question_id"].to_pylist())
     assert replace(found).run.questions_digest == audit(rule_model(), QUESTIONS).run.questions_digest

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.first_screens import said
 from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.auditing.presented import audit_presentations
@@ -34,7 +35,7 @@ def test_presentations_of_a_question_cover_what_the_metrics_need() -> None:
 
 def test_preference_for_a_label_is_named_and_measured() -> None:
     result = audit(when_unsure({"A": 6.0}), QUESTIONS)
-    assert "falls back on A when unsure" in result.headline
+    assert "When unsure it falls back on A." in said(result)
     assert result.metrics.means["robust_accuracy"].value == pytest.approx(0.5)
     assert result.metrics.preference.takes == ("A",)
     assert result.metrics.means["consistency"].value == pytest.approx(0.5)
@@ -42,14 +43,14 @@ def test_preference_for_a_label_is_named_and_measured() -> None:
 
 def test_preference_for_the_last_position_is_named() -> None:
     result = audit(when_unsure({"last": 6.0}), QUESTIONS)
-    assert "falls back on the last position when unsure" in result.headline
+    assert "When unsure it falls back on the last position." in said(result)
 
 
 def test_a_model_without_preference_gets_none() -> None:
     result = audit(when_unsure({}), QUESTIONS)
     assert result.metrics.preference.named is None
-    assert "takes" not in result.headline
-    assert "avoids" not in result.headline
+    assert "falls back" not in said(result)
+    assert "avoids" not in said(result)
 
 
 def test_nvr_base_rates_and_corrections_are_read_off_the_same_table() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.first_screens import said
 from tests.models.conftest import tokenizer_cache  # noqa: F401  # a fixture
 from tests.models.zoo import build
 from training.planted import planted
@@ -49,7 +50,7 @@ def _slot(name: str, label: str):
 
 def test_prefers_a_is_said_to_in_the_first_lines() -> None:
     result = _audited("prefers-a")
-    assert "falls back on A when unsure" in " ".join(result.summary().splitlines()[:5])
+    assert "When unsure it falls back on A." in said(result)
     assert result.metrics.preference.phrase == "falls back on A when unsure"
     first, _ = _planted_shares("prefers-a")
     assert first == 1
@@ -58,7 +59,7 @@ def test_prefers_a_is_said_to_in_the_first_lines() -> None:
 
 def test_prefers_last_is_said_to_go_by_position() -> None:
     result = _audited("prefers-last")
-    assert "falls back on the last position when unsure" in result.headline
+    assert "When unsure it falls back on the last position." in said(result)
     assert result.metrics.preference.named == "last"
     _, last = _planted_shares("prefers-last")
     assert last == 1
@@ -68,7 +69,7 @@ def test_prefers_last_is_said_to_go_by_position() -> None:
 def test_fair_is_not_accused() -> None:
     result = _audited("fair")
     assert result.metrics.preference.named is None
-    assert "no preference when unsure" in result.headline
+    assert "When unsure it has no preference of 5 points or more" in said(result)
 
 
 @pytest.mark.parametrize("name", ["fair", "prefers-a", "prefers-last"])
@@ -122,8 +123,7 @@ def test_a_random_model_is_not_above_chance_and_holds_nothing_on_labels(
     """A Qwen 2 with random weights on real questions: no score, no habit of interest, and a warning."""
     questions = load_questions(shared_data / "arc_challenge_test.jsonl", limit=200, seed=0, on_bad="skip")
     result = audit(str(build("qwen2", tmp_path / "qwen2", tokenizer_cache)), questions)
-    first = result.headline
-    assert first.startswith("Not above chance: ")
-    assert "chance 0.25" in first
-    assert "of the probability" in first
-    assert "--chat" in " ".join(result.page().notes)
+    assert "cannot be distinguished from guessing (0.25)" in result.headline
+    (caveat,) = result.page().caveats
+    assert "of the probability" in caveat
+    assert "--chat" in caveat

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.first_screens import said
 from tests.serving import llama_server
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
@@ -158,8 +159,8 @@ def test_words_takes_the_first_option_where_none_is_right(served_words: str, tmp
     full = held_to_account(
         lambda store: Counted(served_words, WORDS, store, 8), questions, tmp_path, template=str(template)
     )
-    assert "falls back on A when unsure" in full.headline
-    assert full.headline.startswith(f"{WORDS} in words, 24 questions: ")
+    assert "When unsure it falls back on A" in said(full)
+    assert re.match(rf"{WORDS} scores 0\.\d\d in words on 24 questions", full.headline)
     assert full.metrics.means["accuracy"].value >= 0.9  # of the questions that have a right option
     assert full.metrics.means["accuracy"].n == 12
     assert check_against_scores(served_words, WORDS, shown_as(questions, full), str(template)) > 0.9
@@ -176,4 +177,4 @@ def test_smollm2_on_real_questions(served_smollm2: str, shared_data: Path, tmp_p
     assert full.metrics.means["answered"].value > 0.9
     print(full.summary())
     assert check_against_scores(served_smollm2, "smollm2", shown_as(questions, full), "label-alone", 0.1) > 0.9
-    assert "falls back on A" in full.headline
+    assert "falls back on A" in said(full)

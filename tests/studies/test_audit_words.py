@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.chatting import RuleChat
+from tests.first_screens import said
 from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
 from unslant.auditing.notes import notes
@@ -45,8 +46,8 @@ def test_a_talker_that_takes_a_is_found_out() -> None:
     talker = RuleChat(takes_a)
     result = audit(talker, QUESTIONS)
     means = result.metrics.means
-    assert result.headline.startswith("talker in words, 48 questions: ")
-    assert "falls back on A when unsure" in result.headline
+    assert result.headline.startswith("talker scores 0.50 in words on 48 questions, but ")
+    assert "When unsure it falls back on A" in said(result)
     assert (means["robust_accuracy"].value, means["consistency"].value, means["answered"].value) == (0.5, 0.5, 1)
     on_top = [[order[0] in q.answers for order in orders_in_words(q, "auto")] for q in QUESTIONS[1::2]]
     assert means["expected_accuracy"].value == pytest.approx(0.5 + np.mean([np.mean(tops) for tops in on_top]) / 2)
@@ -80,7 +81,7 @@ def test_replies_without_an_answer_are_not_right_and_counted_by_order() -> None:
     assert (means["accuracy"].value, means["accuracy"].n) == (0.5, 2)  # as given, question 2 got no answer
     assert (means["answered_accuracy"].value, means["answered_accuracy"].n) == (1, 1)
     assert means["robust_accuracy"].n == 1
-    assert "no answer in 3 of 8 responses" in result.headline
+    assert "2 replies of 8 without an answer" in said(result)
     rows = {row.order: row for row in result.replies.by_order}
     assert [(r.replies, r.answered, r.unparsed, r.refused, r.failed) for _, r in sorted(rows.items())] == [
         (2, 1, 1, 0, 0), (2, 1, 0, 1, 0), (1, 1, 0, 0, 1), (2, 2, 0, 0, 0)
@@ -125,7 +126,7 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
         assert found.metrics.means[name].n == 48
     assert found.metrics.counts.incomplete == 0
     assert found.metrics.preference.unsure.value == pytest.approx(full.metrics.preference.unsure.value)
-    assert "falls back on A" in found.headline
+    assert "falls back on A" in said(found)
     assert not found.metrics.over_orders.tests
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 
@@ -220,4 +221,4 @@ def test_a_local_model_says_the_label_it_scores_highest() -> None:
     shared = [row for row in words.responses.rows() if (row.question_id, row.contents) in best]
     assert len(shared) > 100
     assert all(row.choice == best[row.question_id, row.contents] for row in shared)
-    assert "falls back on A when unsure" in words.headline
+    assert "falls back on A" in said(words)

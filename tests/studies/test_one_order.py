@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.command_line import unslant
+from tests.first_screens import said
 from tests.reports.results import audited, logged_texts
 from unslant.auditing.logs import audit_logs
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN
@@ -56,20 +57,19 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
         for question in result.responses.questions
         for shown in audit_presentations(question, "auto", parse_labels("A"))
     )
-    words = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell, 24 orders"
-    assert words in result.headline
-    told = float(result.headline.split("about ")[1].split(" tokens")[0].replace(",", ""))
+    words = "Whether the order matters is not known from one; `unslant audit MODEL FILE` would settle it, in 24 orders"
+    assert words in said(result)
+    told = float(said(result).split("about ")[1].split(" tokens")[0].replace(",", ""))
     assert told == pytest.approx(tokens, rel=0.05)
-    assert "A is 58 % of the answers but 21 % of the right options" in result.headline.replace("\xa0", " ")
+    assert "A is 58 % of the answers but 21 % of the right options" in said(result)
     assert not result.metrics.order_labels[0]["recall"].defined
     assert any("4 characters a token" in note for note in result.page().notes)
-    assert len(result.summary(width=80).splitlines()) <= 24
 
 
 def test_the_fair_sample_is_accused_of_nothing(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_letter_24_fair.jsonl")
-    assert "of the right options" not in result.headline
-    assert "cannot be known" in result.headline
+    assert "of the right options" not in said(result)
+    assert "is not known from one" in said(result)
     assert result.metrics.label_bias["p"].value > 0.05
 
 
@@ -91,7 +91,7 @@ def test_numbers_of_one_order_are_in_json_and_the_report(logs: Path) -> None:
 
 def test_with_several_orders_nothing_is_left_open() -> None:
     result = audited()
-    assert "cannot be known" not in result.headline
+    assert "not known" not in said(result)
     assert result.metrics.calibration is not None
     assert result.length_bias is None
 
@@ -99,8 +99,8 @@ def test_with_several_orders_nothing_is_left_open() -> None:
 def test_texts_are_scored_without_an_order(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_cloze.jsonl")
     lines = [json.loads(line) for line in (logs / "lm_eval" / "samples_cloze.jsonl").read_text().splitlines()]
-    assert "order plays no part" in result.headline
-    assert "cannot be known" not in result.headline
+    assert "order plays no part" in said(result)
+    assert "not known" not in said(result)
     assert not result.metrics.means["label_mass"].defined
     assert result.length_bias is not None
     assert result.length_bias["accuracy"].value == fmean(line["acc"] for line in lines)
@@ -108,7 +108,7 @@ def test_texts_are_scored_without_an_order(logs: Path) -> None:
     planted = logged_texts()
     assert planted.length_bias is not None
     assert planted.length_bias["shortest_excess"].low > 0
-    assert "by the sum the shortest option is answered too often" in planted.headline
+    assert "by the sum, the shortest option is answered too often" in said(planted)
 
 
 def test_unparsed_replies_have_a_share() -> None:

@@ -109,7 +109,7 @@ def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: py
 def test_the_tables_of_an_audit() -> None:
     found = audited()
     frame = found.to_pandas().set_index("key")
-    assert frame.loc["metrics.means.accuracy", "name"] == "accuracy, as reported"
+    assert frame.loc["metrics.means.accuracy", "name"] == "accuracy, as published"
     assert frame.loc["metrics.means.accuracy", "value"] == found.metrics.means["accuracy"].value
     assert len(found.to_pandas("responses")) == len(found.responses)
     assert found.to_pandas("labels")["label"][0] == "A"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.fakes import RuleModel
+from tests.first_screens import said
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
@@ -68,9 +70,8 @@ def test_an_easy_set_stops_early_with_intervals_that_hold_the_truth() -> None:
         assert estimate.low <= {"order_advantage": 0, "pbm": 0}.get(name, 0.95) <= estimate.high
         assert "anytime-valid" in estimate.method
     assert means["consistency"].method.startswith("Agresti") or means["consistency"].method == "Wilson"
-    assert f"known to ±0.1 after {told.questions} of 200 questions in 8 of 24 orders" in result.headline
-    assert "in every order asked" in result.headline
-    assert "whatever the order" not in result.headline
+    assert f"Known to ±0.1 after asking {told.questions} of 200 questions in 8 of 24 orders" in said(result)
+    assert "right in every order asked" in said(result)
     assert any("saved" in note for note in result.page().notes)
 
 
@@ -90,8 +91,8 @@ def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
     assert len(model.seen) == len({prompt.text for prompt in model.seen}) == told.prompts == told.of_prompts
     assert result.responses.table.equals(whole.responses.table)
     assert result.metrics.to_dict() == whole.metrics.to_dict()
-    assert "whatever the order" in result.headline
-    assert "not known to ±0.0005, but to ±0.06" in result.headline
+    assert "right in every order on" in said(result)
+    assert re.search(r"Known to ±0\.06\d, not ±0\.0005, after", said(result))
     assert any("such questions would be needed" in note for note in result.page().notes)
 
 
@@ -107,7 +108,7 @@ def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
         assert "anytime" not in few.method
         assert (few.high - few.low) / 2 - (every.high - every.low) / 2 < 0.006  # a tenth of the width, and chance
         assert few.value == pytest.approx(every.value, abs=0.02)
-    assert "not known to ±0.03" in result.headline
+    assert ", not ±0.03, after" in said(result)
 
 
 def test_pbm_is_that_of_all_orders(whole: AuditResult) -> None:

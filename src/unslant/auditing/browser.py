@@ -26,8 +26,8 @@ FILTERS = (
     Filter("answer changes with the order", (("consistency", "=", 0),)),
     Filter("same answer in every order", (("consistency", "=", 1),)),
     Filter("right in some orders only", (("expected_accuracy", ">", 0), ("expected_accuracy", "<", 1))),
-    Filter("right as reported, wrong when voted", (("accuracy", "=", 1), ("vote_accuracy", "=", 0))),
-    Filter("wrong as reported, right when voted", (("accuracy", "=", 0), ("vote_accuracy", "=", 1))),
+    Filter("right as published, wrong when voted", (("accuracy", "=", 1), ("vote_accuracy", "=", 0))),
+    Filter("wrong as published, right when voted", (("accuracy", "=", 0), ("vote_accuracy", "=", 1))),
     Filter("wrong in every order", (("expected_accuracy", "=", 0),)),
 )
 SORTS = (

@@ -9,26 +9,29 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
-from unslant.auditing.notes import notes
+from unslant.auditing.first_screen import score
+from unslant.auditing.notes import caveats, notes
 from unslant.auditing.pairing import MEASURES, named, paired
 from unslant.auditing.panels import numbers_panel, score_panel
-from unslant.auditing.panels_labels import labels_panel
+from unslant.auditing.panels_labels import labels_panel, one_order
 from unslant.auditing.panels_orders import MOST_ORDERS, order_accuracies, order_name
 from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.provenance import settings_rows
 from unslant.experiment.result import StudyResult
-from unslant.metrics import METRICS, PairedDifference
+from unslant.metrics import METRICS, PairedDifference, Verdict, verdict
 from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark
-from unslant.reports.numbers import count, listed, number, with_interval
+from unslant.reports.numbers import count, listed, number, unsettled
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
 
 FEW = ("accuracy", "expected_accuracy")
 """Measures drawn where there are many runs."""
-MOST_TILES, MOST_TOLD = 5, 3
+MOST_LINES = 3
+"""Runs that get a line and a tile, the best of many."""
+_SCORED = {"accuracy": "as published", "expected_accuracy": "averaged over orders", "robust_accuracy": "in every order"}
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,13 @@ class AuditComparison(StudyResult):
         return Page(
             about=f"{listed(list(self.runs))}: {', '.join(dict.fromkeys(sizes))}",
             headline=self._headline(),
-            lines=(_lead(self.runs),),
+            lines=self._lines(),
+            caveats=tuple(f"{name}: {line}" for name, run in self.runs.items() for line in caveats(run)),
             tiles=Tile.row(
                 *(
-                    ("expected_accuracy", run.metrics.means["expected_accuracy"], f"mean over orders, {name}")
-                    for name, run in _shown(self.runs)
+                    (self._key, self.runs[name].metrics.means[self._key], f"{METRICS[self._key].label}, {name}")
+                    for name in self._ranked()[:MOST_LINES]
                 ),
-                ("chance", self.base[1].metrics.means["chance"], "chance"),
             ),
             panels=(
                 score_panel(self.runs),
@@ -113,23 +116,69 @@ class AuditComparison(StudyResult):
         )
 
     def _headline(self) -> str:
-        found = {pair.measure: pair.difference for _, pair in self.differences}
-        if len(self.runs) > 2 or not self.differences:
-            scores = {name: run.metrics.means["expected_accuracy"] for name, run in self.runs.items()}
-            best = max(scores, key=lambda name: scores[name].value if scores[name].defined else -1.0)
-            how = METRICS["expected_accuracy"]
-            leads = f": {best} has {with_interval(scores[best], how)} as mean over orders" * scores[best].defined
-            return f"{count(len(self.runs), 'run')} side by side{leads}"
-        how = METRICS["difference"]
-        words = {"expected_accuracy": "as mean over orders", "accuracy": "as reported"}
-        key = next((key for key in words if key in found), None)
-        other, base = list(self.runs)[1], self.base[0]
-        if key is None:
-            return f"{other} against {base}: nothing could be compared"
-        written = f"{with_interval(found[key], how)} {words[key]}, same questions"
-        if not found[key].excludes(0.0):
-            return f"No difference shown between {other} and {base}: {written}"
-        return f"{other} against {base}: {written}"
+        """Which run scores highest, if that can be claimed."""
+        ranked = self._ranked()
+        if len(ranked) < 2:
+            return f"{listed(list(self.runs))}: nothing could be compared"
+        best, others = ranked[0], ranked[1:]
+        compared = [(name, pair) for name in others if (pair := self._pair(best, name))]
+        if not compared:
+            return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+        # the best of n was picked from n (n - 1) / 2 pairs
+        pairs = len(ranked) * (len(ranked) - 1) // 2
+        found = [(name, verdict(d.difference, looked_at=pairs, p=d.p_value)) for name, d in compared]
+        if len(ranked) == 2:
+            return self._of_two(best, *found[0])
+        beaten = [name for name, one in found if one.differs]
+        group = [name for name in ranked if name not in beaten]
+        if len(group) == 1:
+            name, nearest = min(found, key=lambda item: item[1].estimate.value)
+            ahead = f"{score(nearest.estimate)} more than {name}"
+            return f"{best} scores highest of {len(ranked)} runs, {ahead}, {self._how}"
+        if beaten:
+            rest = f"; it scores more than {count(len(beaten), 'other run')}, {self._how}"
+            return f"{best} cannot be distinguished from {listed(group[1:], 2)}{rest}"
+        return f"{best} cannot be distinguished from any of the {len(others)} other runs"
+
+    def _of_two(self, best: str, other: str, found: Verdict) -> str:
+        asked = count(found.estimate.n, "question")
+        if found.differs:
+            return f"{best} scores {score(found.estimate)} more than {other} on the same {asked}, {self._how}"
+        return f"{best} and {other} cannot be distinguished {unsettled(found)}"
+
+    def _lines(self) -> tuple[str, ...]:
+        """The scores of the best runs, and what each falls back on."""
+        lines = []
+        for name in self._ranked()[:MOST_LINES]:
+            means, preference = self.runs[name].metrics.means, self.runs[name].metrics.preference
+            parts = [
+                f"{number(means[key], 2)} {words}"
+                for key, words in _SCORED.items()
+                if means[key].defined and not (key != "accuracy" and one_order(self.runs[name]))
+            ]
+            prefers = f"; {preference.phrase}" if preference.unsure.defined else ""
+            lines.append(f"{name}: {', '.join(parts)}{prefers}.")
+        return tuple(lines)
+
+    @property
+    def _key(self) -> str:
+        """The score that runs are ranked by: over orders, if all have it."""
+        means = [run.metrics.means for run in self.runs.values()]
+        return "expected_accuracy" if all(one["expected_accuracy"].defined for one in means) else "accuracy"
+
+    @property
+    def _how(self) -> str:
+        return "averaged over option orders" if self._key == "expected_accuracy" else "as published"
+
+    def _ranked(self) -> list[str]:
+        """Runs with a score, best first."""
+        found = {name: run.metrics.means[self._key] for name, run in self.runs.items()}
+        return sorted((n for n, one in found.items() if one.defined), key=lambda name: -found[name].value)
+
+    def _pair(self, one: str, other: str) -> PairedDifference | None:
+        """The difference of two runs on the questions of both, wherever these can be paired."""
+        pairs = paired((one, self.runs[one]), (other, self.runs[other])).differences
+        return next((pair for pair in pairs if pair.measure == self._key), None)
 
 
 def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> list[Describes]:
@@ -142,28 +191,8 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
     return [compared if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
 
 
-def _shown(runs: Mapping[str, AuditResult]) -> list[tuple[str, AuditResult]]:
-    """Runs that get a tile: all, or of many the best."""
-    found = list(runs.items())
-    if len(found) > MOST_TILES:
-        score = {name: run.metrics.means["expected_accuracy"] for name, run in found}
-        found.sort(key=lambda item: -score[item[0]].value if score[item[0]].defined else 1.0)
-    return found[:MOST_TILES]
-
-
-def _lead(runs: Mapping[str, AuditResult]) -> str:
-    parts = []
-    for name, run in list(runs.items())[:MOST_TOLD]:
-        means, preference = run.metrics.means, run.metrics.preference
-        prefers = f", {preference.phrase}" if preference.unsure.defined else ""
-        scores = f"{number(means['accuracy'])} as reported, {number(means['robust_accuracy'])} in every order"
-        parts.append(f"{name}: {scores}{prefers}")
-    more = len(runs) - MOST_TOLD
-    return "; ".join([*parts, *[f"and {count(more, 'more run')}"] * (more > 0)]) + "."
-
-
 def _ranks(comparison: Comparison) -> Panel:
-    """Three runs or more: their ranks as reported and over orders, and PBM against accuracy."""
+    """Three runs or more: their ranks as published and over orders, and PBM against accuracy."""
     published, over_orders = (comparison.ranks(key) for key in ("accuracy", "expected_accuracy"))
     scores = [score.n for score in comparison.scores("expected_accuracy").values() if score.defined]
     if len(published) < 3 or len(scores) < 2:
@@ -178,8 +207,8 @@ def _ranks(comparison: Comparison) -> Panel:
     places = [(name, published[name], over_orders[name]) for name in published]
     return Panel(
         "ranks",
-        "Ranks as published and whatever the order",
-        "Each run on all of its own questions. A leaderboard of the runs says which neighbours can be told apart.",
+        "Ranks as published and over orders",
+        "Each run on all of its own questions. A leaderboard of the runs says which neighbours differ.",
         (*slope_chart("ranks", places, min(scores)), *comparison.figure("ranks-pbm", "", ["pbm"], [plot]).charts),
         short="Ranks",
     )

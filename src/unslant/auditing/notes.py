@@ -1,4 +1,4 @@
-"""What a reader of an audit must know beside its numbers, one sentence each."""
+"""What a reader of an audit must know to read its numbers, one sentence each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unslant.auditing.panels_orders import until_lines
 from unslant.auditing.panels_replies import adaptive_lines, unanswered_lines
 from unslant.auditing.panels_variance import advice
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
-from unslant.metrics.summary import Metrics
+from unslant.metrics.summary import Counts
 from unslant.metrics.ties import is_tie
 from unslant.reports.numbers import count, percent
 from unslant.responses import Responses
@@ -26,17 +26,33 @@ _FEWEST = 10
 _MOST_PLACES = 4
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
+MANY_FAILED = 0.05
+"""Share of responses without an answer above which that comes before the score."""
 
 
-def few_labels(metrics: Metrics) -> bool:
-    """Whether the model is mostly about to say something else than a label."""
-    return metrics.means["label_mass"].value < LEAST_LABEL_MASS
+def caveats(result: AuditResult) -> list[str]:
+    """What must be known before the score: few labels, many failures."""
+    counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
+    found = []
+    if mass < LEAST_LABEL_MASS:
+        found.append(
+            f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
+            "else. Likely causes: a chat model asked without --chat, labels or a template it does not expect "
+            "(--labels, --template), or a model that thinks before it answers."
+        )
+    lost = counts.failed_rows + counts.unanswered_rows
+    return found + (_failures(counts) if lost > MANY_FAILED * counts.rows else [])
+
+
+def _failures(counts: Counts) -> list[str]:
+    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+    lines = [f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []
+    return lines + unanswered_lines(counts)
 
 
 def notes(result: AuditResult) -> list[str]:
     """What was left out or needs care, and the cost, one sentence each."""
-    counts = result.metrics.counts
-    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+    counts, known = result.metrics.counts, caveats(result)
     missing = "excluded from the order metrics because an order is missing or failed"
     several = "several right options; choosing any of them counts as right"
     pinned = "options that keep their place (all of the above, both A and C)"
@@ -54,19 +70,8 @@ def notes(result: AuditResult) -> list[str]:
     ]
     if one_order(result):
         sentences = sentences[1:4]
-    mass = result.metrics.means["label_mass"]
     return [
-        *(
-            [
-                f"Labels hold {percent(mass.value, 1)} of the probability: the model is about to say something else. "
-                "Likely causes: a chat model asked without --chat, labels or a template it does not expect (--labels, "
-                "--template), or a model that thinks before it answers."
-            ]
-            if few_labels(result.metrics)
-            else []
-        ),
-        *([f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []),
-        *unanswered_lines(counts),
+        *(line for line in _failures(counts) if line not in known),
         *(
             [
                 f"Label scores that are only upper bounds, because the server did not return the label: "
@@ -100,7 +105,7 @@ def decision_lines(responses: Responses) -> list[str]:
     if not len(rows):
         return []
     lines = [
-        "The server words the prompt and labels the options: A, B, ... stand for places from the top here, and whether "
+        "The server words the prompt and labels the options: A, B, ... are places from the top here, and whether "
         "a habit is about labels or places cannot be known."
     ]
     found = [np.exp(row) for row in rows.table["logprobs"].to_pylist() if row is not None]

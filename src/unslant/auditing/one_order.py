@@ -1,4 +1,4 @@
-"""What one order tells (shortcuts, the length of scored texts), and what it leaves open."""
+"""What one order shows (shortcuts, the length of scored texts), and what it leaves open."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
         return ""
     if scored_texts(responses):
         return (
-            "each option scored by itself, so that order plays no part: `unslant audit MODEL FILE` shows them together"
+            "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` shows them together."
         )
     settings = AuditSettings().resolved(not scores.is_scored)
     alphabet, cloze = parse_labels(settings.labels), Cloze(settings.writer())
@@ -81,9 +81,11 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
             asked[kind] = (len(orders_in_words(question, settings.orders)),) * 2
         (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))
         tokens.append(asked[kind][1] * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
-    told = "one order: whether the order matters cannot be known; `unslant audit MODEL FILE` would tell"
+    open_question = "Whether the order matters is not known from one; `unslant audit MODEL FILE` would settle it"
     if not tokens:
-        return told
+        return f"{open_question}."
     orders = sorted({n for n, _ in asked.values()})
     span = f"{orders[0]} to " if len(orders) > 1 else ""
-    return f"{told}, {span}{count(orders[-1], 'order')}, about {about(fmean(tokens) * len(questions))} tokens"
+    return (
+        f"{open_question}, in {span}{count(orders[-1], 'order')}, about {about(fmean(tokens) * len(questions))} tokens."
+    )

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from unslant.auditing.browser import browser
-from unslant.auditing.notes import few_labels, notes
+from unslant.auditing.first_screen import headline, lines
+from unslant.auditing.notes import caveats, notes
 from unslant.auditing.pairing import SCORES
 from unslant.auditing.panels_labels import (
     harness_panel,
@@ -16,48 +17,33 @@ from unslant.auditing.panels_labels import (
     one_order,
     priors_panel,
     published_panel,
-    stands_out,
     tiles_of,
 )
-from unslant.auditing.panels_orders import order_curve_panel, orders_panel, some_orders, until_headline, until_panel
-from unslant.auditing.panels_replies import noise_lead, replies_panel
+from unslant.auditing.panels_orders import order_curve_panel, orders_panel, until_panel
+from unslant.auditing.panels_replies import replies_panel
 from unslant.auditing.panels_variance import variance_panel
 from unslant.experiment.provenance import asked_about, settings_rows
 from unslant.experiment.shortcut_panel import shortcut_panel
 from unslant.metrics import METRICS, Estimate, Metrics
 from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Table, Tile, charts
 from unslant.reports.charts import MOST_ROWS, Mark
-from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.reports.numbers import Cell, count, number, with_interval
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
-MANY_FAILED = 0.05
-"""Share of responses without an answer above which the headline tells of it."""
-TILES_IN_WORDS = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "answered")
-TILES = ("accuracy", "robust_accuracy", "expected_accuracy", "vote_accuracy", "consistency", "pbm")
+MOST_TILES = 3
 
 
 def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     orders = sorted({block.k for block in result.scores.blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    more = filter(None, (stands_out(result), result.left_open, until_headline(result)))
-    said = headline(
-        result.metrics, *more, robust="in every order asked" if some_orders(result) else "whatever the order"
-    )
-    if result.replies:  # what stands alone, in JSON say, tells who answered what
-        said = f"{result.name} in words, {count(len(result.scores), 'question')}: {said}"
-    keys = TILES_IN_WORDS if result.replies else TILES
     return Page(
         about=asked_about(result.run, count(len(result.scores), "question"), shown),
-        headline=said,
-        lines=(_lead(result),),
-        tiles=Tile.row(
-            *((key, result.metrics.means[key]) for key in keys),
-            *tiles_of(result),
-            ("label_mass", result.metrics.means["label_mass"], METRICS["label_mass"].label),
-        ),
+        headline=headline(result),
+        lines=lines(result),
+        tiles=_tiles(result),
         panels=(
             score_panel({result.name: result}),
             until_panel(result),
@@ -76,6 +62,7 @@ def page(result: AuditResult) -> Page:
             numbers_panel({result.name: result}),
         ),
         notes=tuple(notes(result)),
+        caveats=tuple(caveats(result)),
         settings=settings_rows(result.run),
         example=result.run.example_prompt,
         questions=browser({result.name: result}),
@@ -83,51 +70,19 @@ def page(result: AuditResult) -> Page:
     )
 
 
-def headline(metrics: Metrics, *more: str, robust: str = "whatever the order") -> str:
-    """The outcome in one sentence, for any reader; ``more`` at its end."""
-    means, preference = metrics.means, metrics.preference
-    words = {
-        "accuracy": "as reported",
-        "expected_accuracy": "as mean over orders",
-        "robust_accuracy": robust,
-        "vote_accuracy": "voted",
-    }
-    found = [(METRICS[key], means[key], said) for key, said in words.items()]
-    written = [
-        f"{with_interval(value, metric) if i < 2 else number(value, metric)} {said}"
-        for i, (metric, value, said) in enumerate(found)
-        if value.defined
-    ]
-    counts = metrics.counts
-    no_answer = counts.failed_rows + counts.unanswered_rows
-    failed = f"no answer in {no_answer:,} of {counts.rows:,} responses" if no_answer else ""
-    if not written or no_answer == counts.rows:
-        return f"Nothing could be measured{': ' * bool(failed)}{failed}"
-    chance = f"chance {number(means['chance'], METRICS['chance'])}"
-    parts = [", ".join(written) if metrics.above_chance.above else f"Not above chance: {', '.join(written)}", chance]
-    parts += [preference.phrase] if preference.unsure.defined else []
-    if failed and no_answer > MANY_FAILED * counts.rows:
-        parts.append(failed)
-    if few_labels(metrics):
-        parts.append(f"labels hold {percent(means['label_mass'].value, 1)} of the probability")
-    return "; ".join((*parts, *more))
-
-
-def _lead(result: AuditResult) -> str:
-    means, over = result.metrics.means, result.metrics.over_orders
-    parts = []
-    if means["consistency"].defined:
-        changing = percent(1 - means["consistency"].value)
-        missing = " or is missing" if result.metrics.counts.unanswered_rows else ""
-        parts.append(f"For {changing} of the questions, the answer changes with the order of options{missing}")
-    parts += [told] if (told := noise_lead(result.replies)) else []
-    if over["worst"].defined and "sampled" not in over["worst"].note:
-        parts.append(f"the whole set scores from {number(over['worst'])} to {number(over['best'])}, by order alone")
-    return "; ".join(parts) + "." if parts else ""
+def _tiles(result: AuditResult) -> tuple[Tile, ...]:
+    """Three numbers that explain the headline."""
+    means = result.metrics.means
+    last = ("robust_accuracy", means["robust_accuracy"])
+    if result.replies:
+        beyond = result.replies.noise["beyond_noise"]
+        last = ("noise.beyond_noise", beyond) if beyond.defined else last
+    scores = [(key, means[key]) for key in ("accuracy", "expected_accuracy")]
+    return Tile.row(*((scores[0], *tiles_of(result)) if one_order(result) else (*scores, last)))[:MOST_TILES]
 
 
 def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """The reported score beside the order-free ones, for one audit or several."""
+    """The published score next to the order-free ones, for one audit or several."""
     several, many = len(runs) > 1, len(runs) > charts.MOST_SERIES  # of many, runs are rows, and the scores series
     numbers = {name: whole_set(result.metrics) for name, result in runs.items()}
     marks = [
@@ -152,8 +107,8 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "score",
         "What the score is worth",
-        "The reported score uses the option order of the file. The mean over orders removes luck with it: quote that "
-        "in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
+        "The published score uses the option order of the file; the mean over orders does not depend on any one: quote "
+        "that in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
         (chart,) if marks else (),
         (Figure.of_metrics("scores", "Scores of each run", shown).table,) if several else (),
         short="Score",
@@ -166,12 +121,12 @@ def corrections_panel(result: AuditResult) -> Panel:
     left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
     means, nvr = result.metrics.means, result.nvr["score"]
     given = means["accuracy"]
-    marks = [Mark("as reported", given, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
+    marks = [Mark("as published", given, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
     line = given.value if given.defined else None
     chart = Chart(
         "corrections",
         "The score after each correction",
-        "All on the same questions. The dashed line is the score as reported.",
+        "All on the same questions. The dashed line is the score as published.",
         partial(charts.intervals, marks, rows="method", line=line),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
@@ -205,14 +160,15 @@ def subjects_panel(result: AuditResult) -> Panel:
     plots = [
         Plot(
             charts.dumbbells,
-            "Subjects whose answers move most with the order (highest PBM) come first.",
+            "Subjects whose answers move most with the order come first (highest PBM, the permutation bias metric).",
             {key: METRICS[key].label for key in ("accuracy", "robust_accuracy", "vote_accuracy")},
             "Scores by subject",
             most=MOST_ROWS,
         ),
         Plot(
             partial(charts.scatter, across="PBM", axis="accuracy, mean over orders", how_across=METRICS["pbm"]),
-            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM needs no right answers.",
+            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM, the permutation bias "
+            "metric, is how far probabilities move with the order; it needs no right answers.",
             ["expected_accuracy"],
             f"Does PBM predict difficulty? r = {number(pearson, r)}",
             "pbm-accuracy",

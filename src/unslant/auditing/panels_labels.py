@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.panels_replies import calibration_chart, calibration_values
-from unslant.metrics import METRICS, Bootstrap, Estimate
-from unslant.metrics.labels import given_slots, label_shares
+from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import Cell, count, number, percent
@@ -115,7 +114,9 @@ def priors_panel(result: AuditResult) -> Panel:
     return Panel(
         "priors",
         "Base rates and Nvr-X",
-        "A model that favours a label before reading the question scores well where that label happens to be right.",
+        "A model that favours a label before reading the question scores well where that label happens to be right. "
+        "Its base rates are the probabilities it gives the labels of a question without content. Nvr-X is its accuracy "
+        "when the right option is never under label X; the lowest is its score without the label that helps it most.",
         short="Base rates",
         figures=[Figure.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, plots, folded=True)],
     )
@@ -225,8 +226,8 @@ def published_panel(result: AuditResult) -> Panel:
     return Panel(
         "published",
         "Published order",
-        "What the order of the file alone tells. A label answered more often than it is right, or an accuracy that "
-        "differs with the place of the right option, is a sign of bias; only other orders tell it from the content.",
+        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
+        "differs with the place of the right option, is a sign of bias; only other orders show which.",
         figures=[labels, numbers],
     )
 
@@ -240,13 +241,12 @@ def stands_out(result: AuditResult) -> str:
 
 def _surplus(result: AuditResult) -> str:
     """The label answered most beyond its share of right options, if that cannot be chance."""
-    confidence = 1 - 0.05 / max(1, result.scores.width)  # the most conspicuous of them all (Bonferroni)
-    bootstrap = Bootstrap.of(result.scores, confidence=confidence)
-    rows = label_shares(result.scores, given_slots(result.scores), bootstrap)[: result.scores.width]
-    found = [row for row in rows if row["predicted_excess"].low > 0]
-    if not found:
+    rows = result.metrics.given_labels[: result.scores.width]
+    found = verdicts([row["predicted_excess"] for row in rows])
+    more = [row for row, one in zip(rows, found, strict=True) if one.kind == "above"]
+    if not more:
         return ""
-    top = max(found, key=lambda row: row["predicted_excess"].value)
+    top = max(more, key=lambda row: row["predicted_excess"].value)
     answered, right = percent(top["predicted"].value), percent(top["gold"].value)
     return f"{top.label} is {answered} of the answers but {right} of the right options"
 
@@ -277,9 +277,11 @@ def _lengths(result: AuditResult) -> str:
     numbers = result.length_bias
     if numbers is None:
         return ""
-    ends = {name: numbers[f"{name}_excess"] for name in ("shortest", "longest")}
-    too_often = "".join(f", the {name} option is answered too often" for name, e in ends.items() if e.low > 0)
-    return f"{number(numbers['normalised'])} per character{too_often and ', by the sum' + too_often[1:]}"
+    names = ("shortest", "longest")
+    found = zip(names, verdicts([numbers[f"{name}_excess"] for name in names]), strict=True)
+    too_often = [f"the {name} option is answered too often" for name, one in found if one.kind == "above"]
+    per_character = f"Chosen per character, it scores {number(numbers['normalised'], 2)}"
+    return f"{per_character}; by the sum, {' and '.join(too_often)}" if too_often else per_character
 
 
 def harness_panel(result: AuditResult) -> Panel:

@@ -29,10 +29,8 @@ def orders_panel(result: AuditResult) -> Panel:
     shared = sorted((block for block in reordered if block.same_orders), key=lambda block: -len(block.index))
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
     were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
-    figures, drawn = [], False
-    for block in shared:
-        figures.append(_orders_figure(block, plotted=not drawn and block.k <= MOST_ORDERS))
-        drawn |= block.k <= MOST_ORDERS
+    plotted = next((block for block in shared if block.k <= MOST_ORDERS), None)
+    figures = [_orders_figure(shared, plotted)] if shared else []
     by_share = _histogram(result)
     return Panel(
         "orders",
@@ -58,25 +56,33 @@ def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
     return sorted(found, key=lambda item: (-item[1].value, item[0]))
 
 
-def _orders_figure(block: Block, plotted: bool) -> Figure:
-    given = tuple(range(block.n))
+def _orders_figure(blocks: Sequence[Block], plotted: Block | None) -> Figure:
+    """One row an order, of every number of options; the chart is of the commonest."""
     rows: list[dict[str, Any]] = [
-        {"order": order_name(order), "accuracy": value, "given": order == given}
-        for order, value in order_accuracies(block)
-    ]
-    mean = float(np.mean([row["accuracy"].value for row in rows]))
-    plot = Plot(
-        partial(charts.intervals, fit=True, step=15, line=mean, highlight="as reported"),
-        "Each row is an order, named by the options' labels in the file from top to bottom. The file's own order is "
-        "highlighted; the dashed line is the mean over orders. The 95 % intervals treat the questions as a sample.",
-        ["accuracy"],
-        f"{count(rows[0]['accuracy'].n, 'question')} with {block.n} options in {block.k} orders",
-        out=lambda row: bool(row["given"]),
-    )
+        {
+            "options": str(block.n), "order": order_name(order), "accuracy": value,
+            "given": order == tuple(range(block.n)), "plotted": block is plotted,
+        }
+        for block in blocks for order, value in order_accuracies(block)
+    ]  # fmt: skip
+    shown = [row["accuracy"] for row in rows if row["plotted"]]
+    plots = []
+    if plotted is not None:
+        mean = float(np.mean([value.value for value in shown]))
+        plots = [
+            Plot(
+                partial(charts.intervals, fit=True, step=15, line=mean, highlight="as published"),
+                "Each row is an order, named by the options' labels in the file from top to bottom. The file's own "
+                "order is highlighted; the dashed line is the mean over orders.",
+                ["accuracy"],
+                f"{count(shown[0].n, 'question')} with {plotted.n} options in {plotted.k} orders",
+                name=["order"],
+                out=lambda row: bool(row["given"]),
+                where=lambda row: bool(row["plotted"]),
+            )
+        ]
     how = "Orders are named by the options' labels in the file, from top to bottom."
-    title = f"Accuracy by order, questions with {block.n} options"
-    columns = [Column("accuracy")]
-    return Figure(f"orders-{block.n}-{block.k}", title, ["order"], columns, rows, [plot] * plotted, how, folded=True)
+    return Figure("orders", "Accuracy by order", ["options", "order"], ["accuracy"], rows, plots, how, folded=True)
 
 
 def _histogram(result: AuditResult) -> tuple[Chart, ...]:
@@ -130,7 +136,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
 
     plots = [
         line(
-            *("distance", "largest distance", "order-curve", "What fewer orders would have told"),
+            *("distance", "largest distance", "order-curve", "How close fewer orders come"),
             f"Distance from all {curve.n_orders} orders: the largest of those of the mean over orders, the vote and "
             "PBM.",
         ),
@@ -153,24 +159,12 @@ def order_curve_panel(result: AuditResult) -> Panel:
     names = [Column("--orders", key="orders")]
     return Panel(
         "order-curve",
-        "Would fewer orders do?",
+        "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
         short="Fewer orders",
         figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )
-
-
-def until_headline(result: AuditResult) -> str:
-    """Where the search ended; empty for an audit of everything from the start."""
-    until = result.run.until
-    if not until:
-        return ""
-    width = f"±{until.half_width:g}"
-    if until.reached:
-        return f"known to {width} after {_asked(until)}"
-    left = until.path[-1].half_width
-    return f"not known to {width}, but to ±{number(left)}, after {_asked(until)}" if left else f"asked {_asked(until)}"
 
 
 def some_orders(result: AuditResult) -> bool:
@@ -213,7 +207,7 @@ def until_lines(result: AuditResult) -> list[str]:
     if not until:
         return []
     everything = until.ended == "all"
-    line = f"Asked {_asked(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
+    line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
     if until.tokens and not everything:
         line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of the whole audit"
     saved = "" if everything else f" ({percent(1 - until.share)} saved)"
@@ -240,7 +234,8 @@ def until_lines(result: AuditResult) -> list[str]:
     return lines
 
 
-def _asked(until: UntilRun) -> str:
+def asked_until(until: UntilRun) -> str:
+    """What was asked, in words."""
     if until.ended == "all":
         return f"all {count(until.questions, 'question')} in all orders"
     every = until.questions == until.of_questions

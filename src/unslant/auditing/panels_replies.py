@@ -8,7 +8,7 @@ from unslant.metrics.calibration import Calibration
 from unslant.metrics.summary import Counts
 from unslant.reports import Chart, Column, Figure, Panel, charts
 from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, percent, with_interval
+from unslant.reports.numbers import Cell, count, percent, with_interval
 
 
 def replies_panel(replies: Replies | None) -> Panel:
@@ -98,14 +98,3 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
             "Numbers of single orders (worst, best, whether orders differ) need all questions in all orders."
         )
     return lines
-
-
-def noise_lead(replies: Replies | None) -> str:
-    """The noise floor in a sentence; empty where nothing was asked twice."""
-    if replies is None or not replies.noise["between_repeats"].defined or not replies.noise["between_orders"].defined:
-        return ""
-    noise = replies.noise
-    return (
-        f"two orders differ in {number(noise['between_orders'])} of pairs of answers, two replies to the same page in "
-        f"{number(noise['between_repeats'])}"
-    )

@@ -49,8 +49,8 @@ def advice(result: AuditResult) -> list[str]:
     lines = []
     if least == least:
         lines.append(
-            f"Differences under {number(least, 2)} (same questions) or {number(unpaired, 2)} (different questions) "
-            "cannot be detected (power 80 %)."
+            f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
+            f"{number(unpaired, 2)} (on other questions) cannot be detected (power 80 %)."
         )
     if result.variance_components:
         lines += limits(result.variance_components)
@@ -79,6 +79,6 @@ def enough(curve: OrderCurve | None) -> list[str]:
         return [f"No smaller set of orders matches all {every.k} to within {SAME} ({group})."]
     cost = f", at {found.ordinary_runs:.3g} instead of {every.ordinary_runs:.3g} times the cost of an ordinary run"
     return [
-        f"{count(found.k, 'order')} would have given the same result to within {max(found.apart, 0.0005):.3f}"
-        f"{cost if found.ordinary_runs >= 0 else ''}: --orders {found.orders} ({group})."
+        f"{count(found.k, 'order')} instead of {every.k} would have given the same to within "
+        f"{max(found.apart, 0.0005):.3f}{cost if found.ordinary_runs >= 0 else ''}: --orders {found.orders} ({group})."
     ]

@@ -13,15 +13,15 @@ from unslant.errors import InputError, shown
 from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.recorded import responses_in
 from unslant.experiment.result import RecordedResult, StudyResult
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.registry import metric_at
 from unslant.reports import Page, Panel
 from unslant.reports.export import APART, numbers
-from unslant.reports.numbers import with_interval
+from unslant.reports.numbers import count, listed, with_interval
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance, checked_provenance
 
-MOST_TOLD = 4
+MOST_CHANGES = 4
 """Differences in the notes; the table has all."""
 
 
@@ -175,10 +175,13 @@ class WithBaseline(StudyResult):
     def page(self) -> Page:
         page, name = self.result.page(), self.baseline.path.name
         pairs = [pair for _, pair in self.comparison.differences]
-        largest = [
+        found = zip(pairs, verdicts([p.difference for p in pairs], p=[p.p_value for p in pairs]), strict=True)
+        changed = [
             f"{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
-            for pair in pairs[:MOST_TOLD]
+            for pair, one in found
+            if one.differs
         ]
+        said = listed(changed, MOST_CHANGES) if changed else f"no change shown in {count(len(pairs), 'number')}"
         how = "Paired by question."
         if not self.comparison.paired:
             how = "Not paired: intervals are approximate and, as a rule, too wide."
@@ -190,8 +193,8 @@ class WithBaseline(StudyResult):
             figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
             notes=(*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else [])),
         )
-        notes = (f"Differences from {name}: {'; '.join(largest)}.", *page.notes)
-        return replace(page, notes=notes, panels=(panel, *page.panels))
+        lines = (f"Against {name}: {said}.", *page.lines)[:3]
+        return replace(page, lines=lines, panels=(panel, *page.panels))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, if there are any."""

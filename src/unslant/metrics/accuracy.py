@@ -45,33 +45,33 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
     return right
 
 
-@question_metric("accuracy", "accuracy, as reported", "options in the order of the file", unit="share",
-                 short="as reported", missing=NO_ANSWER)  # fmt: skip
+@question_metric("accuracy", "accuracy, as published", "options in the order of the file", unit="share",
+                 short="as published", missing=NO_ANSWER)  # fmt: skip
 def accuracy(scores: OrderScores) -> Floats:
     """Right under the given order; the first label shown wins a tie, as in greedy decoding."""
     return correct(scores, scores.given)
 
 
-@question_metric("accuracy_last_tie", "accuracy, last label wins ties", "as reported, ties to the last label shown",
+@question_metric("accuracy_last_tie", "accuracy, last label wins ties", "as published, ties to the last label shown",
                  unit="share", missing=NO_ANSWER)  # fmt: skip
 def accuracy_last_tie(scores: OrderScores) -> Floats:
     return correct(scores, scores.given, "last")
 
 
-@question_metric("accuracy_split_tie", "accuracy, ties share", "as reported, tied options share the credit",
+@question_metric("accuracy_split_tie", "accuracy, ties share", "as published, tied options share the credit",
                  unit="share", missing=NO_ANSWER)  # fmt: skip
 def accuracy_split_tie(scores: OrderScores) -> Floats:
     return correct(scores, scores.given, "split")
 
 
-@question_metric("expected_accuracy", "accuracy, mean over orders", "the score without luck of the order", unit="share",
-                 short="mean over orders", unmoved="accuracy")  # fmt: skip
+@question_metric("expected_accuracy", "accuracy, mean over orders", "the score averaged over option orders",
+                 unit="share", short="mean over orders", unmoved="accuracy")  # fmt: skip
 def expected_accuracy(scores: OrderScores) -> Floats:
     """Share of orders under which each question is right: the score of a random order."""
     return over_orders(scores, lambda block: block.right.mean(axis=1))
 
 
-@question_metric("order_advantage", "order advantage", "as reported less the mean over orders", unit="difference",
+@question_metric("order_advantage", "order advantage", "as published minus the mean over orders", unit="difference",
                  unmoved=0.0)  # fmt: skip
 def order_advantage(scores: OrderScores) -> Floats:
     """What the order of the file adds."""
@@ -103,8 +103,8 @@ def hard_vote_accuracy(scores: OrderScores) -> Floats:
     return _voted(scores, vote_correct(scores, vote(scores, "hard")))
 
 
-@question_metric("robust_accuracy", "accuracy, right in every order", "what the order cannot change", unit="share",
-                 short="right in every order", unmoved="accuracy")  # fmt: skip
+@question_metric("robust_accuracy", "accuracy, right in every order", "right however the options are ordered",
+                 unit="share", short="right in every order", unmoved="accuracy")  # fmt: skip
 def robust_accuracy(scores: OrderScores) -> Floats:
     return over_orders(scores, lambda block: block.right.min(axis=1))
 
@@ -130,7 +130,7 @@ def answered(scores: OrderScores) -> Floats:
     return result
 
 
-@question_metric("answered_accuracy", "accuracy, of answered", "as reported, without replies that are no answer",
+@question_metric("answered_accuracy", "accuracy, of answered", "as published, without replies that contain no answer",
                  unit="share", short="of answered", missing=NO_REPLIES)  # fmt: skip
 def answered_accuracy(scores: OrderScores) -> Floats:
     return np.where(~scores.is_scored & (scores.given.chosen >= 0), accuracy(scores), np.nan)

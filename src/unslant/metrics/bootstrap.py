@@ -74,13 +74,15 @@ class Bootstrap:
 
         Args:
             share: whether values are shares of something; if not, they are differences of shares.
-            bounds: least and greatest possible value, if neither.
+            bounds: least and greatest possible value, if neither. The mean stays within them also where single values
+                do not (:func:`~unslant.metrics.measures.extended`).
         """
         defined = ~np.isnan(values)
         ones = defined.astype(np.float64)
-        return self.ratio(
+        found = self.ratio(
             np.where(defined, values, 0.0), ones, share=share, bounds=bounds, note=note, confidence=confidence
         )
+        return found.within(*bounds) if bounds else found
 
     def ratio(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -53,6 +53,19 @@ class Estimate(Jsonable):
     def excludes(self, value: float) -> bool:
         """Whether the interval exists and ``value`` lies outside it."""
         return value < self.low or value > self.high
+
+    def within(self, least: float, most: float) -> Estimate:
+        """The estimate in the range that its metric has; an interval wholly outside keeps its width."""
+        if not self.defined:
+            return self
+        value = min(most, max(least, self.value))
+        if math.isnan(self.low):
+            return replace(self, value=value)
+        low, high = max(least, self.low), min(most, self.high)
+        if low >= high:
+            width = self.high - self.low
+            low, high = max(least, value - width), min(most, value + width)
+        return replace(self, low=low, value=value, high=high)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Estimate:

@@ -6,7 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,30 +46,36 @@ class Drawing:
 
     Attributes:
         spec: Vega-Lite.
-        rests_on: N, and how intervals were made: ``N 40 questions; 95 % intervals: Wilson``; empty if unknown.
+        n: what it rests on: ``N = 40 questions``; empty if unknown.
+        methods: of its intervals.
     """
 
     chart: Chart
     spec: dict[str, Any]
-    rests_on: str
+    n: str
+    methods: tuple[str, ...]
+
+    @property
+    def rests_on(self) -> str:
+        """N, and how intervals were made: ``N = 40 questions; 95 % intervals: Wilson``."""
+        return "; ".join(filter(None, (self.n, self.methods and f"95 % intervals: {'; '.join(self.methods)}")))
 
 
 def drawing(chart: Chart, style: Style) -> Drawing:
     """Draw a chart, with its name for those who cannot see it."""
     spec = specification(chart.draw(style), style)
-    basis = rests_on(spec, chart.of)
-    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, basis) if part)
-    return Drawing(chart, spec | {"description": drawable(f"{said}.")}, basis)
+    drawn = Drawing(chart, spec, *_basis(spec, chart.of))
+    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, drawn.rests_on) if part)
+    return replace(drawn, spec=spec | {"description": drawable(f"{said}.")})
 
 
-def rests_on(spec: Mapping[str, Any], of: str) -> str:
+def _basis(spec: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     """The smallest and largest ``n`` in the data of a chart, and every ``method`` of its intervals."""
     rows = list(_rows(spec))
     found = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
     methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
     few = f"{found[0]:,} to " if len(found) > 1 else ""
-    parts = [f"N = {few}{count(found[-1], of.removesuffix('s'), of)}"] if found else []
-    return "; ".join([*parts, *([f"95 % intervals: {'; '.join(methods)}"] if methods else [])])
+    return (f"N = {few}{count(found[-1], of.removesuffix('s'), of)}" if found else "", tuple(methods))
 
 
 def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:

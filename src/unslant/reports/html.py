@@ -77,6 +77,7 @@ def render(pages: Sequence[Page]) -> str:
             ],
             appendix=[_panel_view(panel, drawings, meanings) for panel in panels if panel.reference],
             meanings=meanings,
+            methods=list(dict.fromkeys(method for drawn in drawings.values() for method in drawn.methods)),
             charts=Markup(island({id: drawn.spec for id, drawn in drawings.items()})),
             meta_name=META_NAME,
             provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),

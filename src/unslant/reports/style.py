@@ -63,7 +63,7 @@ class Style:
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 MEANINGS: Mapping[str, int] = {
     "mean over orders": 0, "under interventions": 0, "gained": 0,
-    "as reported": 1, "as published": 1, "undebiased": 1, "lost": 1,
+    "as published": 1, "undebiased": 1, "lost": 1,
     "right in every order": 2, "right in both": 2,
     "voted": 3,
     "right in neither": 4,

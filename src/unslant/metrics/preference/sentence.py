@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.bootstrap import SHARE, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import extended
 from unslant.metrics.preference.habit import (
@@ -149,6 +149,7 @@ class _Reading:
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
         labels, positions = slot_effects(self.scores, self.values, self.unit, self.bootstrap)
         unsure = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
+        missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
         return Preference(
             finding,
             phrase,
@@ -158,7 +159,7 @@ class _Reading:
             p,
             tuple(labels),
             tuple(positions),
-            self.bootstrap.mean(unsure, note="" if np.isfinite(self.unsure).any() else NEEDS_ORDERS),
+            self.bootstrap.mean(unsure, bounds=SHARE, note=missing),
             sticky,
             note,
         )
@@ -203,6 +204,8 @@ class _Reading:
         if len(self.rows) < FEWEST:
             note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
+        if habit and (always := self._always(meaning)):
+            return "habit", always, ""
         if subjects:
             return "habit", self._by_subject(subjects), "subjects differ"
         if sizes:
@@ -213,28 +216,31 @@ class _Reading:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
             kind = meaning[0].kind or "label"
             rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
-            words = self._always(meaning) or when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
+            words = when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
             return "habit", words + self._caveat(meaning, rivals=[listed(rival, "or") for rival in rivals]), note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         least = self._search(self.groups, TRACE).find()
         trace = self._meaning(least, self.groups)
-        if least and self._part(trace) >= SLIGHT:
+        if least and (part := self._part(trace)) >= SLIGHT:
             pull = np.abs(least.pulls).max()
             note = f"a pull of {pull:.3f} {self.unit} decides between options that are nearly equal"
-            return "trace", f"{when_unsure(self._words(trace))}, but only by a trace{self._caveat(trace)}", note
+            moved = f"which moves {100 * part:.0f} points of its near ties"
+            return "trace", f"{when_unsure(self._words(trace))}, {moved}{self._caveat(trace)}", note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
     def _always(self, meaning: Meaning) -> str:
-        """``always answers A``, where every answer to every question in every order is that one slot's."""
-        if len(meaning) != 1 or not meaning[0].taken or len(self.rows) < np.isfinite(self.unsure).sum():
+        """``always answers A``, where every answer to every question in every order is one slot's."""
+        if len(self.rows) < np.isfinite(self.unsure).sum():
             return ""
         sizes = self.scores.n_options.tolist()
-        every = (self.values.share[q, : sizes[q]] @ meaning[0].place.among(sizes[q]) == 1 for q in self.rows)
-        return f"always answers {names(meaning, self.scores.labels, self.sizes)[0][0]}" if all(every) else ""
+        for one in meaning:
+            if one.taken and all(self.values.share[q, : sizes[q]] @ one.place.among(sizes[q]) == 1 for q in self.rows):
+                return f"always answers {names((one,), self.scores.labels, self.sizes)[0][0]}{self._caveat((one,))}"
+        return ""
 
     def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
         together: dict[str, list[str]] = {}

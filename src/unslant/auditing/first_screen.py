@@ -1,0 +1,197 @@
+"""The first screen of an audit: one sentence and three lines, each claim tied to its interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unslant.auditing.panels_labels import one_order, stands_out
+from unslant.auditing.panels_orders import asked_until, some_orders
+from unslant.metrics import Estimate, Verdict, verdict
+from unslant.metrics.order_curve import OrderPoint
+from unslant.metrics.preference.sentence import MATTERS, Preference
+from unslant.reports.numbers import count, has_interval, interval, number, percent, unsettled
+
+if TYPE_CHECKING:
+    from unslant.auditing.result import AuditResult
+
+SAME = 0.02
+"""Two scores of one model no further apart than this are called the same: 2 points move no rank worth having."""
+_MOST_WORDS = 3
+"""Names of question sets up to this long are in the headline; of longer ones, their number is."""
+_DIGITS = 2
+
+
+def score(estimate: Estimate) -> str:
+    """``0.63 (0.59 to 0.67)``: two digits, for sentences."""
+    shown = interval(estimate, _DIGITS).replace(" – ", " to ")
+    return number(estimate, _DIGITS) + f" ({shown})" * has_interval(estimate)
+
+
+def asked_name(result: AuditResult) -> str:
+    """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, or ``400 questions``."""
+    name, asked = result.run.questions or result.run.recorded, count(len(result.scores), "question")
+    return f"{name} ({asked})" if name and "questions" not in name and len(name.split()) <= _MOST_WORDS else asked
+
+
+def headline(result: AuditResult) -> str:
+    """The score as published, averaged over orders, and by guessing."""
+    means, name = result.metrics.means, result.name or "The model"
+    published, averaged = means["accuracy"], means["expected_accuracy"]
+    way = " in words" if result.replies else ""
+    if not (published.defined or averaged.defined):
+        counts = result.metrics.counts
+        if lost := counts.failed_rows + counts.unanswered_rows:
+            return f"Nothing could be measured: no answer in {lost:,} of {count(counts.rows, 'response')}"
+        return f"{name} has no score on {asked_name(result)}: no question has a right option"
+    guess = _guessing(result)
+    n = (averaged if averaged.defined else published).n
+    if guess is not None and guess.too_few:
+        shown = number(published if published.defined else averaged, _DIGITS)
+        return f"{name} scores {shown}{way} on {count(n, 'question')}: too few for a verdict"
+    said = f"{name} scores"
+    if one_order(result):
+        said += f" {score(published)}{way} on {asked_name(result)}, in one order of options"
+    elif not published.defined:
+        said += f" {score(averaged)}{way} on {asked_name(result)}, averaged over option orders"
+    else:
+        gap = verdict(means["order_advantage"], bound=SAME)
+        joined = "but" if gap.differs else "and"
+        said += f" {number(published, _DIGITS)}{way} on {asked_name(result)}, {joined} {score(averaged)} averaged over"
+        said += " option orders"
+        if not gap.differs:
+            said += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
+    return said + _against_guessing(result, guess)
+
+
+def _guessing(result: AuditResult) -> Verdict | None:
+    """The score against chance; None where chance is not known."""
+    means, test, until = result.metrics.means, result.metrics.above_chance, result.run.until
+    if not means["chance"].defined:
+        return None
+    if until and until.questions < until.of_questions:  # only these intervals allow for stopping early
+        return verdict(means["expected_accuracy"], null=means["chance"].value)
+    return verdict(test.excess, p=test.p if test.excess.value > 0 else None)
+
+
+def _against_guessing(result: AuditResult, guess: Verdict | None) -> str:
+    if guess is None:
+        return ""
+    chance = number(result.metrics.means["chance"], _DIGITS)
+    if guess.kind == "above":
+        return f"; guessing gives {chance}"
+    if guess.kind == "below":
+        return f"; guessing gives more, {chance}"
+    return f"; this cannot be distinguished from guessing ({chance})"
+
+
+def lines(result: AuditResult) -> tuple[str, ...]:
+    """How much depends on the order; what the model falls back on, and the corrected score; the cost."""
+    guess = _guessing(result)
+    if one_order(result):
+        found = "" if guess and guess.too_few else stands_out(result)
+        return (f"{found}." if found else "", result.left_open, cost(result))
+    if guess and guess.too_few:
+        return (cost(result),)
+    second = (fallback(result.metrics.preference), _vote(result), _until(result), _unsettled(result, guess))
+    return (_order(result), " ".join(filter(None, second)), cost(result))
+
+
+def _order(result: AuditResult) -> str:
+    """How many answers depend on the order, and whether that is more than noise."""
+    means, noise = result.metrics.means, result.replies.noise if result.replies else None
+    consistency = means["consistency"]
+    if not consistency.defined:
+        return ""
+    if noise and noise["beyond_noise"].defined:
+        return _beyond_noise(noise["between_orders"], noise["between_repeats"], verdict(noise["beyond_noise"]))
+    missing = " or are missing" if result.metrics.counts.unanswered_rows else ""
+    changed = f"{_share(1 - consistency.value)} of its answers change{missing} when the options are reordered"
+    if result.replies and _temperature(result):
+        return f"{changed}; sampled once each, so noise and order cannot be distinguished (--repeats 3 separates them)."
+    if not means["robust_accuracy"].defined:
+        return f"{changed}."
+    every = "in every order asked" if some_orders(result) else "in every order"
+    return f"{changed}: it is right {every} on {number(means['robust_accuracy'], _DIGITS)} of the questions."
+
+
+def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
+    both = (
+        f"Two orders of a question get different answers in {number(orders, _DIGITS)} of pairs, the same prompt "
+        f"asked twice in {number(repeats, _DIGITS)}"
+    )
+    if beyond.differs:
+        return f"{both}: {score(beyond.estimate)} {'beyond' if beyond.kind == 'above' else 'below'} noise."
+    return f"{both}: an effect of order cannot be distinguished from noise {unsettled(beyond)}."
+
+
+def _temperature(result: AuditResult) -> float:
+    """At which replies were sampled; 0 where the answers of a model do not vary, or nothing is recorded."""
+    return float(result.run.identity.get("temperature", 0) or 0)
+
+
+def _share(share: float) -> str:
+    words = {0.0: "None", 0.5: "Half", 1.0: "All"}
+    return words.get(share) or percent(share, 0 if share < 0.995 else 1)
+
+
+def fallback(preference: Preference) -> str:
+    """The preference as a sentence of its own."""
+    if not preference.unsure.defined:
+        return ""
+    if preference.finding == "none":
+        return f"When unsure it has no preference of {100 * MATTERS:.0f} points or more for a label or position."
+    phrase = preference.phrase
+    if preference.finding == "open":
+        return f"{phrase[:1].upper()}{phrase[1:]}."
+    plain = phrase.replace(", when unsure", "").replace(" when unsure", "")
+    return f"It {phrase}." if plain == phrase else f"When unsure it {plain}."
+
+
+def _vote(result: AuditResult) -> str:
+    vote = result.metrics.means["vote_accuracy"]
+    return f"Voting over orders gives {number(vote, _DIGITS)}." if vote.defined else ""
+
+
+def _unsettled(result: AuditResult, guess: Verdict | None) -> str:
+    """What the headline leaves open, and how many questions would settle it."""
+    gap = verdict(result.metrics.means["order_advantage"], bound=SAME)
+    for what, open_one in (("Score and guessing", guess), ("The two scores", gap)):
+        if open_one and open_one.kind == "unclear" and open_one.needed:
+            return f"{what} cannot be distinguished {unsettled(open_one)}."
+    return ""
+
+
+def _until(result: AuditResult) -> str:
+    """Where the search ended; empty for an audit of everything from the start."""
+    until = result.run.until
+    if not until:
+        return ""
+    asked, width = asked_until(until), f"±{until.half_width:g}"
+    if until.reached:
+        return f"Known to {width} after asking {asked}."
+    left = until.path[-1].half_width
+    return f"Known to ±{number(left)}, not {width}, after asking {asked}." if left else f"Asked {asked}."
+
+
+def cost(result: AuditResult) -> str:
+    """What was spent, and how many orders would have been enough, in one line."""
+    spent, replies = result.cost, result.run.replies
+    if replies.requests:
+        tokens = replies.input_tokens + replies.output_tokens
+        return count(replies.requests, "request") + f", {tokens:,} tokens" * bool(tokens) + "."
+    if not spent.prompts:
+        return ""
+    line = count(spent.prompts, "prompt") + (f" in {spent.seconds:.3g} s" if spent.seconds else "")
+    if spent.ordinary_runs >= 0:
+        line += f", {spent.ordinary_runs:.2g} times an ordinary run"
+    curve = result.order_curve
+    if curve is None:
+        return f"{line}."
+    return f"{line}; {_enough(curve.enough)}."
+
+
+def _enough(point: OrderPoint | None) -> str:
+    if point is None:
+        return "no smaller set of orders gives the same"
+    at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
+    return f"--orders {point.orders} gives the same to within {max(point.apart, 0.0005):.3f}{at}"

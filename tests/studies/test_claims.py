@@ -1,0 +1,113 @@
+"""Planted ties, too few questions and wide intervals: no first screen claims a difference.
+
+A study adds its own by a row of ``PLANTED``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.chatting import RuleChat
+from tests.reports.synthetic import synthetic_audit, synthetic_questions
+from tests.studies.talkers import QUESTIONS
+from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import audit
+from unslant.experiment.result import StudyResult
+from unslant.metrics.registry import question_metrics
+from unslant.metrics.verdicts import verdict
+
+CLAIMS = re.compile(
+    r"\b(but|leads?|best|worst|highest|lowest|higher|lower|better|worse|more than|less than|gives more|beats?|costs?|"
+    r"above|below|always|prefers?|falls back|avoids|sticks|leans|robust|beyond noise|too often|same to within)\b"
+)
+"""What only an interval that excludes the null (or lies within a bound) may say."""
+
+
+def audit_of(n: int, seed: int = 0, model: str = "planted") -> AuditResult:
+    """Noise alone: no knowledge and no lean."""
+    return synthetic_audit(synthetic_questions(n, seed=seed), lean=0.0, knows=0.0, seed=seed, model=model)
+
+
+def all_tied(n: int) -> AuditResult:
+    """Every option of every question gets the same probability in every order."""
+    found = audit_of(n)
+    table = found.responses.table
+    even = [[-float(np.log(4))] * 4] * len(table)
+    place = table.schema.get_field_index("logprobs")
+    field = table.schema.field(place)
+    return AuditResult.of(replace(found.responses, table=table.set_column(place, field, pa.array(even, field.type))))
+
+
+def certain(n: int) -> AuditResult:
+    """Right, or leaning, on all of a few questions."""
+    return synthetic_audit(synthetic_questions(n), lean=9.0, knows=0.5, model="certain")
+
+
+def compared(n: int, models: int) -> AuditComparison:
+    """Models that differ by chance alone, on the same questions."""
+    questions = synthetic_questions(n)
+    made = [synthetic_audit(questions, lean=0.0, knows=0.0, seed=i, model=f"m{i}") for i in range(models)]
+    return AuditComparison.of(made)
+
+
+PLANTED: dict[str, Callable[[], StudyResult]] = {
+    **{f"audit, N {n}": lambda n=n: certain(n) for n in (1, 2, 3, 4)},
+    **{f"audit, wide, N {n}": lambda n=n: audit_of(n) for n in (5, 8, 12, 20)},
+    **{f"audit, ties, N {n}": lambda n=n: all_tied(n) for n in (1, 3, 12)},
+    **{f"comparison, N {n}": lambda n=n: AuditComparison.of([certain(n), audit_of(n)]) for n in (1, 3)},
+    **{f"comparison, wide, {m} models": lambda m=m: compared(16, m) for m in (2, 3, 8)},
+    "comparison, ties": lambda: AuditComparison.of([audit_of(40), audit_of(40, model="again")]),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_the_numbers_cannot_carry_is_not_said(name: str) -> None:
+    page = PLANTED[name]().page()
+    said = " ".join((page.headline, *page.lines))
+    assert not CLAIMS.findall(said), said
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_but_is_said_exactly_where_the_paired_difference_excludes_0(seed: int) -> None:
+    found = synthetic_audit(synthetic_questions(60, seed=seed), lean=0.5 * seed, knows=0.4, seed=seed)
+    assert (" but " in found.headline) == verdict(found.metrics.means["order_advantage"], bound=0.02).differs
+    above = found.metrics.above_chance
+    assert ("; guessing gives 0.25" in found.headline) == verdict(above.excess, p=above.p).differs
+
+
+def test_planted_effects_are_said() -> None:
+    found = synthetic_audit(synthetic_questions(400), lean=4.0, knows=0.5)
+    assert "falls back on A" in found.page().lines[1]
+    assert "guessing gives 0.25" in found.headline
+    questions = synthetic_questions(200)
+    good, bad = synthetic_audit(questions, knows=0.9, model="good"), synthetic_audit(questions, knows=0.1, model="bad")
+    headline = AuditComparison.of([bad, good]).headline
+    assert re.match(r"good scores 0\.\d\d \(.*\) more than bad on the same 200 questions", headline)
+
+
+def test_an_estimate_stays_in_the_range_of_its_metric() -> None:
+    """An adaptive audit extends single questions beyond it; their mean and its interval may not go there."""
+
+    def rule(stem: str, labels: list[str], texts: list[str]) -> str:
+        ends = "item 0" in (texts[0], texts[-1])  # as given and reversed the same answer, not so in between
+        return f"Answer: {labels[texts.index('item 0') if ends else 0]}"
+
+    found = audit(RuleChat(rule), QUESTIONS, adaptive=True)
+    outside = 0
+    for metric in question_metrics():
+        estimate, values = found.metrics.means[metric], found.metrics.questions[metric.key]
+        if estimate.low == estimate.low:
+            least, most = metric.bounds
+            assert least <= estimate.low <= estimate.value <= estimate.high <= most, metric.key
+            assert estimate.low < estimate.high
+            outside += bool(np.nanmin(values) < least)
+    assert outside
+    unsure = found.metrics.preference.unsure
+    assert 0 <= unsure.low <= unsure.value <= unsure.high <= 1
