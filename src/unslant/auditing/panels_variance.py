@@ -20,7 +20,7 @@ def variance_panel(found: VarianceComponents | None) -> Panel:
     if found is None or not found.components:
         return Panel("variance", "", "")
     rows = [
-        {"component": NAMES.get(name, name.replace("question_", "question × ")), **{m.key: v for m, v in one.items()}}
+        {"component": NAMES.get(name, name.replace("question_", "question × ")), **one.cells()}
         for name, one in found.components.items()
     ]
     columns = [Column.of(key) for key in ("variance.component", "variance.of_answer", "variance.of_score")]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -189,10 +190,10 @@ class _Fixed:
     """Least-squares effects of fixed facets.
 
     Attributes:
-        levels: facet -> columns of its levels, and share of the questions, of each group.
-        effects: (D,) effect of each level, with mean 0 in its group.
+        levels: facet -> columns of the levels that each group of questions has, and the group's share of the questions.
+        effects: (D,) effect of each level; a facet's are defined up to a constant.
         influence: (Q, D) of each question on them, times Q.
-        values: (M,) sum of the effects of each row.
+        values: (M,) sum of the effects of each row, each less its mean over the levels of the group.
         inseparable: facets left out.
     """
 
@@ -207,80 +208,77 @@ class _Fixed:
         n = len(self.influence)
         value, noise, influence = 0.0, 0.0, np.zeros(n)
         for columns, weight in self.levels[name]:
-            each, own = weight / (len(columns) - 1), self.influence[:, columns]
-            covariance = own.T @ own / n / (n - 1)
-            value += each * float((self.effects[columns] ** 2).sum() - np.trace(covariance))
+            effects, own = self.effects[columns] - self.effects[columns].mean(), self.influence[:, columns]
+            own = own - own.mean(axis=1, keepdims=True)
+            each, covariance = weight / (len(columns) - 1), own.T @ own / n / (n - 1)
+            value += each * float((effects**2).sum() - np.trace(covariance))
             noise += 2 * each**2 * float((covariance**2).sum())
-            influence += 2 * each * own @ self.effects[columns]
+            influence += 2 * each * own @ effects
         return _estimate(value, influence, bootstrap, math.sqrt(noise))
 
 
 def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are left out first."""
-    facets = {name: levels for name, levels in pages.facets.items() if len(np.unique(codes(pages.group, levels))) > 1}
+    facets = {name: codes(levels) for name, levels in pages.facets.items() if len(np.unique(levels)) > 1}
     lost: list[str] = []
-    while True:
-        fitted = _least_squares(pages, {name: facets[name] for name in facets if name not in lost}, bootstrap)
-        if fitted is not None:
-            return _Fixed(*fitted, tuple(lost))
-        lost.append([name for name in facets if name not in lost][-1])
+    while (fitted := _least_squares(pages, facets, bootstrap.n_questions)) is None:
+        lost.append(facets.popitem()[0])
+    return _Fixed(*fitted, tuple(lost))
 
 
 def _least_squares(
-    pages: Pages, facets: Mapping[str, Ints], bootstrap: Bootstrap
+    pages: Pages, facets: Mapping[str, Ints], n: int
 ) -> tuple[Mapping[str, Sequence[tuple[Ints, float]]], Floats, Floats, Floats] | None:
-    """Levels, effects, influence and fitted values; None where facets cannot be separated."""
-    question, n = pages.question, bootstrap.n_questions
-    columns, levels, width = [], {}, 0
-    for name, own in facets.items():
-        level = codes(pages.group, own)
-        groups = np.zeros(int(level.max()) + 1, np.int64)
-        groups[level] = pages.group
-        found = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-        sizes = [len(np.unique(question[np.isin(level, some)])) for some in found]
-        varied = [(some + width, size) for some, size in zip(found, sizes, strict=True) if len(some) > 1]
-        levels[name] = [(some, size / sum(size for _, size in varied)) for some, size in varied]
-        columns.append(level + width)
-        width += len(groups)
+    """Levels, effects, influence and fitted values; None where facets cannot be separated.
+
+    Groups share the effects of a level, so that few questions with as many options are no obstacle.
+    """
+    question = pages.question
+    starts = np.cumsum([0, *(int(own.max()) + 1 for own in facets.values())])
+    width = int(starts[-1])
+    columns = [own + start for own, start in zip(facets.values(), starts[:-1], strict=True)]
     counts = np.bincount(question, minlength=n)
     centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
+    values = np.zeros(len(question))
     if not columns:
-        return levels, np.zeros(0), np.zeros((n, 0)), np.zeros(len(question))
+        return {}, np.zeros(0), np.zeros((n, 0)), values
 
     def by_question(values: Floats | None = None) -> Floats:
         """(Q, D) sum of the values in each level."""
-        return sum(
-            (
-                np.bincount(question * width + own, values, n * width).reshape(n, width).astype(np.float64)
-                for own in columns
-            ),
-            np.zeros((n, width)),
-        )
+        found = np.zeros((n, width))
+        for own in columns:
+            found += np.bincount(question * width + own, values, n * width).reshape(n, width)
+        return found
 
-    shown = by_question()
-    products = sum(
-        (
-            np.bincount(a * width + b, minlength=width**2).reshape(width, width).astype(np.float64)
-            for a in columns
-            for b in columns
-        ),
-        np.zeros((width, width)),
-    )
+    shown, products = by_question(), np.zeros((width, width))
+    for one in columns:
+        for other in columns:
+            products += np.bincount(one * width + other, minlength=width**2).reshape(width, width)
     products -= shown.T @ (shown / counts[:, None])
-    inverse = np.linalg.pinv(products, rcond=1e-8, hermitian=True)
-    blocks = [some for own in levels.values() for some, _ in own]
-    if np.linalg.matrix_rank(products, tol=1e-8 * np.abs(products).max(), hermitian=True) < sum(
-        len(some) - 1 for some in blocks
-    ):
+    ends = list(pairwise(starts.tolist()))
+    if _rank(products) < sum(_rank(products[i:j, i:j]) for i, j in ends):
         return None
-    centring = np.zeros((width, width))
-    for some in blocks:
-        centring[np.ix_(some, some)] = np.eye(len(some)) - 1 / len(some)
-    effects = centring @ inverse @ by_question(centred).sum(axis=0)
-    values = sum((effects[own] for own in columns), np.zeros(len(question)))
+    inverse = np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True)
+    effects = inverse @ by_question(centred).sum(axis=0)
+    groups = [
+        (pages.group == group, len(np.unique(question[pages.group == group]))) for group in np.unique(pages.group)
+    ]
+    levels: dict[str, list[tuple[Ints, float]]] = {}
+    for name, own in zip(facets, columns, strict=True):
+        found = [(rows, np.unique(own[rows]), size) for rows, size in groups]
+        whole = sum(size for _, some, size in found if len(some) > 1)
+        levels[name] = [(some, size / whole) for _, some, size in found if len(some) > 1]
+        for rows, some, _ in found:
+            values[rows] += effects[own[rows]] - effects[some].mean()
     left = centred - values + (np.bincount(question, values, n) / counts)[question]
-    influence = n * by_question(left) @ inverse @ centring
-    return levels, effects, influence, values
+    return levels, effects, n * by_question(left) @ inverse, values
+
+
+_SINGULAR = 1e-8
+
+
+def _rank(products: Floats) -> int:
+    return int(np.linalg.matrix_rank(products, tol=_SINGULAR * float(np.abs(products).max()), hermitian=True))
 
 
 def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -> dict[str, tuple[float, Floats]]:
