@@ -30,6 +30,8 @@ from .studies.instruction_boundary.comparison import BoundaryComparison as Bound
 from .studies.instruction_boundary.result import BoundaryStudy as BoundaryStudy
 from .studies.leaderboard.result import Leaderboard as Leaderboard
 from .studies.leaderboard.study import leaderboard as leaderboard
+from .studies.plan.planning import PlanResult as PlanResult
+from .studies.plan.planning import plan as plan
 from .studies.question_check.check import QuestionCheck as QuestionCheck
 from .studies.question_check.check import check_questions as check_questions
 from .studies.readers import read_result as read_result

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 INPUTS = frozenset(
-    "log baseline store ranking accuracy file shards runs sheets include_path plan".split()
+    "log pilot baseline store ranking accuracy file shards runs sheets include_path plan".split()
 )  # fmt: skip
 """Parameters that hold a path and are read; a plan is written too, by the first of several machines."""
 FOLDERS = ("out", "figures", "tables", "save_model")
@@ -32,6 +32,7 @@ QUICK = {
     "debias": f"fair embedded {FEW} --no-store",
     "replies": "replies.jsonl",
     "merge": "s1.parquet s2.parquet",
+    "plan": "--half-width 0.05",
     "report": "s1.parquet s2.parquet",
     "study annotation-sheet": "embedded --items 6",
     "study annotation-agreement": "a.csv b.csv",

@@ -86,6 +86,25 @@ OTHERS = {
             f"audit {_SERVED} q.jsonl --orders reverse -q --no-store --json served.json",
         ),
     ),
+    "plan": Other(
+        "plan --half-width 0.1",
+        {
+            **REPORTS,
+            "--log": Row("--log base.parquet", "numbers"),
+            "--half-width": Row("--half-width 0.05", "numbers"),
+            "--difference": Row("--difference 0.03", "numbers"),
+            "--available": Row("--available 20", "numbers"),
+            "--score": Row("--score 0.9", "numbers"),
+            "--options": Row("--options 3", "numbers"),
+            "--correlation": Row("--correlation 0.9", "numbers"),
+            "--repeats": Row("--repeats 2", "numbers"),
+            "--tokens": Row("--tokens 100", "numbers"),
+            "--price": Row("--price 2", "numbers"),
+            "--output-price": Row("--output-price 2", "refused"),
+            "--baseline": Row("--baseline base.json", "refused"),
+        },
+        (_TABLE, "plan --half-width 0.2 --quiet --json base.json"),
+    ),
     "report": Other(
         "report base.parquet",
         {

@@ -72,7 +72,7 @@ def estimate(
             *lines,
             f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once: about "
             f"{shared * len(prompts) / len(found):.2g} ordinary runs.",
-            f"Time: about {_duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
+            f"Time: about {duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
             f"{spent.seconds:.1f} s.",
         ]
     from unslant.auditing.words import FEWEST_CHECKED, plan
@@ -120,7 +120,8 @@ def measured(model: ScoringModel, by_question: Sequence[Sequence[Prompt]]) -> Co
     return max(calls, key=lambda cost: cost.prompts)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """``3.2 s``, ``12 minutes``."""
     if seconds < 90:
         return f"{max(seconds, 0.1):.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -8,12 +8,13 @@ import numpy as np
 
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN
 from unslant.auditing.panels_labels import one_order
-from unslant.auditing.panels_orders import enough_line, until_lines
+from unslant.auditing.panels_orders import until_lines
 from unslant.auditing.panels_replies import adaptive_lines, reply_lines, unanswered_lines
+from unslant.auditing.panels_variance import advice
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
 from unslant.metrics.summary import Counts
 from unslant.metrics.ties import is_tie
-from unslant.reports.numbers import count, number, percent
+from unslant.reports.numbers import count, percent
 from unslant.responses import Responses
 from unslant.responses.table import DECISION
 
@@ -69,7 +70,6 @@ def notes(result: AuditResult) -> list[str]:
     ]
     if one_order(result):
         sentences = sentences[1:4]
-    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
     return [
         *(line for line in _failures(counts) if line not in known),
         *(
@@ -93,16 +93,9 @@ def notes(result: AuditResult) -> list[str]:
         *decision_lines(result.responses),
         *logged_lines(result.run),
         *target_lines(result),
-        *(
-            [
-                f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
-                f"{number(unpaired, 2)} (on other questions) cannot be detected (power 80 %)."
-            ]
-            * (least == least)
-        ),
         *until_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
-        *enough_line(result.order_curve),
+        *advice(result),
         *cost_lines(result.cost),
     ]
 

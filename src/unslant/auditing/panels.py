@@ -21,6 +21,7 @@ from unslant.auditing.panels_labels import (
 )
 from unslant.auditing.panels_orders import order_curve_panel, orders_panel, until_panel
 from unslant.auditing.panels_replies import replies_panel
+from unslant.auditing.panels_variance import variance_panel
 from unslant.experiment.provenance import asked_about, settings_rows
 from unslant.experiment.shortcut_panel import shortcut_panel
 from unslant.metrics import METRICS, Estimate, Metrics
@@ -50,6 +51,7 @@ def page(result: AuditResult) -> Page:
             published_panel(result),
             length_panel(result),
             orders_panel(result),
+            variance_panel(result.variance_components),
             order_curve_panel(result),
             *([] if one_order(result) else [labels_panel({result.name: result})]),
             priors_panel(result),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unslant.metrics import METRICS, Block, Estimate, wilson
-from unslant.metrics.order_curve import SAME, OrderCurve
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import count, number, percent
@@ -111,24 +110,6 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def enough_line(curve: OrderCurve | None) -> list[str]:
-    """The fewest orders that give the same result, in one sentence."""
-    if curve is None:
-        return []
-    every, found = curve.points[-1], curve.enough
-    about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
-    if found is None:
-        return [f"No smaller set of orders matches all {every.k} to within {SAME} ({about})."]
-    costs = (point.ordinary_runs for point in (found, every))
-    saved = ", at {:.3g} instead of {:.3g} times the cost of an ordinary run".format(*costs)
-    saved = saved if found.ordinary_runs >= 0 else ""
-    within = max(found.apart, 0.0005)
-    return [
-        f"{count(found.k, 'order')} instead of {every.k} would have given the same to within {within:.3f}{saved}: "
-        f"--orders {found.orders} ({about})."
-    ]
-
-
 def _smaller(row: Mapping[str, Any]) -> bool:
     """Whether a row is of a smaller set than that asked."""
     return bool(row["smaller"])
@@ -181,7 +162,6 @@ def order_curve_panel(result: AuditResult) -> Panel:
         "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
-        notes=tuple(enough_line(curve)),
         short="Fewer orders",
         figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )

@@ -12,6 +12,7 @@ from unslant.arrays import Jsonable
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.noise import noise_floor
+from unslant.metrics.pages import Repeat
 from unslant.metrics.registry import metric
 from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
@@ -185,6 +186,19 @@ def _again(responses: Responses, once: Sequence[Response], scores: OrderScores, 
     replies = [now.get((row.question_id, row.labels, row.contents), row) for row in once]
     right = _share_of(once, [row for row in replies if row.choice in row.answers], scores, bootstrap, right=True)
     return Again(len(rows), sum(row.choice >= 0 for row in rows), right)
+
+
+def repeats_of(responses: Responses, scores: OrderScores) -> list[Repeat]:
+    """Replies to pages that were shown again; none where labels were scored."""
+    if scores.elicitation != GENERATE:
+        return []
+    rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
+    place = {name: q for q, name in enumerate(scores.ids)}
+    return [
+        (place[row.question_id], row.contents, row.choice in row.answers)
+        for row in rows
+        if row.repeat and row.status != "error"
+    ]
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from unslant.auditing.corrections import Correction, corrections
 from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
 from unslant.auditing.pairing import MEASURES, named, paired
-from unslant.auditing.replies import Replies, labels_as_written, replies_of
+from unslant.auditing.replies import Replies, labels_as_written, repeats_of, replies_of
 from unslant.auditing.until import with_anytime
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
@@ -27,7 +27,9 @@ from unslant.metrics import (
 )
 from unslant.metrics.measures import measure
 from unslant.metrics.order_curve import OrderCurve, order_curve
+from unslant.metrics.pages import components_of
 from unslant.metrics.shortcuts import Shortcut
+from unslant.metrics.variance_components import VarianceComponents
 from unslant.responses import Responses
 
 
@@ -42,6 +44,7 @@ class AuditResult(RecordedResult):
         replies: what replies tell beside their answers; None where labels were scored.
         shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
         length_bias: of a log with scores of option texts; None for any other.
+        variance_components: where the variance of right and wrong answers comes from; None where it cannot be known.
         order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
         left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
         scores: the responses as arrays, from which every number is computed.
@@ -59,6 +62,7 @@ class AuditResult(RecordedResult):
     replies: Replies | None
     shortcuts: tuple[Shortcut, ...]
     length_bias: Numbers | None
+    variance_components: VarianceComponents | None
     order_curve: OrderCurve | None
     left_open: str
     scores: OrderScores = field(repr=False)
@@ -103,6 +107,7 @@ class AuditResult(RecordedResult):
             replies_of(responses, scores, bootstrap),
             shortcuts_of(responses, scores, bootstrap),
             length_bias_of(responses, scores, bootstrap),
+            components_of(scores, repeats_of(responses, scores)),
             _order_curve(responses, scores),
             left_open(responses, scores, metrics.counts),
             scores,

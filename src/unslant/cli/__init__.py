@@ -42,6 +42,7 @@ from unslant.writing import unfailing_streams
 COMMANDS = {
     "Measure": {
         **{name: STUDIES[name] for name in TOP},
+        "plan": "unslant.cli.plan:plan",
         "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
         "replies": "unslant.cli.replies:replies",
     },

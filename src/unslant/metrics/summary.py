@@ -14,11 +14,11 @@ from unslant.metrics.accuracy import ChanceTest, above_chance
 from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.calibration import Calibration, given_calibration
+from unslant.metrics.decision_study import detectable_difference
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.measures import QuestionValues, extended_measures, means
 from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
-from unslant.metrics.pairs import minimum_detectable_difference
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import Numbers
 from unslant.metrics.scores import OrderScores
@@ -69,9 +69,9 @@ class Metrics:
     Attributes:
         means: the mean of every metric of single questions, such as ``metrics.means["pbm"]``.
         above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
-        minimum_difference, minimum_difference_unpaired: least difference in accuracy to another model that this many
-            questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
-            :func:`~unslant.metrics.pairs.minimum_detectable_difference`.
+        minimum_difference, minimum_difference_unpaired: least difference from the score of a model like this one that
+            this many questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
+            :func:`~unslant.metrics.decision_study.detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
         label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
         calibration: of the scored labels under the given order; None for replies.
@@ -123,16 +123,16 @@ def compute(
     slots = given_slots(scores)
     expected = values["expected_accuracy"]
     scored = expected if np.isfinite(expected).any() else values["accuracy"]
-    n = int(np.isfinite(scored).sum())
+    known = scored[np.isfinite(scored)]
+    about = len(known), float(known.mean()) if len(known) else 0.0, float(known.var(ddof=1)) if len(known) > 1 else 0.0
+    least, unpaired = (detectable_difference(*about, correlation=r) if len(known) else math.nan for r in (0.5, 0.0))
     by_subject = _by_subject(scores, values, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
         means=means(values, bootstrap),
         above_chance=above_chance(scored, values["chance"], bootstrap),
-        minimum_difference=minimum_detectable_difference(n, confidence=confidence) if n else math.nan,
-        minimum_difference_unpaired=minimum_detectable_difference(n, correlation=0, confidence=confidence)
-        if n
-        else math.nan,
+        minimum_difference=least,
+        minimum_difference_unpaired=unpaired,
         over_orders=order_accuracy(all_orders),
         label_bias=label_bias(slots),
         calibration=given_calibration(scores, values["accuracy"], bootstrap),

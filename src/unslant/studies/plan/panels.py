@@ -1,0 +1,105 @@
+"""The page of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unslant.auditing.dry_run import duration
+from unslant.reports import Column, Figure, Page, Panel
+from unslant.reports.numbers import about, count, number
+
+if TYPE_CHECKING:
+    from unslant.studies.plan.planning import Design, PlanResult
+
+
+def page(result: PlanResult) -> Page:
+    """The best design, what it rests on, and all designs."""
+    pilot, goal = result.pilot, result.goal
+    given = "assumed: no pilot" if not pilot.source else f"from {pilot.source}, {count(pilot.questions, 'question')}"
+    rows: list[dict[str, Any]] = [vars(design) | {"fits": "" if design.reached else "no"} for design in result.designs]
+    limited = goal.available is not None and any(not design.reached for design in result.designs)
+    columns = [
+        Column("score"),
+        Column("questions", 0),
+        *[Column("at least", 0, "by what the pilot leaves open", "least"), Column("at most", 0, key="most")]
+        * any(row["least"] == row["least"] for row in rows),
+        *[Column("available", key="fits")] * limited,
+        Column("half-width", 4, "of the 95 % interval", "half_width"),
+        Column("difference", 3, "found with a power of 80 %, same questions"),
+        Column("other questions", 3, "difference found on different questions", "difference_unpaired"),
+        *[Column("prompts", 0), Column("tokens", 0)],
+        *[Column("in replies", 0, "tokens", "output_tokens")] * any(row["output_tokens"] for row in rows),
+        *[Column(name, 2) for name in ("seconds", "price") if any(row[name] == row[name] for row in rows)],
+    ]
+    names = [Column("--orders", key="orders"), Column("orders", 0, key="k")]
+    return Page(
+        about=f"plan, {given}",
+        headline=_headline(result),
+        lines=(_basis(result), _limit(result), _cost(result.best, bool(pilot.computed))),
+        panels=(
+            Panel(
+                "designs",
+                "Sets of orders, cheapest first",
+                "Each with the questions that it needs. The published order alone is another score: where the right "
+                "options happen to be is part of it.",
+                figures=[Figure("designs", "Designs", names, columns, rows)],
+            ),
+        ),
+        name="plan",
+    )
+
+
+def _orders(design: Design) -> str:
+    return count(design.k, "order")
+
+
+def _headline(result: PlanResult) -> str:
+    best, goal = result.best, result.goal
+    width, difference = number(best.half_width), number(best.difference)
+    if best.reached:
+        return (
+            f"{count(best.questions, 'question')} in {_orders(best)} each: the score will be known to ±{width}, and "
+            f"differences of {difference} between models will be detected."
+        )
+    return (
+        f"{goal.available:,} questions are too few; about {about(best.questions)} are needed. They give ±{width}, and "
+        f"detect differences of {difference} between models."
+    )
+
+
+def _basis(result: PlanResult) -> str:
+    best, pilot = result.best, result.pilot
+    if not pilot.source:
+        return (
+            f"Assumed, for want of a pilot: a score of {pilot.accuracy:g}, the same answer in every order, "
+            f"{round(pilot.positions)} options, {result.goal.tokens or pilot.prompt_tokens:,.0f} tokens a prompt."
+        )
+    if best.least != best.least:
+        return f"From {pilot.source}, {count(pilot.questions, 'question')}."
+    return (
+        f"Between {best.least:,} and {best.most:,} questions, by what the pilot leaves open ({pilot.source}, "
+        f"{count(pilot.questions, 'question')})."
+    )
+
+
+def _limit(result: PlanResult) -> str:
+    """What more orders or replies would save."""
+    best = result.best
+    more = [one for one in result.designs if one.k > best.k and one.questions < best.questions]
+    if not result.pilot.components:
+        return "A pilot in several orders would say how much orders matter." if result.pilot.source else ""
+    if not more:
+        return f"More than {_orders(best)} would not make the score more precise."
+    one = min(more, key=lambda one: one.questions)
+    return (
+        f"{_orders(one)} would need {one.questions:,} questions and {one.tokens / best.tokens:.2g} times the tokens; a "
+        "further order always helps at least as much as a further reply to the same page."
+    )
+
+
+def _cost(best: Design, computed: bool) -> str:
+    tokens = f"about {about(best.tokens)} tokens{' computed' * computed}"
+    replies = f" and {about(best.output_tokens)} in replies" if best.output_tokens else ""
+    time = f", {duration(best.seconds)}" if best.seconds == best.seconds else ""
+    price = f", at a price of {best.price:,.2f}" if best.price == best.price else ""
+    return f"{count(best.prompts, 'prompt')}, {tokens}{replies}{time}{price}."

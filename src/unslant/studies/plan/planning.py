@@ -1,0 +1,355 @@
+"""How much to ask: questions, orders, tokens, time and money for a precision, from a pilot, a log, or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Unpack
+
+from unslant.arrays import Jsonable
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.one_order import CHARACTERS_A_TOKEN, SAMPLED
+from unslant.auditing.presented import audit_presentations, orders_in_words
+from unslant.auditing.result import AuditResult
+from unslant.auditing.settings import AuditSettings
+from unslant.errors import InputError
+from unslant.experiment.baseline import Baseline
+from unslant.experiment.options import check_unused, with_options
+from unslant.experiment.result import StudyResult
+from unslant.metrics import Estimate
+from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
+from unslant.metrics.order_curve import SIZES
+from unslant.presentations import given_order, parse_labels, present
+from unslant.prompts import Cloze
+from unslant.questions import Question
+from unslant.responses import Responses, Run
+from unslant.studies.plan.settings import PlanKeywords, PlanSettings
+
+MOST_QUESTIONS = 10_000_000
+_ENOUGH = 1.05
+"""A set of orders is as precise as the best if its half-width is at most this many times as wide."""
+_OF_PILOT = ("score", "options")
+
+
+@dataclass(frozen=True)
+class Pilot(Jsonable):
+    """What is known before a run, a question each unless said otherwise.
+
+    Attributes:
+        source: where it is from; empty where everything is assumed.
+        questions: of the pilot.
+        accuracy: mean over orders.
+        between: variance between questions of their means over the pilot's orders.
+        components: component -> variance; empty where the pilot has one order.
+        positions, orders, design_effect: see :class:`~unslant.metrics.variance_components.VarianceComponents`.
+        by_options: number of options -> share of the questions.
+        spec: the pilot's orders, as ``--orders`` names them.
+        in_words: replies are read.
+        prompt_tokens, output_tokens: of a prompt, and of a reply.
+        computed: set of orders -> tokens that a local model computes.
+        seconds: of a computed token; of a prompt, where none is counted; nan where not known.
+    """
+
+    source: str
+    questions: int
+    accuracy: float
+    between: Estimate
+    components: Mapping[str, float]
+    positions: float
+    orders: float
+    design_effect: float
+    by_options: Mapping[int, float]
+    spec: str = "auto"
+    in_words: bool = False
+    prompt_tokens: float = 200.0
+    output_tokens: float = 0.0
+    computed: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = math.nan
+
+    @classmethod
+    def assumed(cls, settings: PlanSettings) -> Pilot:
+        """Nothing is known: orders change no answer, and questions are independent."""
+        variance = settings.score * (1 - settings.score)
+        between = Estimate.bare(variance, 0, "assumed")
+        return cls("", 0, settings.score, between, {}, settings.options, 1.0, 1.0, {settings.options: 1.0})
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], source: object, responses: Responses | None = None) -> Pilot:
+        """What the JSON of an audit holds.
+
+        Args:
+            source: the file, for errors.
+            responses: of the audit, from which prompts are measured where none were counted.
+
+        Raises:
+            InputError: naming the file, if it is not an audit with right options.
+        """
+        if values.get("study") != "audit":
+            raise InputError.at(source, f"holds a result of the study {values.get('study')}; plan needs an audit")
+        found, counts = values.get("variance_components"), values["metrics"]["counts"]
+        if not found:
+            raise InputError.at(source, "too few questions with one right option to plan from")
+        cost, requests = values["cost"], values.get("requests", {}).values()
+        total, n = sum(counts["by_options"].values()), counts["questions"]
+        known = cls(
+            f"{values.get('model') or 'a model'} on {values.get('questions') or 'its questions'}",
+            found["questions"],
+            found["accuracy"],
+            Estimate.from_dict(found["between"]),
+            {name: numbers["component"]["value"] for name, numbers in found["components"].items()},
+            found["positions"],
+            found["orders"],
+            found["design_effect"],
+            {int(options): number / total for options, number in counts["by_options"].items()},
+            str(values.get("settings", {}).get("orders", "auto")),
+            values["replies"] is not None,
+        )
+        ordinary = cost["tokens_ordinary"] / n
+        replies = sum(one["requests"] - one["failed"] - one["uncounted"] for one in requests)
+        if replies:
+            read, written = (sum(one[key] for one in requests) for key in ("input_tokens", "output_tokens"))
+            return replace(known, prompt_tokens=read / replies, output_tokens=written / replies)
+        if cost["prompts"]:
+            each = cost["tokens_plain"] / cost["prompts"]
+            computed = {name: runs * ordinary for name, runs in values.get("order_costs", {}).items()}
+            seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
+            return replace(known, prompt_tokens=each, computed=computed, seconds=seconds)
+        return replace(known, prompt_tokens=_written(responses)) if responses else known
+
+    @property
+    def options(self) -> int:
+        """The most common number of options."""
+        return max(self.by_options, key=lambda options: self.by_options[options])
+
+    def variance(self, orders: float, repeats: int = 1) -> float:
+        """Between questions, of their means over some orders."""
+        parts = (
+            between_questions(self.components, self.positions, *asked)
+            for asked in ((orders, float(repeats)), (self.orders, 1.0))
+        )
+        wanted, had = (sum(one.values()) for one in parts)
+        return min(max(self.between.value + wanted - had, 0.0), self.accuracy * (1 - self.accuracy))
+
+
+def _written(responses: Responses) -> float:
+    """Tokens of a prompt of our own for the questions of a log; about."""
+    alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
+    some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
+    prompts = [cloze.prompts(present(question, given_order(question), alphabet))[0] for question in some]
+    return fmean(len(prompt.as_text()) for prompt in prompts) / CHARACTERS_A_TOKEN
+
+
+@dataclass(frozen=True)
+class Design(Jsonable):
+    """One way to reach the goal: a set of orders, and the questions that it needs.
+
+    Attributes:
+        orders: the set, as ``--orders`` names it.
+        k: orders of a question with the most common number of options.
+        score: ``mean over orders``, or ``as published`` for the given order alone.
+        questions: needed, or those there are.
+        least, most: questions needed, by what the pilot leaves open; nan without one.
+        reached: whether the questions there are suffice.
+        half_width: of the score's 95 % interval.
+        difference, difference_unpaired: the least difference between two models that is found with a power of 80 %, on
+            the same questions and on others.
+        prompts: prompts or requests.
+        tokens: in prompts; of a local model, those computed, shared beginnings once.
+        output_tokens: in replies.
+        seconds, price: nan where not known.
+    """
+
+    orders: str
+    k: int
+    score: str
+    questions: int
+    least: float
+    most: float
+    reached: bool
+    half_width: float
+    difference: float
+    difference_unpaired: float
+    prompts: int
+    tokens: int
+    output_tokens: int
+    seconds: float
+    price: float
+
+
+@dataclass(frozen=True)
+class PlanResult(StudyResult):
+    """How much to ask.
+
+    Attributes:
+        goal: what is wanted.
+        pilot: what is known or assumed.
+        designs: every set of orders compared, cheapest first.
+        best: the cheapest that reaches the goal; where none does, the cheapest of the most precise ones.
+    """
+
+    study = "plan"
+
+    goal: PlanSettings
+    pilot: Pilot
+    designs: tuple[Design, ...]
+    best: Design
+
+    @classmethod
+    def of(cls, pilot: Pilot, goal: PlanSettings) -> PlanResult:
+        """Compare sets of orders."""
+        designs = [designed(name, pilot, goal) for name in _sets(pilot)]
+        balanced = [one for one in designs if one.score != PUBLISHED]
+        narrowest = min(one.half_width for one in balanced)
+        aimed = goal.half_width is not None or goal.difference is not None
+        usable = [one for one in balanced if aimed and one.reached] or [
+            one for one in balanced if one.half_width <= _ENOUGH * narrowest
+        ]
+        best = min(usable, key=lambda one: one.tokens + one.output_tokens)
+        return cls(goal, pilot, tuple(sorted(designs, key=lambda one: one.tokens + one.output_tokens)), best)
+
+    @cached_property
+    def run(self) -> Run:
+        default = asdict(PlanSettings())
+        return Run(study=self.study, settings={k: v for k, v in asdict(self.goal).items() if v != default[k]})
+
+
+PUBLISHED = "as published"
+
+
+def _sets(pilot: Pilot) -> list[str]:
+    """The sets of orders compared."""
+    n = pilot.options
+    names = ["given", *(f"given:{k}" for k in SIZES if k % n == 0 and k < math.factorial(n)), "auto"]
+    return [*names, pilot.spec] if pilot.spec not in names and _shown(n, pilot.spec, pilot.in_words)[0] >= n else names
+
+
+def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
+    """The questions that a set of orders needs for a goal, and what they cost."""
+    shown = {n: _shown(n, name, pilot.in_words) for n in pilot.by_options}
+    k = 1 / sum(share / shown[n][0] for n, share in pilot.by_options.items())
+    prompts = sum(share * shown[n][1] for n, share in pilot.by_options.items()) * goal.repeats
+    largest = pilot.accuracy * (1 - pilot.accuracy)
+    variance = largest if name == "given" else pilot.variance(k, goal.repeats)
+    ends = (pilot.between.low, pilot.between.high)
+    scale = [end / pilot.between.value if pilot.between.value and name != "given" else math.nan for end in ends]
+
+    def precise(n: int, of: float) -> bool:
+        about = n, pilot.accuracy, of, pilot.design_effect
+        return (goal.half_width is None or half_width(*about) <= goal.half_width) and (
+            goal.difference is None or detectable_difference(*about, correlation=goal.correlation) <= goal.difference
+        )
+
+    aimed = goal.half_width is not None or goal.difference is not None
+    n = _least(lambda n: precise(n, variance)) if aimed else goal.available or pilot.questions
+    spread = [_least(lambda n, of=of: precise(n, min(of * variance, largest))) if aimed and of == of else math.nan  # type: ignore[misc]
+              for of in scale]  # fmt: skip
+    reached = goal.available is None or n <= goal.available
+    asked = n if reached else goal.available or n
+    about = asked, pilot.accuracy, variance, pilot.design_effect
+    tokens = pilot.computed.get(name, math.nan) * goal.repeats
+    tokens = tokens if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
+    output = asked * prompts * pilot.output_tokens
+    seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
+    price = math.nan if goal.price is None else goal.price
+    further = price if goal.output_price is None else goal.output_price
+    return Design(
+        name,
+        shown[pilot.options][0],
+        PUBLISHED if name == "given" else "mean over orders",
+        asked if reached else n,
+        spread[0],
+        spread[1],
+        reached,
+        half_width(*about),
+        detectable_difference(*about, correlation=goal.correlation),
+        detectable_difference(*about, correlation=0),
+        round(asked * prompts),
+        round(asked * tokens),
+        round(output),
+        seconds,
+        (price * asked * tokens + (further * output if output else 0)) / 1e6,
+    )
+
+
+def _shown(options: int, orders: str, in_words: bool) -> tuple[int, int]:
+    """Orders and prompts of a question."""
+    question = Question("any", "?", tuple(f"{i:03d}" for i in range(options)), frozenset({0}))
+    if in_words:
+        return (len(orders_in_words(question, orders)),) * 2
+    shown = audit_presentations(question, orders, parse_labels("A"))
+    return sum(presentation.kind == "order" for presentation in shown), len(shown)
+
+
+def _least(enough: Callable[[int], bool]) -> int:
+    """The least number of questions that is enough.
+
+    Raises:
+        InputError: if none is.
+    """
+    low, high = 1, 2
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MOST_QUESTIONS:
+            raise InputError(f"more than {MOST_QUESTIONS:,} questions would be needed: ask for less precision")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def plan(
+    pilot: str | Path | AuditResult | None = None,
+    /,
+    *,
+    log: str | Path | Sequence[str | Path] = (),
+    settings: PlanSettings | None = None,
+    **options: Unpack[PlanKeywords],
+) -> PlanResult:
+    """How many questions, in how many orders, a precision takes, and what that costs.
+
+    Args:
+        pilot: an audit, or the file of one (JSON or Parquet), also of a few questions; without it the most demanding
+            case is assumed.
+        log: in its place, answers that another harness logged, as for :func:`unslant.audit`.
+        options: fields of :class:`PlanSettings`.
+
+    Raises:
+        InputError: if nothing is asked for, or a file is not of an audit.
+
+    Example::
+
+        unslant.plan("pilot.json", half_width=0.02).best.questions
+    """
+    goal = with_options(PlanSettings, settings, options)
+    known = _known(pilot, log, goal)
+    if not known.output_tokens:
+        check_unused("no replies are counted", goal, only=("output_price",))
+    if known.source and not known.in_words:
+        check_unused("labels are scored, the same each time", goal, only=("repeats",))
+    if not known.questions and not (goal.half_width or goal.difference or goal.available):
+        raise InputError("nothing to plan for: give --half-width, --difference or --available")
+    return PlanResult.of(known, goal)
+
+
+def _known(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
+    if pilot is not None and log:
+        raise InputError("a pilot and a log: give one of them")
+    if pilot is None and not log:
+        return Pilot.assumed(goal)
+    check_unused("the pilot has its own", goal, only=_OF_PILOT)
+    if log:
+        pilot = audit_logs(log)
+        if not isinstance(pilot, AuditResult):
+            raise InputError("the log has several models: give the files of one")
+    if isinstance(pilot, AuditResult):
+        return Pilot.of(pilot.to_dict(), "the pilot", pilot.responses)
+    earlier = Baseline.read(Path(pilot), AuditResult)
+    audit = earlier.result if isinstance(earlier.result, AuditResult) else None
+    try:
+        return Pilot.of(earlier.values, earlier.path, audit.responses if audit else None)
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+        raise InputError.at(earlier.path, "holds numbers that unslant did not write so") from None

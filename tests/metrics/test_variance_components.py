@@ -1,0 +1,190 @@
+"""Planted variance components are found, and a pilot says how precise a run will be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.metrics.synthetic import ask, make_questions
+from unslant.metrics import Bootstrap, read_scores
+from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
+from unslant.metrics.pages import components_of
+from unslant.metrics.pairs import minimum_detectable_difference
+from unslant.metrics.variance_components import Pages, VarianceComponents, variance_components
+from unslant.questions import Question
+
+N = 4
+ORDERS = list(itertools.permutations(range(N)))
+GIVEN, REVERSED = ORDERS.index((0, 1, 2, 3)), ORDERS.index((3, 2, 1, 0))
+PLANTED = {
+    "question": 0.08,
+    "position": 0.01,
+    "label": 0.02,
+    "order": 0.01,
+    "question_position": 0.02,
+    "question_label": 0.01,
+    "question_order": 0.05,
+}
+
+
+def levels(rng: np.random.Generator, count: int, variance: float) -> np.ndarray:
+    """Effects of all levels of a fixed facet, whose squares sum to variance (count - 1)."""
+    effects = rng.normal(size=count)
+    effects -= effects.mean()
+    return effects * math.sqrt(variance * (count - 1) / (effects**2).sum())
+
+
+def planted(rng: np.random.Generator, questions: int, repeats: float = 0.0, kept: float = 1.0) -> Pages:
+    """Normal effects: all 24 orders, three pages with rearranged labels, and perhaps a repeat of 12 pages.
+
+    Args:
+        repeats: variance between repeats of a page.
+        kept: share of the answers that are there, at random.
+    """
+    key = rng.integers(N, size=questions)
+    place = np.array([[order.index(content) for content in range(N)] for order in ORDERS])
+    pages = [(k, place[k][key], place[k][key]) for k in range(24)]
+    for k, label in ((GIVEN, lambda p: 3 - p), (REVERSED, lambda p: 3 - p), (GIVEN, lambda p: (p + 1) % N)):
+        pages.append((k, place[k][key], label(place[k][key])))
+    rows = [(i, *page) for i, page in enumerate(pages)] + [(i, *pages[i]) for i in range(12) if repeats]
+    page = np.repeat([row[0] for row in rows], questions)
+    order = np.repeat([row[1] for row in rows], questions)
+    position, label = (np.concatenate([row[i] for row in rows]) for i in (2, 3))
+    question = np.tile(np.arange(questions), len(rows))
+    fixed = [
+        levels(rng, count, PLANTED[name])[at]
+        for name, count, at in (("position", N, position), ("label", N, label), ("order", 24, order))
+    ]
+    sd = {name: math.sqrt(value) for name, value in PLANTED.items()}
+    value = (
+        0.5
+        + sum(fixed)
+        + sd["question"] * rng.normal(size=questions)[question]
+        + sd["question_position"] * rng.normal(size=(questions, N))[question, position]
+        + sd["question_label"] * rng.normal(size=(questions, N))[question, label]
+        + sd["question_order"] * rng.normal(size=(questions, len(pages)))[question, page]
+        + math.sqrt(repeats) * rng.normal(size=len(question))
+    )
+    facets = {"position": position, "label": label, "order": order}
+    some = rng.random(len(question)) < kept
+    scored = np.arange(len(question)) < 24 * questions
+    return Pages(
+        value[some],
+        question[some],
+        page[some],
+        {name: codes[some] for name, codes in facets.items()},
+        np.zeros(some.sum(), np.int64),
+        scored[some],
+    )
+
+
+def found(runs: int, questions: int, **options: float) -> list[VarianceComponents]:
+    return [
+        variance_components(planted(np.random.default_rng(seed), questions, **options), Bootstrap(questions))
+        for seed in range(runs)
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"kept": 0.8}, {"repeats": 0.03}], ids=["complete", "unbalanced", "with repeats"]
+)
+def test_planted_components_are_found_within_a_tenth(options: dict[str, float]) -> None:
+    runs = found(12, 300, **options)
+    expected = PLANTED | ({"repeat": options["repeats"]} if "repeats" in options else {})
+    assert set(runs[0].components) == set(expected)
+    for name, variance in expected.items():
+        estimates = [run.components[name]["component"] for run in runs]
+        assert np.mean([one.value for one in estimates]) == pytest.approx(variance, rel=0.1), name
+        assert np.mean([one.low <= variance <= one.high for one in estimates]) >= 0.75, name
+        assert all(one.low <= one.value <= one.high for one in estimates)
+    for run in runs:
+        for share in ("of_answer", "of_score"):
+            assert sum(numbers[share].value for numbers in run.components.values()) == pytest.approx(1)
+        assert run.components["position"]["of_score"].value == 0  # balanced orders cancel it
+
+
+def test_the_variance_between_questions_follows_from_the_components() -> None:
+    for run in found(3, 300):
+        predicted = sum(between_questions(run.variances(), run.positions, run.orders).values())
+        assert predicted == pytest.approx(run.between.value, rel=0.05)
+        assert (run.positions, run.orders, run.repeats, run.design_effect) == pytest.approx((4, 24, 1, 1))
+
+
+def test_facets_that_no_page_separates_are_named() -> None:
+    pages = planted(np.random.default_rng(0), 50)
+    same = Pages(pages.right, pages.question, pages.page, {"position": pages.facets["position"],
+                 "shots": pages.facets["position"]}, pages.group, pages.scored)  # fmt: skip
+    run = variance_components(same, Bootstrap(50))
+    assert run.inseparable == ("shots",)
+    assert set(run.components) == {"question", "position", "question_position", "question_order"}
+
+
+def drawn_to(label: bool):
+    """Knows half of the questions; otherwise A, or the first option."""
+
+    def answers(question: Question, contents, labels, rng) -> list[float]:
+        knows = int(question.id[1:]) // 4 % 2
+        return [
+            5.0 * (knows and content in question.answers) + 2.0 * ((labels[place] == "A") if label else place == 0)
+            for place, content in enumerate(contents)
+        ]
+
+    return answers
+
+
+@pytest.mark.parametrize("label", [True, False], ids=["label", "position"])
+def test_a_habit_is_found_where_it_was_planted(label: bool) -> None:
+    found = components_of(read_scores(ask(make_questions(240), drawn_to(label))))
+    assert found is not None
+    here, other = ("label", "position") if label else ("position", "label")
+    estimate = found.components[here]["component"]
+    # of the unknown half, right with A alone: (1, 0, 0, 0) / 2 has a variance of 1/16 between the labels
+    assert estimate.value == pytest.approx(1 / 16, rel=0.2)
+    assert 0.03 < estimate.low < 1 / 16 < estimate.high
+    assert found.components[other]["component"].high < 0.01
+
+
+def test_answers_to_one_order_have_no_components_but_a_variance() -> None:
+    scores = read_scores(ask(make_questions(40), drawn_to(True), orders="given"))
+    found = components_of(scores)
+    assert found is not None
+    assert found.between.value == pytest.approx(np.nanvar(scores.blocks[0].right[:, 0], ddof=1))
+
+
+def questions(rng: np.random.Generator, n: int, orders: int) -> np.ndarray:
+    """(n, orders) right or wrong: of the difficulties a half-known subject has."""
+    ability = rng.beta(0.6, 0.4, n)
+    return (rng.random((n, orders)) < ability[:, None]).astype(float)
+
+
+@pytest.mark.parametrize(("orders", "then"), [(4, 4), (4, 12), (12, 4), (1, 1)])
+def test_the_half_width_of_a_run_follows_from_a_pilot(orders: int, then: int) -> None:
+    rng, ratios = np.random.default_rng(orders + then), []
+    for _ in range(12):
+        pilot = questions(rng, 150, orders)
+        q, k = (index.ravel() for index in np.indices(pilot.shape))
+        pages = Pages(pilot.ravel(), q, k, {}, np.zeros_like(q), np.ones(len(q), bool))
+        found = variance_components(pages, Bootstrap(150))
+        parts = (sum(between_questions(found.variances(), 1, k).values()) for k in (then, orders))
+        variance = found.between.value + next(parts) - next(parts)
+        run = Bootstrap(900).mean(questions(rng, 900, then).mean(axis=1))
+        ratios.append(half_width(900, found.accuracy, variance) / ((run.high - run.low) / 2))
+    assert np.mean(ratios) == pytest.approx(1, abs=0.05)
+    assert np.mean(np.abs(np.array(ratios) - 1) < 0.1) >= 0.75
+
+
+def test_a_half_width_is_that_of_the_interval() -> None:
+    right = np.repeat([0.0, 1.0], [30, 70])
+    interval = Bootstrap(100).mean(right)
+    assert half_width(100, 0.7, 0.21) == pytest.approx((interval.high - interval.low) / 2)
+    assert half_width(200, 0.7, 0.21, design_effect=2) == pytest.approx(half_width(100, 0.7, 0.21))
+    assert half_width(80_000, 0.7, 0.1) == pytest.approx(half_width(20_000, 0.7, 0.1) / 2)
+
+
+def test_differences_of_yes_or_no_answers_are_those_of_mcnemar() -> None:
+    assert detectable_difference(400, 0.5, 0.25) == minimum_detectable_difference(400)
+    assert detectable_difference(400, 0.5, 0.125) == minimum_detectable_difference(800)
+    assert detectable_difference(400, 1.0, 0.0) > 0

@@ -1,0 +1,159 @@
+"""``unslant plan``: what a pilot says of the run that follows, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import unslant
+from tests.command_line import unslant as command
+from tests.conftest import SHARED_DATA
+from unslant.errors import InputError
+from unslant.metrics import Estimate
+from unslant.studies.plan.planning import Pilot, PlanResult
+from unslant.studies.plan.settings import PlanSettings
+
+
+@pytest.fixture(scope="module")
+def pilot() -> unslant.AuditResult:
+    return unslant.audit("prefers-a", "embedded", limit=80)
+
+
+def half(estimate: Estimate) -> float:
+    return (estimate.high - estimate.low) / 2
+
+
+def test_a_pilot_predicts_the_interval_of_the_run(pilot: unslant.AuditResult) -> None:
+    run = unslant.audit("prefers-a", "embedded", limit=320, seed=1)
+    planned = {one.orders: one for one in unslant.plan(pilot, available=320).designs}
+    means = run.metrics.means
+    assert planned["auto"].half_width == pytest.approx(half(means["expected_accuracy"]), rel=0.1)
+    assert planned["given"].half_width == pytest.approx(half(means["accuracy"]), rel=0.1)
+    # 80 questions have another share of those with many options
+    assert planned["auto"].prompts == pytest.approx(run.cost.prompts, rel=0.2)
+    assert planned["auto"].tokens == pytest.approx(run.cost.tokens, rel=0.2)
+
+
+def test_a_plan_of_the_run_itself_has_its_numbers(pilot: unslant.AuditResult) -> None:
+    own = next(one for one in unslant.plan(pilot).designs if one.orders == "auto")
+    assert own.questions == 80
+    assert own.half_width == pytest.approx(half(pilot.metrics.means["expected_accuracy"]), rel=0.05)
+    assert own.difference == pytest.approx(pilot.metrics.minimum_difference, rel=0.05)
+    assert own.tokens == pytest.approx(pilot.cost.tokens, rel=0.1)
+
+
+def test_json_parquet_and_result_give_the_same_plan(pilot: unslant.AuditResult, tmp_path: Path) -> None:
+    pilot.to_json(tmp_path / "pilot.json")
+    pilot.to_parquet(tmp_path / "pilot.parquet")
+    plans = [unslant.plan(one, half_width=0.03) for one in (pilot, *sorted(tmp_path.iterdir()))]
+    assert len({(plan.best.orders, plan.best.questions, plan.best.tokens) for plan in plans}) == 1
+    best = plans[0].best
+    assert best.least < best.questions < best.most
+    assert best.seconds > 0
+
+
+@pytest.mark.parametrize("goal", [{"half_width": 0.03}, {"difference": 0.05}, {"half_width": 0.04, "difference": 0.05}])
+def test_one_question_less_is_too_few(goal: dict[str, float]) -> None:
+    best = unslant.plan(**goal, score=0.7).best
+    assert best.half_width <= goal.get("half_width", 1)
+    assert best.difference <= goal.get("difference", 1)
+    less = unslant.plan(available=best.questions - 1, score=0.7).best
+    assert less.half_width > goal.get("half_width", 1) or less.difference > goal.get("difference", 1)
+
+
+def test_too_few_questions_are_named_with_what_they_give() -> None:
+    plan = unslant.plan(half_width=0.02, available=300)
+    assert not plan.best.reached
+    assert plan.best.questions > 2000
+    assert plan.best.half_width == unslant.plan(available=300).best.half_width
+    assert plan.headline.startswith("300 questions are too few; about 2,400 are needed.")
+
+
+def test_the_first_screen_is_short() -> None:
+    page = unslant.plan(half_width=0.02).page()
+    assert len(page.headline.split()) <= 30
+    assert len(page.lines) <= 3
+
+
+def test_only_balanced_orders_are_recommended_and_the_cheapest_first() -> None:
+    pilot = Pilot(
+        "m on q", 100, 0.6, Estimate(0.15, 0.1, 0.2, 100, "made"),
+        {"question": 0.14, "question_order": 0.24}, 4.0, 24.0, 1.0, {4: 1.0}, prompt_tokens=100,
+    )  # fmt: skip
+    plan = PlanResult.of(pilot, PlanSettings(half_width=0.03))
+    by_name = {one.orders: one for one in plan.designs}
+    # 0.15 + 0.24 (1/4 - 1/24): more questions in fewer orders
+    assert by_name["given:4"].questions / by_name["auto"].questions == pytest.approx(0.2 / 0.15, rel=0.03)
+    assert plan.best.orders == "given:4"
+    assert [one.tokens for one in plan.designs] == sorted(one.tokens for one in plan.designs)
+    assert by_name["given"].score == "as published"
+    assert by_name["given"].tokens < plan.best.tokens
+
+
+def test_what_it_costs() -> None:
+    plan = unslant.plan(available=100, tokens=1000, price=0.5)
+    assert plan.best.tokens == plan.best.prompts * 1000
+    assert plan.best.price == pytest.approx(plan.best.tokens * 0.5e-6)
+    replies = Pilot(
+        "m on q", 50, 0.5, Estimate(0.2, 0.1, 0.25, 50, "made"),
+        {"question": 0.19, "question_order": 0.02, "repeat": 0.02},
+        4.0, 4.0, 1.0, {4: 1.0}, in_words=True, prompt_tokens=100, output_tokens=10,
+    )  # fmt: skip
+    made = PlanResult.of(replies, PlanSettings(available=100, price=1, output_price=4)).best
+    assert (made.orders, made.prompts, made.tokens, made.output_tokens) == ("given:4", 400, 40_000, 4_000)
+    assert made.price == pytest.approx(0.04 + 0.016)
+    twice = PlanResult.of(replies, PlanSettings(available=100, repeats=2)).best
+    assert twice.prompts == 2 * made.prompts
+    assert twice.half_width < made.half_width
+
+
+@pytest.mark.parametrize("name", ["samples_letter.jsonl", "samples_letter_mixed.jsonl", "samples_generate.jsonl"])
+def test_logs_of_one_order_plan_the_score(name: str) -> None:
+    path = SHARED_DATA / "logs" / "lm_eval" / name
+    if not path.is_file():
+        pytest.skip("no logs")
+    plan = unslant.plan(log=path, half_width=0.05)
+    assert 100 < plan.best.questions < 500
+    assert plan.best.tokens > 0
+    assert "A pilot in several orders" in plan.page().lines[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "nothing to plan for"),
+        (("--half-width", "0"), "half_width 0: give a number between 0 and 1"),
+        (("--half-width", "0.00001"), "ask for less precision"),
+        (("--available", "1"), "available 1: give 2 or more"),
+        (("--correlation", "1", "--difference", "0.1"), "correlation 1: give 0 or more"),
+        (("nosuch.json", "--difference", "0.1"), "nosuch.json"),
+        (("plan.json", "--difference", "0.1"), "holds a result of the study plan"),
+        (("changed.json", "--difference", "0.1"), "holds numbers that unslant did not write so"),
+        (("pilot.json", "--score", "0.7"), "the pilot has its own: leave out --score 0.7"),
+        (("pilot.json", "--repeats", "2"), "labels are scored"),
+        (("pilot.json", "--log", "pilot.parquet"), "a pilot and a log: give one of them"),
+        (("--half-width", "0.1", "--output-price", "2"), "leave out --output-price"),
+        (("--half-width", "0.1", "--baseline", "plan.json"), "leave out --baseline"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line(
+    words: tuple[str, ...], message: str, pilot: unslant.AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pilot.to_json("pilot.json")
+    pilot.to_parquet("pilot.parquet")
+    unslant.plan(available=9).to_json("plan.json")
+    values = json.loads(Path("pilot.json").read_text())
+    values["variance_components"]["between"] = "much"
+    Path("changed.json").write_text(json.dumps(values))
+    ran = command("plan", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+    assert message in ran.err
+
+
+def test_a_misspelt_keyword_is_named() -> None:
+    with pytest.raises(InputError, match="half_width"):
+        unslant.plan(halfwidth=0.1)  # type: ignore[call-arg]
