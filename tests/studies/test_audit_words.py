@@ -13,6 +13,7 @@ from tests.chatting import RuleChat
 from tests.first_screens import said
 from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
+from unslant.auditing.notes import caveats
 from unslant.auditing.panels_replies import adaptive_lines
 from unslant.auditing.presented import orders_in_words
 from unslant.auditing.result import AuditResult
@@ -104,7 +105,7 @@ def test_a_label_with_another_text_is_a_conflict_and_not_a_habit_of_avoiding_the
     assert replies.right.value == replies.right_by_label.value == 0.25
     assert replies.right_by_text.value == 1
     assert [(one.label, one.written) for one in replies.labels] == [("A", 0), ("B", 0), ("C", len(rows)), ("D", 0)]
-    said = " ".join(notes(result))
+    said = " ".join(caveats(result))
     assert f"{len(conflicts):,} of {len(rows):,} replies give a label with another option's text" in said
     assert "0.250 of replies are right, 0.250 if these count by label, 1.000 by text" in said
     assert "always answers C" in result.headline
@@ -119,7 +120,7 @@ def test_replies_cut_at_the_limit_are_counted_with_the_option_that_helps() -> No
 
     result = audit(Cut(conflicting), QUESTIONS[2:6])
     assert {row.status for row in result.responses.rows()} == {"cut"}
-    assert "cut off before an answer: raise --max-tokens" in " ".join(notes(result))
+    assert "cut off before an answer: raise --max-tokens" in " ".join(caveats(result))
 
 
 def test_asking_again_is_reported_apart() -> None:
@@ -144,7 +145,7 @@ def test_asking_again_is_reported_apart() -> None:
     assert (after.replies.again.asked, after.replies.again.answered) == (asked, asked)
     assert after.replies.again.right.value == before.replies.right_by_label.value
     assert len(after.responses) == len(before.responses) + asked
-    assert "Asked again about" in " ".join(notes(after))
+    assert "Asked again about" in " ".join(caveats(after))
 
 
 def test_flips_are_of_pairs_of_answers() -> None:

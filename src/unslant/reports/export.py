@@ -22,7 +22,7 @@ from unslant.metrics import Estimate
 from unslant.metrics.registry import metric_at
 from unslant.reports.escape import TYPOGRAPHY, csv_text, drawable, file_name, one_line, tex, tex_needs
 from unslant.reports.figure import Chart, Table, shared_n
-from unslant.reports.numbers import RANGE, Cell, How, count, has_interval, interval, number
+from unslant.reports.numbers import Cell, How, count, has_interval, interval, number
 from unslant.reports.style import PAPER, PLOT, Style, specification
 from unslant.version import __version__
 from unslant.writing import make_folder, write_all, write_atomically
@@ -317,10 +317,9 @@ def _rests_on(table: Table) -> str:
     sizes = sorted({cell.n for cell in found})
     parts = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
     methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
-    made = [method for method in methods if method != RANGE]
     where = "" if len(table.estimate_columns) <= _INTERVALS else " in the CSV file"
-    parts += [f"95 % intervals{where}: {', '.join(made)}"] if made else []
-    return "; ".join([*parts, *([f"where no method is named, the {RANGE} value"] if RANGE in methods else [])])
+    parts += [f"95 % intervals{where}: {', '.join(methods)}"] if methods else []
+    return "; ".join(parts)
 
 
 def _n(row: Sequence[Cell]) -> str:
