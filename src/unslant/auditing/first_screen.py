@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from unslant.auditing.panels_labels import one_order, stands_out
@@ -181,9 +182,10 @@ def cost(result: AuditResult) -> str:
     if not spent.prompts:
         return ""
     line = count(spent.prompts, "prompt") + (f" in {spent.seconds:.3g} s" if spent.seconds else "")
-    if spent.ordinary_runs >= 0:
-        line += f", {spent.ordinary_runs:.2g} times an ordinary run"
     curve = result.order_curve
+    runs = curve.points[-1].ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
+    if (runs := runs if runs >= 0 else spent.ordinary_runs) >= 0:
+        line += f", {runs:.2g} times an ordinary run"
     if curve is None:
         return f"{line}."
     return f"{line}; {_enough(curve.enough)}."
