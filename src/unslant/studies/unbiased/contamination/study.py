@@ -38,8 +38,8 @@ class Contamination(Study[ContaminationSettings]):
     """Fine-tune a model on the questions as published, and show what it gains there and under interventions.
 
     With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
-    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored as they
-    come; fine-tuning is done again.
+    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored one by
+    one; fine-tuning is done again.
 
     Examples:
       unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/

@@ -33,8 +33,8 @@ class Probe(Study[ProbeSettings]):
     """Let every model rephrase the questions and judge every version: consensus errors, over- and under-confidence.
 
     The questions under random interventions are judged too. Every version is judged once; strength p takes the
-    rephrased version of a question with probability p. Scores and replies are stored as they come: the same command
-    goes on where it was stopped. --log reads a table of confidences.
+    rephrased version of a question with probability p. Scores and replies are stored one by one: the same command
+    resumes. --log reads a table of confidences.
 
     Examples:
       unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
