@@ -32,7 +32,7 @@ def _headline(found: QuestionCheck) -> str:
     understood = f"{count(len(found.questions), 'question')} understood"
     skewed, long = (p < LEVEL for p in found.tests)
     left_out = {f"left out: {reason}" for reason in found.questions.report.skipped}  # a caveat above has them
-    names = [f"{one.count:,} {one.name}" for one in found.oddities if one.name not in left_out]
+    names = [f"{one.name} ({one.count:,})" for one in found.oddities if one.name not in left_out]
     names += ["right answers favour a position"] * skewed
     names += [f"the longest option is right {_than_chance(found)}"] * long
     if names:
