@@ -21,9 +21,9 @@ def shortcut_panel(found: Sequence[Shortcut], id: str) -> Panel:
         {
             **vars(one),
             "shortcut": one.name,
-            "earns": "yes" if one.earns else "no",
+            "earns": "yes" if one.earns else "not shown",
             "excess": one.excess,
-            "is followed": "yes" if one.followed else "no",
+            "is followed": "yes" if one.followed else "not shown",
         }
         for one in found
     ]

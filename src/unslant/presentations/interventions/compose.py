@@ -90,7 +90,7 @@ def pool_of(questions: Iterable[Question | MathQuestion]) -> Pool:
 
 
 def possible(question: Question | MathQuestion) -> tuple[Combination, dict[str, str]]:
-    """The interventions a question can take as far as its own wording tells, and code -> reason for the others."""
+    """The interventions a question can take as far as its wording shows, and code -> reason for the others."""
     kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     obstacles = dict(_obstacles(question))
     for code, needed in NEEDS.items():
@@ -282,7 +282,7 @@ class ShotMaker:
     run: int
 
     def of(self, question: Question | MathQuestion, asked: Presentation, k: int) -> tuple[Presentation, ...]:
-        """``k`` examples to stand before ``asked``.
+        """``k`` examples to show before ``asked``.
 
         Raises:
             InputError: if too few questions of the pool can serve.

@@ -70,7 +70,7 @@ def _share(accuracy: float, n: int) -> Estimate:
 @metric(
     "accuracy_by_gold_label.by_label",
     "accuracy by gold label",
-    "accuracy where the right option stands under that label",
+    "accuracy where the right option has that label",
     unit="share",
     source="P5 fig. 1",
 )

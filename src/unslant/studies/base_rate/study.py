@@ -116,7 +116,7 @@ def base_rate_recorded(
     Args:
         source: one or several files of one model for :func:`unslant.responses.load_recorded`, including those of
             :meth:`BaseRateResult.to_parquet`, or a table of responses.
-        questions: the texts for the shortcut controls, by default those in a table of ours: whatever
+        questions: the texts for the shortcut controls, by default those in a table of ours; anything that
             :func:`unslant.load_questions` takes. Recorded ids may be the last parts of the questions' ids
             (``abstract_algebra/0`` for ``mmlu/test/abstract_algebra/0``).
         model, fields: see unslant.responses.load_recorded.

@@ -28,7 +28,7 @@ class Setting:
         coverage: ``sufficient``, ``redundant`` or ``insufficient`` (P3, table 1); ``mitigation`` warns of the biases.
         follow_up: a second turn that shows the model its first answer; the second answer counts. Usually empty.
         polish: the instruction is first rewritten by a model.
-        disturbing: number of wrong options kept beside the right one; 0: the options are left alone.
+        disturbing: number of wrong options kept with the right one; 0: the options are left alone.
         suggests: form of the answer that the prompt suggests, ``dense`` or ``sparse``; empty: it suggests none.
         example: form of the answer of the one worked example; empty: there is none.
         examples: form of answer and number of its worked examples (P3, appendix H); empty: as ``example`` says.
@@ -77,7 +77,7 @@ _SETTINGS = (
     Setting("vagueness", "insufficient", "the instruction names every form without guidance"),
     Setting("mitigation", "mitigation", "the instruction warns of each bias"),
     *(
-        Setting(f"disturbing-{k}", "redundant", f"the right option stands among {k} wrong", disturbing=k)
+        Setting(f"disturbing-{k}", "redundant", f"the right option is one among {k} wrong", disturbing=k)
         for k in range(1, MAX_DISTURBING + 1)
     ),
 )

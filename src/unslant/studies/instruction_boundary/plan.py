@@ -53,8 +53,8 @@ def plan(
 
     Args:
         alphabet: labels of the options.
-        examples: where worked examples come from; by default ``questions``. With the whole set of which these were
-            drawn, a question's prompts do not depend on how many others are asked.
+        examples: where worked examples come from; by default ``questions``. With the whole set that these were
+            drawn from, a question's prompts do not depend on how many others are asked.
 
     Raises:
         InputError: if a setting does not exist, it has no questions, or a question has more options than labels.

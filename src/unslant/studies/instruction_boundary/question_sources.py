@@ -7,7 +7,7 @@ Every source may be a Hub data set or a local file. Two layouts:
   That only questions with several right options have a passage remains: without it they cannot be answered. The
   report of the build says so in numbers (:meth:`BoundarySet.layout_shares`).
 - ``published``: as the authors' file has it. Options of all but the several-right form carry their numbers from 0, and
-  stand in the order of the source.
+  keep the order of the source.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BoundarySource:
         name: what ``--source NAME=PATH`` calls it.
         part: ``choice``, ``judging`` or ``disturbing``.
         n: questions taken from it at full size.
-        form: ``single``, ``none``, ``several``; empty for judging questions, of which a quarter each are true and
+        form: ``single``, ``none``, ``several``; empty for judging questions, where a quarter each are true and
             false and half unknown.
         recipe: where it is loaded from unless a path is given.
     """
@@ -136,14 +136,14 @@ class BoundarySet:
         """What the set holds, in words, one fact a line."""
         forms = Counter("single" if len(q.answers) == 1 else "several" if q.answers else "none" for q in self.choice)
         verdicts = Counter(q.verdict for q in self.judging)
-        told = [
+        facts = [
             f"{len(self.choice):,} multiple-choice questions ({_counts(forms)})",
             f"{len(self.judging):,} judging questions ({_counts(verdicts)})",
             f"{len(self.disturbing):,} questions for the disturbing options",
         ]
         for form, shares in self.layout_shares().items():
-            told.append(f"{form}: " + ", ".join(f"{trait} {share:.0%}" for trait, share in shares.items()))
-        return [*told, *self.notes]
+            facts.append(f"{form}: " + ", ".join(f"{trait} {share:.0%}" for trait, share in shares.items()))
+        return [*facts, *self.notes]
 
     def write(self, path: str | Path) -> None:
         """Write one JSON line a question (gzipped if the path ends in ``.gz``); :func:`load_boundary` reads it back."""
@@ -171,7 +171,7 @@ def build(
 
     Args:
         paths: source name -> file or Hub data set to use in place of the usual one.
-        seed: of which questions are drawn and how options are laid out; each choice depends on the question's id too.
+        seed: of the draw and of the layout of options; each choice depends on the question's id too.
         layout: ``level`` or ``published``.
         scale: share of the full numbers to draw from every source, greater than 0 and at most 1.
         only: names of the sources to use.
@@ -212,7 +212,7 @@ def load_boundary(
     """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions or of statements.
 
     The authors' files (``MCQs_2700.json``, ``choice_tfu_format_dataset.json``) are read as published, or made into
-    lines. In the second of them the options stand in the passage as well, from where they are taken out.
+    lines. In the second of them the passage holds the options as well; they are removed from it.
 
     Args:
         path: the file, ``embedded`` for the passages about the reference world that ship with unslant, or an object

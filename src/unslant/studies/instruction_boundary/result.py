@@ -57,8 +57,8 @@ class BoundaryStudy(RecordedResult):
         kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
         if not kept:
             return found
-        told = f"{kept:,} replies stand as they were read when the table was written: it lacks their questions"
-        return replace(found, notes=(*found.notes, f"{told}; to read them again, repeat the run"))
+        why = f"{kept:,} replies keep their first reading: the table does not hold their questions"
+        return replace(found, notes=(*found.notes, f"{why}; to read them again, repeat the run"))
 
 
 def result_of(responses: Responses) -> BoundaryStudy:

@@ -67,7 +67,7 @@ class Oddity(Jsonable):
 
 @dataclass(frozen=True)
 class GoldPositions(Jsonable):
-    """Where the right options of questions with one right option stand.
+    """Positions of right options, of questions with one right option.
 
     Attributes:
         counts, expected: by position; expected where every option is right equally often.

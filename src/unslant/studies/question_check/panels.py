@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def page(found: QuestionCheck) -> Page:
-    """What was understood, what is odd, and where right options stand."""
+    """What was understood, what is odd, and the positions of right options."""
     report = found.questions.report
     sizes = [f"{count(n, 'question')} with {size} options" for size, n in report.option_counts.items()]
     understood, read = count(len(found.questions), "question"), count(report.n_read, "record")
@@ -32,7 +32,7 @@ def _headline(found: QuestionCheck) -> str:
     understood = f"{count(len(found.questions), 'question')} understood"
     skewed, long = (p < LEVEL for p in found.tests)
     left_out = {f"left out: {reason}" for reason in found.questions.report.skipped}  # a caveat above has them
-    names = [f"{one.count:,} {one.name}" for one in found.oddities if one.name not in left_out]
+    names = [f"{one.name} ({one.count:,})" for one in found.oddities if one.name not in left_out]
     names += ["right answers favour a position"] * skewed
     names += [f"the longest option is right {_than_chance(found)}"] * long
     if names:
@@ -110,7 +110,7 @@ def _positions(found: QuestionCheck) -> Panel:
     about = "A model that prefers a position, or the longest option, scores by it where right options have that trait."
     return Panel(
         "positions",
-        "Where right options stand",
+        "Positions of right options",
         about,
         figures=(figure,),
         notes=tuple(notes),

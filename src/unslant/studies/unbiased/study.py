@@ -1,4 +1,4 @@
-"""The unbiased evaluator (P4): the published score next to the score under random interventions."""
+"""The unbiased evaluator (P4): the score as published and under random interventions."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 
     """``n`` composed items at random, each with an empty column ``right`` to fill in with yes or no.
 
     Every question is composed once; each true/false item of a binary transformation counts as an item. The questions
-    are whatever :func:`unslant.load_questions` takes, or maths questions.
+    are anything that :func:`unslant.load_questions` takes, or maths questions.
 
     Raises:
         InputError: if ``n`` is less than 1, or no question can be composed.

@@ -38,8 +38,8 @@ class Contamination(Study[ContaminationSettings]):
     """Train a model on the published questions, to see whether its gain survives changes.
 
     With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
-    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored as they
-    arrive; fine-tuning is repeated.
+    questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored one by
+    one; fine-tuning is done again.
 
     Examples:
       unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/

@@ -1,7 +1,7 @@
 """Bias of evaluators that write their own questions (P4, sec. 3): consensus rates, data bias, and its decomposition.
 
 A model i rephrases every question with probability p, the answer kept; every model j then says from 1 to 10 how sure
-it is that the kept answer is right for the question as it now stands. 1 to 5 is "no", 6 to 10 "yes".
+it is that the kept answer is right for the question in its new form. 1 to 5 is "no", 6 to 10 "yes".
 """
 
 from __future__ import annotations

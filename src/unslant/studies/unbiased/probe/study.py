@@ -36,8 +36,8 @@ class Probe(Study[ProbeSettings]):
     Every model rephrases the questions and judges every version: consensus errors, over- and under-confidence.
 
     The questions under random interventions are judged too. Every version is judged once; strength p takes the
-    rephrased version of a question with probability p. Scores and replies are stored as they arrive: the same
-    command resumes a run that was stopped. --log reads a table of confidences.
+    rephrased version of a question with probability p. Scores and replies are stored one by one: the same command
+    resumes. --log reads a table of confidences.
 
     Examples:
       unslant study probe org/one,org/two,inspect:openai/gpt-4o-mini mmlu --limit 200
