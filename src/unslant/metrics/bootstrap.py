@@ -143,23 +143,24 @@ class Bootstrap:
                 return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
             half = spread.quantile * math.sqrt(spread.variance)
             return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence, note)
-        at, size = (value - floor) / width, self.sampling.effective_units(denominators, kept)
-        z = normal_quantile(confidence)
-        low = high = at
+        size, z = self.sampling.effective_units(denominators, kept), normal_quantile(confidence)
+        low = high = value
         if spread:
+            at = (value - floor) / width
             effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
             intervals = (
                 agresti_coull(at, effective, spread.quantile),
                 agresti_coull(at, size, z),
                 clopper_pearson(at, size, confidence),
             )
-            low, high = (min(at, max(low for low, _ in intervals)), max(at, min(high for _, high in intervals)))
+            low = min(value, floor + width * max(low for low, _ in intervals))
+            high = max(value, floor + width * min(high for _, high in intervals))
         inside = (np.minimum(ratios - floor, ceiling - ratios) > _AT_BOUND * width).sum()
         if spread is None or inside < max(LEAST_UNITS, n * _RARE):
             others = z**2 / (size + z**2)
-            low, high = min(low, at - others * at), max(high, at + others * (1 - at))
+            low, high = min(low, value - others * (value - floor)), max(high, value + others * (ceiling - value))
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
-        return Estimate(value, floor + width * low, floor + width * high, n, method, confidence, note)
+        return Estimate(value, low, high, n, method, confidence, note)
 
     def _spread(
         self, residuals: Floats, kept: Bools, least: float, yes_or_no: bool, confidence: float
