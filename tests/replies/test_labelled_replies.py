@@ -7,10 +7,12 @@ import pytest
 
 from tests.replies.tables import read, rows
 
+NAMES = ("replies", "formats", "recorded", "adversarial")
+
 
 @pytest.fixture(scope="module")
 def labelled(shared_data):
-    return {name: rows(shared_data / "replies" / f"{name}.jsonl") for name in ("replies", "formats")}
+    return {name: rows(shared_data / "replies" / f"{name}.jsonl") for name in NAMES}
 
 
 def compared(rows: list[dict]) -> tuple[list[str], list[str]]:
@@ -37,4 +39,12 @@ def test_generated_and_recorded_replies(labelled):
 def test_written_formats(labelled):
     missed, wrong = compared(labelled["formats"])
     assert not missed
+    assert not wrong
+
+
+@pytest.mark.parametrize(("name", "most"), [("recorded", 0.02), ("adversarial", 0.05)])
+def test_replies_of_many_models_and_hostile_ones(labelled, name: str, most: float):
+    clear = [row for row in labelled[name] if not row["doubtful"]]
+    missed, wrong = compared(clear)
+    assert len(missed) <= most * len(clear), missed
     assert not wrong

@@ -59,7 +59,7 @@ def change(path: Path, column: str, row: int, value: Any) -> None:
         ("logprobs", [-1.0, 0.5, -1.0], "holds a value that is not a natural-log probability: 0.5"),
         ("logprobs", [-1.0, float("nan"), -1.0], "holds a value that is not a natural-log probability: nan"),
         ("logprobs", None, "is ok, but there is no answer"),
-        ("status", "fine", "is none of ok, unparsed, refused, error, censored"),
+        ("status", "fine", "is none of ok, unparsed, conflict, cut, refused, error, censored"),
         ("answers", [1, 1], "holds the same twice"),
         ("answers", [7], "holds 7"),
         ("pinned", [-1], "holds -1"),

@@ -26,23 +26,23 @@ class Reply:
 
     Attributes:
         declined: the provider says that the model declined, whatever the text.
-        cut: it ended because it was as long as it might be, not because it was complete.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
         recalled: it came from the store.
         by: the model and the system that it names; empty where it names none.
+        cut: it ended because it was as long as it might be, not because it was complete.
     """
 
     index: int
     text: str | None
     error: str = ""
     declined: bool = False
-    cut: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     recalled: bool = False
     by: tuple[str, str] = NOBODY
+    cut: bool = False
 
 
 _Other = TypeVar("_Other", bound="ChatModel")

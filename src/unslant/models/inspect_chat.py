@@ -227,7 +227,7 @@ def reply_of(output: Any) -> Reply:
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
     system = (output.metadata or {}).get("system_fingerprint") or ""
     cut = output.stop_reason in ("max_tokens", "model_length")
-    reply = Reply(0, output.completion, "", _declined(output), cut, *counts)
+    reply = Reply(0, output.completion, "", _declined(output), *counts, cut=cut)
     return replace(reply, by=(str(output.model or ""), str(system)))
 
 

@@ -65,7 +65,7 @@ class StoredChat(Stored, ChatModel):
         known = found.stored()
         for position, kept in known.items():
             self._counts.recalled += 1
-            yield Reply(position, kept.text, "", kept.declined, kept.cut, *kept.tokens, recalled=True, by=kept.by)
+            yield Reply(position, kept.text, "", kept.declined, *kept.tokens, recalled=True, by=kept.by, cut=kept.cut)
         missing = [i for i in range(len(prompts)) if i not in known]
         if missing and self.offline:
             raise ModelError(

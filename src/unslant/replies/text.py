@@ -16,8 +16,8 @@ from typing import Any
 from unslant.replies.cues import words
 from unslant.replies.grammar import BEGIN_OF_LINE, pattern
 
-LIMIT = 16_000
-"""Characters of a reply outside its thinking that are read, about 4,000 tokens. Of a longer one, the first third and
+LIMIT = 12_000
+"""Characters of a reply outside its thinking that are read, about 3,000 tokens. Of a longer one, the first third and
 the last two thirds of these: replies answer at the end, and sometimes at the start."""
 _LONGEST_MARKS = 30
 """Combining characters in a row that are kept, as in Unicode's stream-safe text: normalizing sorts each run of them, in
