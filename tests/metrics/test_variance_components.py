@@ -96,7 +96,7 @@ def test_planted_components_are_found_within_a_tenth(options: dict[str, float]) 
     expected = PLANTED | ({"repeat": options["repeats"]} if "repeats" in options else {})
     assert set(runs[0].components) == set(expected)
     for name, variance in expected.items():
-        estimates = [run.components[name]["component"] for run in runs]
+        estimates = [run.components[name]["variance"] for run in runs]
         assert np.mean([one.value for one in estimates]) == pytest.approx(variance, rel=0.1), name
         assert np.mean([one.low <= variance <= one.high for one in estimates]) >= 0.75, name
         assert all(one.low <= one.value <= one.high for one in estimates)
@@ -140,11 +140,11 @@ def test_a_habit_is_found_where_it_was_planted(label: bool) -> None:
     found = components_of(read_scores(ask(make_questions(240), drawn_to(label))))
     assert found is not None
     here, other = ("label", "position") if label else ("position", "label")
-    estimate = found.components[here]["component"]
+    estimate = found.components[here]["variance"]
     # of the unknown half, right with A alone: (1, 0, 0, 0) / 2 has a variance of 1/16 between the labels
     assert estimate.value == pytest.approx(1 / 16, rel=0.2)
     assert 0.03 < estimate.low < 1 / 16 < estimate.high
-    assert found.components[other]["component"].high < 0.01
+    assert found.components[other]["variance"].high < 0.01
 
 
 def test_answers_to_one_order_have_no_components_but_a_variance() -> None:

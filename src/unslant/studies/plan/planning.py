@@ -100,7 +100,7 @@ class Pilot(Jsonable):
             found["questions"],
             found["accuracy"],
             Estimate.from_dict(found["between"]),
-            {name: numbers["component"]["value"] for name, numbers in found["components"].items()},
+            {name: numbers["variance"]["value"] for name, numbers in found["components"].items()},
             found["positions"],
             found["orders"],
             found["design_effect"],
@@ -108,6 +108,8 @@ class Pilot(Jsonable):
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
         )
+        if known.between.value == 0:
+            known = known.with_two_more()
         ordinary = cost["tokens_ordinary"] / n
         replies = sum(one["requests"] - one["failed"] - one["uncounted"] for one in requests)
         if replies:
@@ -119,6 +121,13 @@ class Pilot(Jsonable):
             seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
             return replace(known, prompt_tokens=each, computed=computed, seconds=seconds)
         return replace(known, prompt_tokens=_written(responses)) if responses else known
+
+    def with_two_more(self) -> Pilot:
+        """As if two more questions had been asked, one right and one wrong: that all were alike is no certainty."""
+        n = self.questions + 2
+        mean = (self.questions * self.accuracy + 1) / n
+        squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
+        return replace(self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined"))
 
     @property
     def options(self) -> int:
@@ -192,6 +201,7 @@ class PlanResult(StudyResult):
     """
 
     study = "plan"
+    unwritten = ("goal",)
 
     goal: PlanSettings
     pilot: Pilot
