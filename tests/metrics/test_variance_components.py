@@ -147,6 +147,20 @@ def test_a_habit_is_found_where_it_was_planted(label: bool) -> None:
     assert found.components[other]["variance"].high < 0.01
 
 
+def test_repeats_of_one_order_vary_within_the_question() -> None:
+    rng = np.random.default_rng(3)
+    question, ability = np.repeat(np.arange(200), 3), rng.beta(1, 1, 200)
+    right = (rng.random(600) < ability[question]).astype(float)
+    facets = {"place": rng.integers(4, size=200)[question]}
+    zeros = np.zeros(600, np.int64)
+    found = variance_components(Pages(right, question, zeros, facets, zeros, np.ones(600, bool)), Bootstrap(200))
+    assert set(found.components) == {"question", "repeat"}
+    # of a uniform ability: variance 1/12, and E p (1 - p) = 1/6
+    assert found.components["question"]["variance"].value == pytest.approx(1 / 12, rel=0.2)
+    assert found.components["repeat"]["variance"].value == pytest.approx(1 / 6, rel=0.1)
+    assert found.repeats == 3
+
+
 def test_answers_to_one_order_have_no_components_but_a_variance() -> None:
     scores = read_scores(ask(make_questions(40), drawn_to(True), orders="given"))
     found = components_of(scores)

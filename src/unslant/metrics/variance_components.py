@@ -221,9 +221,14 @@ class _Fixed:
 
 def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are left out first."""
-    facets = {name: codes(levels) for name, levels in pages.facets.items() if len(np.unique(levels)) > 1}
+    n = bootstrap.n_questions
+    facets = {
+        name: codes(levels)
+        for name, levels in pages.facets.items()
+        if int(codes(pages.question, levels).max()) + 1 > n  # otherwise it does not vary within any question
+    }
     lost: list[str] = []
-    while (fitted := _least_squares(pages, facets, bootstrap.n_questions)) is None:
+    while (fitted := _least_squares(pages, facets, n)) is None:
         lost.append(facets.popitem()[0])
     return _Fixed(*fitted, tuple(lost))
 

@@ -89,7 +89,7 @@ def _limit(result: PlanResult) -> str:
     """What more orders or replies would save."""
     best = result.best
     more = [one for one in result.designs if one.k > best.k and one.questions < best.questions]
-    if not result.pilot.components:
+    if result.pilot.orders < 2:
         return "A pilot in several orders would say how much orders matter." if result.pilot.source else ""
     if not more:
         return f"More than {_orders(best)} would not make the score more precise."
