@@ -5,6 +5,7 @@ A study adds its own by a row of ``PLANTED``.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,12 +58,19 @@ def compared(n: int, models: int) -> AuditComparison:
     return AuditComparison.of(made)
 
 
+def noise_in_words(repeats: int = 3) -> AuditResult:
+    """Replies that have nothing to do with the question, the order or each other."""
+    rng = random.Random(4)
+    return audit(RuleChat(lambda stem, labels, texts: f"Answer: {rng.choice(labels)}"), QUESTIONS, repeats=repeats)
+
+
 PLANTED: dict[str, Callable[[], StudyResult]] = {
     **{f"audit, N {n}": lambda n=n: certain(n) for n in (1, 2, 3, 4)},
     **{f"audit, wide, N {n}": lambda n=n: audit_of(n) for n in (5, 8, 12, 20)},
     **{f"audit, ties, N {n}": lambda n=n: all_tied(n) for n in (1, 3, 12)},
     **{f"comparison, N {n}": lambda n=n: AuditComparison.of([certain(n), audit_of(n)]) for n in (1, 3)},
     **{f"comparison, wide, {m} models": lambda m=m: compared(16, m) for m in (2, 3, 8)},
+    "words, noise": noise_in_words,
     "comparison, ties": lambda: AuditComparison.of([audit_of(40), audit_of(40, model="again")]),
 }
 
@@ -80,6 +88,16 @@ def test_but_is_said_exactly_where_the_paired_difference_excludes_0(seed: int) -
     assert (" but " in found.headline) == verdict(found.metrics.means["order_advantage"], bound=0.02).differs
     above = found.metrics.above_chance
     assert ("; guessing gives 0.25" in found.headline) == verdict(above.excess, p=above.p).differs
+
+
+def test_noise_in_words_is_not_taken_for_an_effect_of_order() -> None:
+    repeated = noise_in_words()
+    assert "an effect of order cannot be distinguished from noise" in repeated.page().lines[0]
+    once = noise_in_words(repeats=1)
+    warm = replace(once.run, identity={**once.run.identity, "temperature": "1.0"})
+    line = AuditResult.of(replace(once.responses, run=warm)).page().lines[0]
+    assert "noise and order cannot be distinguished" in line
+    assert "right in every order" not in line
 
 
 def test_planted_effects_are_said() -> None:

@@ -105,7 +105,7 @@ def test_luck_of_the_order_moves_the_published_rank() -> None:
     found = unslant.leaderboard([first_taker(), RuleModel(mostly, "mostly")], QuestionSet.of(listed, "listed"))
     ranks = {one.model: (one.published_rank, one.rank, one.change) for one in found.models}
     assert ranks == {"takes-a": (1, 2, -1), "mostly": (2, 1, 1)}
-    assert "takes-a: published rank 1, whatever the order 2" in found.page().lead
+    assert "takes-a: published rank 1, whatever the order 2" in " ".join(found.page().lines)
     assert {chart.id for panel in found.page().sections for chart in panel.charts} >= {"leaderboard-ranks"}
 
 

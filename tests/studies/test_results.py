@@ -31,7 +31,7 @@ def test_every_result_says_how_it_was_made_in_the_same_words(subtests: pytest.Su
         with subtests.test(name):
             result = make()
             told = result.to_dict()
-            assert list(told)[:5] == ["unslant", "study", "headline", "caveats", "provenance"]
+            assert list(told)[:6] == ["unslant", "study", "headline", "lines", "caveats", "provenance"]
             assert set(told["provenance"]) == set(Provenance.model_fields)
             Provenance.model_validate(told["provenance"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from unslant.auditing.panels_labels import one_order, stands_out
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
 SAME = 0.02
-"""Two scores of one model no further apart than this are called the same: 2 points move no rank worth having."""
+"""Scores of one model whose difference lies within this bound are called the same, and the bound is stated."""
 _MOST_WORDS = 3
 """Names of question sets up to this long are in the headline; of longer ones, their number is."""
 _DIGITS = 2
@@ -44,10 +45,9 @@ def headline(result: AuditResult) -> str:
             return f"Nothing could be measured: no answer in {lost:,} of {count(counts.rows, 'response')}"
         return f"{name} has no score on {asked_name(result)}: no question has a right option"
     guess = _guessing(result)
-    n = (averaged if averaged.defined else published).n
     if guess is not None and guess.too_few:
-        shown = number(published if published.defined else averaged, _DIGITS)
-        return f"{name} scores {shown}{way} on {count(n, 'question')}: too few for a verdict"
+        found = published if published.defined else averaged
+        return f"{name} scores {number(found, _DIGITS)}{way} on {count(found.n, 'question')}: too few for a verdict"
     said = f"{name} scores"
     if one_order(result):
         said += f" {score(published)}{way} on {asked_name(result)}, in one order of options"
@@ -182,9 +182,10 @@ def cost(result: AuditResult) -> str:
     if not spent.prompts:
         return ""
     line = count(spent.prompts, "prompt") + (f" in {spent.seconds:.3g} s" if spent.seconds else "")
-    if spent.ordinary_runs >= 0:
-        line += f", {spent.ordinary_runs:.2g} times an ordinary run"
     curve = result.order_curve
+    runs = curve.points[-1].ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
+    if (runs := runs if runs >= 0 else spent.ordinary_runs) >= 0:
+        line += f", {runs:.2g} times an ordinary run"
     if curve is None:
         return f"{line}."
     return f"{line}; {_enough(curve.enough)}."
@@ -192,6 +193,6 @@ def cost(result: AuditResult) -> str:
 
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
-        return "no smaller set of orders gives the same"
+        return "no smaller set of orders matches"
     at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
-    return f"--orders {point.orders} gives the same to within {max(point.apart, 0.0005):.3f}{at}"
+    return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"

@@ -107,8 +107,8 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel(
         "score",
         "What the score is worth",
-        "The published score uses the option order of the file; the mean over orders does not depend on any one: quote "
-        "that in a paper. The vote is the corrected answer, for production. Right in every order is a floor.",
+        "Quote the mean over orders: it does not depend on the order of the file. The vote is the corrected answer, "
+        "right in every order a floor.",
         (chart,) if marks else (),
         (Figure.of_metrics("scores", "Scores of each run", shown).table,) if several else (),
         short="Score",

@@ -241,7 +241,7 @@ def asked_until(until: UntilRun) -> str:
     every = until.questions == until.of_questions
     questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
     most = "up to " if len(until.whole) > 1 else ""
-    return f"{questions} questions in {most}{until.orders:,} of {until.of_orders:,} orders"
+    return f"{questions} questions in {most}{until.orders:,} of {count(until.of_orders, 'order')}"
 
 
 def _step(step: Step) -> str:

@@ -191,7 +191,7 @@ class WithBaseline(StudyResult):
             "Baseline",
             f"This result against the baseline {name}. {how}",
             figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
-            notes=(*self.remarks, *([f"{left_out:,} questions are only in one of the two."] if left_out else [])),
+            notes=(*self.remarks, *([f"Only in one of the two: {count(left_out, 'question')}."] if left_out else [])),
         )
         lines = (f"Against {name}: {said}.", *page.lines)[:3]
         return replace(page, lines=lines, panels=(panel, *page.panels))

@@ -58,7 +58,8 @@ class Drawing:
     @property
     def rests_on(self) -> str:
         """N, and how intervals were made: ``N = 40 questions; 95 % intervals: Wilson``."""
-        return "; ".join(filter(None, (self.n, self.methods and f"95 % intervals: {'; '.join(self.methods)}")))
+        made = [f"95 % intervals: {'; '.join(self.methods)}"] if self.methods else []
+        return "; ".join(filter(None, (self.n, *made)))
 
 
 def drawing(chart: Chart, style: Style) -> Drawing:

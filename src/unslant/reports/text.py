@@ -37,8 +37,8 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
 
 
 def outline(kind: str, page: Page) -> str:
-    """Class, model, questions, headline and its lines."""
-    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, (*page.caveats, page.headline, *page.lines))]
+    """Class, model, questions and headline in a few lines."""
+    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, (*page.caveats, page.headline))]
     return "\n".join(
         part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _PROMPT_WIDTH)
     )
