@@ -158,6 +158,7 @@ def results() -> Iterator[Any]:
     yield unslant.study.instruction_boundary("words", limit=4, temperature=[0.0, 1.0], settings=["vanilla"])
     yield annotation_agreement({"ann": {"1": True, "2": True}, "bob": {"1": True, "2": False}}, {"1": "DH", "2": "DH"})
     yield unslant.check_questions("embedded")
+    yield unslant.plan(half_width=0.05)
 
 
 def sections() -> dict[tuple[str, str], dict[str, tuple[str, str]]]:

@@ -96,7 +96,7 @@ def test_planted_components_are_found_within_a_tenth(options: dict[str, float]) 
     expected = PLANTED | ({"repeat": options["repeats"]} if "repeats" in options else {})
     assert set(runs[0].components) == set(expected)
     for name, variance in expected.items():
-        estimates = [run.components[name]["component"] for run in runs]
+        estimates = [run.components[name]["variance"] for run in runs]
         assert np.mean([one.value for one in estimates]) == pytest.approx(variance, rel=0.1), name
         assert np.mean([one.low <= variance <= one.high for one in estimates]) >= 0.75, name
         assert all(one.low <= one.value <= one.high for one in estimates)
@@ -140,11 +140,25 @@ def test_a_habit_is_found_where_it_was_planted(label: bool) -> None:
     found = components_of(read_scores(ask(make_questions(240), drawn_to(label))))
     assert found is not None
     here, other = ("label", "position") if label else ("position", "label")
-    estimate = found.components[here]["component"]
+    estimate = found.components[here]["variance"]
     # of the unknown half, right with A alone: (1, 0, 0, 0) / 2 has a variance of 1/16 between the labels
     assert estimate.value == pytest.approx(1 / 16, rel=0.2)
     assert 0.03 < estimate.low < 1 / 16 < estimate.high
-    assert found.components[other]["component"].high < 0.01
+    assert found.components[other]["variance"].high < 0.01
+
+
+def test_repeats_of_one_order_vary_within_the_question() -> None:
+    rng = np.random.default_rng(3)
+    question, ability = np.repeat(np.arange(200), 3), rng.beta(1, 1, 200)
+    right = (rng.random(600) < ability[question]).astype(float)
+    facets = {"place": rng.integers(4, size=200)[question]}
+    zeros = np.zeros(600, np.int64)
+    found = variance_components(Pages(right, question, zeros, facets, zeros, np.ones(600, bool)), Bootstrap(200))
+    assert set(found.components) == {"question", "repeat"}
+    # of a uniform ability: variance 1/12, and E p (1 - p) = 1/6
+    assert found.components["question"]["variance"].value == pytest.approx(1 / 12, rel=0.2)
+    assert found.components["repeat"]["variance"].value == pytest.approx(1 / 6, rel=0.1)
+    assert found.repeats == 3
 
 
 def test_answers_to_one_order_have_no_components_but_a_variance() -> None:

@@ -92,6 +92,13 @@ def test_only_balanced_orders_are_recommended_and_the_cheapest_first() -> None:
     assert by_name["given"].tokens < plan.best.tokens
 
 
+def test_a_pilot_without_a_wrong_answer_is_no_certainty() -> None:
+    alike = Pilot("m on q", 20, 1.0, Estimate.bare(0.0, 20, "alike"), {}, 4.0, 4.0, 1.0, {4: 1.0}).with_two_more()
+    assert alike.accuracy == pytest.approx(21 / 22)
+    assert alike.between.value == pytest.approx(1 / 22)
+    assert 300 < PlanResult.of(alike, PlanSettings(half_width=0.02)).best.questions < 600
+
+
 def test_what_it_costs() -> None:
     plan = unslant.plan(available=100, tokens=1000, price=0.5)
     assert plan.best.tokens == plan.best.prompts * 1000

@@ -23,12 +23,12 @@ def variance_panel(found: VarianceComponents | None) -> Panel:
         {"component": NAMES.get(name, name.replace("question_", "question × ")), **one.cells()}
         for name, one in found.components.items()
     ]
-    columns = [Column.of(key) for key in ("variance.component", "variance.of_answer", "variance.of_score")]
+    columns = [Column.of(key) for key in ("components.variance", "components.of_answer", "components.of_score")]
     plot = Plot(
         partial(charts.intervals, fit=True),
         "Variance of an answer, right (1) or wrong (0), with 95 % intervals over questions. Position and label are "
         "those of the right option.",
-        ["variance.component"],
+        ["components.variance"],
         "What the variance of an answer consists of",
     )
     lost = f"No page separates {listed([NAMES.get(one, one) for one in found.inseparable])} from the others."

@@ -189,16 +189,16 @@ def _again(responses: Responses, once: Sequence[Response], scores: OrderScores, 
 
 
 def repeats_of(responses: Responses, scores: OrderScores) -> list[Repeat]:
-    """Replies to pages that were shown again; none where labels were scored."""
-    if scores.elicitation != GENERATE:
-        return []
-    rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
-    place = {name: q for q, name in enumerate(scores.ids)}
-    return [
-        (place[row.question_id], row.contents, row.choice in row.answers)
-        for row in rows
-        if row.repeat and row.status != "error"
+    """Further answers to pages that were shown again."""
+    kinds = ("order", "given", "reverse")
+    again = sorted(set(responses.table["repeat"].unique().to_pylist()) - {0})
+    rows = [
+        row
+        for repeat in again
+        for row in responses.where(elicitation=scores.elicitation, kind=kinds, repeat=repeat).rows()
     ]
+    place = {name: q for q, name in enumerate(scores.ids)}
+    return [(place[r.question_id], r.contents, r.choice in r.answers) for r in rows if r.status != "error"]
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:

@@ -89,12 +89,14 @@ class VarianceComponents(Jsonable):
 
     def variances(self) -> dict[str, float]:
         """Component -> its variance."""
-        return {name: numbers["component"].value for name, numbers in self.components.items()}
+        return {name: numbers["variance"].value for name, numbers in self.components.items()}
 
 
-@metric("variance.component", "variance", "of an answer (right 1, wrong 0)", digits=4, source="Brennan 2001, ch. 3")
-@metric("variance.of_answer", "of one answer", "share of the variance of one answer", unit="share", plain=True)
-@metric("variance.of_score", "of the score", "share of the variance of the mean over orders", unit="share", plain=True)
+@metric("components.variance", "variance", "of an answer (right 1, wrong 0)", digits=4, source="Brennan 2001, ch. 3")
+@metric("components.of_answer", "of one answer", "share of the variance of one answer", unit="share", plain=True)
+@metric(
+    "components.of_score", "of the score", "share of the variance of the mean over orders", unit="share", plain=True
+)
 @metric("between", "variance between questions", "of their means over the orders asked", digits=4)
 def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponents:
     """Variance components of answers, with intervals over questions.
@@ -147,9 +149,9 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
         {
             name: Numbers(
                 {
-                    "variance.component": estimates[name],
-                    "variance.of_answer": _share(variances, name),
-                    "variance.of_score": _share(parts, name),
+                    "components.variance": estimates[name],
+                    "components.of_answer": _share(variances, name),
+                    "components.of_score": _share(parts, name),
                 }
             )
             for name in names
@@ -219,9 +221,14 @@ class _Fixed:
 
 def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are left out first."""
-    facets = {name: codes(levels) for name, levels in pages.facets.items() if len(np.unique(levels)) > 1}
+    n = bootstrap.n_questions
+    facets = {
+        name: codes(levels)
+        for name, levels in pages.facets.items()
+        if int(codes(pages.question, levels).max()) + 1 > n  # otherwise it does not vary within any question
+    }
     lost: list[str] = []
-    while (fitted := _least_squares(pages, facets, bootstrap.n_questions)) is None:
+    while (fitted := _least_squares(pages, facets, n)) is None:
         lost.append(facets.popitem()[0])
     return _Fixed(*fitted, tuple(lost))
 

@@ -11,6 +11,9 @@ from unslant.reports.numbers import about, count, number
 if TYPE_CHECKING:
     from unslant.studies.plan.planning import Design, PlanResult
 
+_SAVES = 0.95
+"""More orders help if they need at most this share of the questions."""
+
 
 def page(result: PlanResult) -> Page:
     """The best design, what it rests on, and all designs."""
@@ -86,14 +89,14 @@ def _limit(result: PlanResult) -> str:
     """What more orders or replies would save."""
     best = result.best
     more = [one for one in result.designs if one.k > best.k and one.questions < best.questions]
-    if not result.pilot.components:
+    if result.pilot.orders < 2:
         return "A pilot in several orders would say how much orders matter." if result.pilot.source else ""
     if not more:
         return f"More than {_orders(best)} would not make the score more precise."
     one = min(more, key=lambda one: one.questions)
+    helps = "More orders barely help" if one.questions > _SAVES * best.questions else "More orders help"
     return (
-        f"{_orders(one)} would need {one.questions:,} questions and {one.tokens / best.tokens:.2g} times the tokens; a "
-        "further order always helps at least as much as a further reply to the same page."
+        f"{helps}: {one.k} would need {one.questions:,} questions and {one.tokens / best.tokens:.2g} times the tokens."
     )
 
 

@@ -19,6 +19,7 @@ from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.baseline import Baseline
 from unslant.experiment.options import check_unused, with_options
+from unslant.experiment.recorded import listed_files
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
@@ -100,7 +101,7 @@ class Pilot(Jsonable):
             found["questions"],
             found["accuracy"],
             Estimate.from_dict(found["between"]),
-            {name: numbers["component"]["value"] for name, numbers in found["components"].items()},
+            {name: numbers["variance"]["value"] for name, numbers in found["components"].items()},
             found["positions"],
             found["orders"],
             found["design_effect"],
@@ -108,17 +109,27 @@ class Pilot(Jsonable):
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
         )
+        if known.between.value == 0:
+            known = known.with_two_more()
         ordinary = cost["tokens_ordinary"] / n
         replies = sum(one["requests"] - one["failed"] - one["uncounted"] for one in requests)
         if replies:
             read, written = (sum(one[key] for one in requests) for key in ("input_tokens", "output_tokens"))
             return replace(known, prompt_tokens=read / replies, output_tokens=written / replies)
-        if cost["prompts"]:
+        if cost["prompts"] and cost["tokens_plain"]:
             each = cost["tokens_plain"] / cost["prompts"]
-            computed = {name: runs * ordinary for name, runs in values.get("order_costs", {}).items()}
+            runs = values.get("order_costs", {}) if ordinary and cost["tokens"] else {}
+            computed = {name: number * ordinary for name, number in runs.items()}
             seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
             return replace(known, prompt_tokens=each, computed=computed, seconds=seconds)
         return replace(known, prompt_tokens=_written(responses)) if responses else known
+
+    def with_two_more(self) -> Pilot:
+        """As if two more questions had been asked, one right and one wrong: that all were alike is no certainty."""
+        n = self.questions + 2
+        mean = (self.questions * self.accuracy + 1) / n
+        squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
+        return replace(self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined"))
 
     @property
     def options(self) -> int:
@@ -192,6 +203,7 @@ class PlanResult(StudyResult):
     """
 
     study = "plan"
+    unwritten = ("goal",)
 
     goal: PlanSettings
     pilot: Pilot
@@ -346,7 +358,7 @@ def _known(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
         if not isinstance(pilot, AuditResult):
             raise InputError("the log has several models: give the files of one")
     if isinstance(pilot, AuditResult):
-        return Pilot.of(pilot.to_dict(), "the pilot", pilot.responses)
+        return Pilot.of(pilot.to_dict(), listed_files(log) if log else "the pilot", pilot.responses)
     earlier = Baseline.read(Path(pilot), AuditResult)
     audit = earlier.result if isinstance(earlier.result, AuditResult) else None
     try:
