@@ -5,6 +5,7 @@ from unslant.metrics import length_bias as length_bias
 from unslant.metrics import noise as noise
 from unslant.metrics import order_curve as order_curve
 from unslant.metrics import shortcuts as shortcuts
+from unslant.metrics import variance_components as variance_components
 from unslant.metrics.accuracy import ChanceTest, above_chance
 from unslant.metrics.association import agreement, associate, correlation
 from unslant.metrics.base_rate import BaseRates, base_rates

@@ -227,8 +227,8 @@ def reply_of(output: Any) -> Reply:
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
     system = (output.metadata or {}).get("system_fingerprint") or ""
     cut = output.stop_reason in ("max_tokens", "model_length")
-    reply = Reply(0, output.completion, "", _declined(output), *counts, cut=cut)
-    return replace(reply, by=(str(output.model or ""), str(system)))
+    reply = Reply(0, output.completion, "", _declined(output), *counts)
+    return replace(reply, cut=cut, by=(str(output.model or ""), str(system)))
 
 
 def _declined(output: Any) -> bool:
