@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.reliability.ambiguous import log_misread
 from unslant import InputError
+from unslant.errors import naming_flags
 from unslant.questions.records import Record
 from unslant.responses.importers import load_logs, tables
 
@@ -31,7 +32,8 @@ def pages(**changed: Any) -> list[dict[str, Any]]:
 def read(tmp_path: Path, rows: list[dict[str, Any]], **fields: str) -> Any:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    (found,) = load_logs([path], fields)
+    with naming_flags():
+        (found,) = load_logs([path], fields)
     return found
 
 
