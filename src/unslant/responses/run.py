@@ -179,12 +179,13 @@ class LoggedScore(Record):
     @property
     def caveat(self) -> str:
         """What a reader must know before the first number; empty where both scores are the same."""
-        logged = f"The log's own score, {self.metric}, is {self.value:.3f} over {self.n:,} row{'s' * (self.n > 1)}"
-        here = f"by the answers read here it is {self.ours / self.n:.3f}"
+        rows = f"{self.n:,} row{'s' * (self.n > 1)}"
+        logged = f"The log reports {self.value:.3f} ({self.metric}, {rows})"
+        here = f"counting the answers, as here, gives {self.ours / self.n:.3f}"
         if self.parted is None:
             return f"{logged}, a mean of shares; {here}."
-        rows = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
-        return f"{logged}; {here}. {rows}, the first at {self.first}." if self.parted else ""
+        differ = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
+        return f"{logged}; {here}. {differ}, the first at {self.first}." if self.parted else ""
 
 
 @dataclass(frozen=True, kw_only=True)
