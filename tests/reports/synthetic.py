@@ -77,6 +77,7 @@ def synthetic_audit(
             "text_ranks": [list(text_ranks(q.options)) for q in questions for _ in range(len(contents))],
             "suggested": [None] * rows,
             "bounds": [[]] * rows,
+            "conflict": [[]] * rows,
         }
         tables.append(pa.table(columns, schema=SCHEMA))
     assert k == len(shown["order"])
