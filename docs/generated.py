@@ -63,6 +63,8 @@ META = {
     "requests": "what the replies have cost",
     "asked": "what each model was asked for, and what its replies have cost",
     "phrase": "the preference in words",
+    "logged": "of an audit of a log: what was read, and what was left out",
+    "order_costs": "orders -> what the audit in these orders costs, in ordinary runs",
     "until": "with `--until`: the half-width asked for, whether it was reached, and every number after each step",
     "stopped": "ids of the questions that were asked no further",
     "checked": "ids of the questions asked in all orders all the same",
