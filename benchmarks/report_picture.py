@@ -1,4 +1,4 @@
-"""Draw the pictures of the report in the README and the docs anew, from an audit of the embedded model.
+"""Redraw the pictures of the report in the README and the docs, from an audit of the embedded model.
 
     python -m benchmarks.report_picture
 
@@ -33,7 +33,7 @@ def main() -> None:
             page.wait_for_function("[...document.querySelectorAll('[data-chart]')].every((e) => e.dataset.drawn)")
             top, bottom = 0.0, page.locator("#orders").bounding_box()["y"] - 30
             if name == "report-question":
-                page.select_option("#filter", label="wrong as reported, right when voted")
+                page.select_option("#filter", label="wrong as published, right when voted")
                 for button in page.locator("#list button").all():  # the first with four options
                     button.click()
                     if page.locator(".heat tbody tr[data-page]").count() == 26:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pkgutil
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +47,7 @@ some runs have (of replies, of one order) are listed with the others.
 META = {
     "study": "the study's name",
     "headline": "the outcome in a sentence, as printed",
+    "lines": "at most three more sentences, as printed",
     "caveats": "what must be known before the first number: records left out, by reason, and readings in doubt",
     "unslant": "version that measured",
     "provenance": "how the result was made: versions, models, questions, settings, command",
@@ -60,6 +63,8 @@ META = {
     "requests": "what the replies have cost",
     "asked": "what each model was asked for, and what its replies have cost",
     "phrase": "the preference in words",
+    "logged": "of an audit of a log: what was read, and what was left out",
+    "order_costs": "orders -> what the audit in these orders costs, in ordinary runs",
     "until": "with `--until`: the half-width asked for, whether it was reached, and every number after each step",
     "stopped": "ids of the questions that were asked no further",
     "checked": "ids of the questions asked in all orders all the same",
@@ -70,6 +75,7 @@ META = {
     "temperatures": "sampling temperatures",
     "polished": "instruction -> what it was rewritten to",
     "by_subject": "value of each subject",
+    "readings": "variants whose Nvr-X differs from the median of the others",
     "quartiles": "of r over subjects",
 }
 """Keys that no dataclass has as a field."""
@@ -134,6 +140,16 @@ def talker() -> Any:
     return Talker(ModelInfo(name="talker", remote=True))
 
 
+def logged() -> list[Path]:
+    """A log of lm-eval with one sample, of which the logged score is wrong."""
+    options = {f"gen_args_{i}": {"arg_0": "Which?\nA. x\nB. y\nAnswer:", "arg_1": f" {label}"} for i, label in enumerate("AB")}
+    sample = {"doc_id": 0, "doc": {"question": "Which?"}, "target": "0", "arguments": options, "filter": "none"}
+    sample |= {"resps": [[["-1", "False"]], [["-2", "False"]]], "acc": 0.0}
+    path = Path(tempfile.mkdtemp()) / "samples_t.jsonl"
+    path.write_text(json.dumps(sample), "utf-8")
+    return [path]
+
+
 def results() -> Iterator[Any]:
     """Small results of every study, with all that only some runs have."""
     import unslant
@@ -145,6 +161,7 @@ def results() -> Iterator[Any]:
     yield unslant.audit("fair", "embedded", orders="given", **asked)
     yield unslant.audit("fair", "embedded", until=0.2, limit=40)
     yield unslant.audit(talker(), "embedded", repeats=2, adaptive=True, **asked)
+    yield unslant.audit(log=logged())
     yield unslant.compare(*audits)
     yield unslant.Leaderboard.of(audits)
     yield unslant.study.base_rate("fair", "embedded", **asked)
@@ -199,6 +216,8 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
         here = ".".join(filter(None, (path, "{...}" if named else key)))
         fields = {str(name): item for name, item in of.items()} if _has_names(of) else {}
         inner = fields.get(key) if fields else getattr(of, ATTRIBUTES.get(key, key), None)
+        if inner is None and not path:  # JSON has the run's facts among those of the result
+            inner = getattr(getattr(of, "run", None), key, None)
         if isinstance(value, list) and value and isinstance(value[0], dict):
             here, value, inner = f"{here}[]", value[0], _first(inner)
         number = isinstance(value, dict) and {"value", "low", "high", "n"} <= set(value)
@@ -236,7 +255,7 @@ def _meaning(path: str, key: str, of: Any) -> str:
         return found
     if record := metric_at([*path.replace("[]", "").split("."), key]) if path else None:
         return f"{record.name}: {record.meaning}" if record.key.endswith(key) else ""
-    return META.get(key) or PLAIN.get(key, "")
+    return META.get(key) or PLAIN.get(key) or _attributes(getattr(of, "run", None)).get(key, "")
 
 
 def _attributes(of: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ def without_times(text: str) -> str:
 
 def test_the_output_shown_is_what_audit_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    (shown,) = re.findall(r"```\n(prefers-a on embedded.*?)\n```", README.read_text("utf-8"), re.DOTALL)
+    (shown,) = re.findall(r"```\n(prefers-a scores.*?)\n```", README.read_text("utf-8"), re.DOTALL)
     ran = unslant("audit", "--no-store")
     assert ran.code == 0, ran.err
     assert without_times(ran.out.strip()) == without_times(shown.strip())

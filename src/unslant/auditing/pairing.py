@@ -61,7 +61,7 @@ def paired(run: tuple[str, Audited], other: tuple[str, Audited]) -> Paired:
     pairs = [paired_difference(now.scores, first.scores, key, measures=values, rows=rows) for key in MEASURES]
     ways, remarks = (_way(first), _way(now)), list[str]()
     if len(set(ways)) > 1:
-        remarks.append(f"Answers are told in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
+        remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
     if by_text := int((np.asarray(now.scores.ids)[at] != np.asarray(first.scores.ids)[of_first]).sum()):
         remarks.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
     return Paired([pair for pair in pairs if pair.difference.defined], remarks)

@@ -94,7 +94,13 @@ class AnsweredBy(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedCounts(Record):
-    """Interventions of the unbiased evaluator: drawn, left out by reason, and not applicable, a count each."""
+    """Interventions of the unbiased evaluator, a count each.
+
+    Attributes:
+        drawn: interventions composed for a question -> how many questions.
+        left_out: intervention -> reason -> how many questions.
+        not_applicable: reason -> how many questions cannot be asked at all.
+    """
 
     drawn: Tally = field(default_factory=dict)
     left_out: dict[str, Tally] = field(default_factory=dict)
@@ -199,7 +205,9 @@ class LogFacts(Record):
         files: name and digest of each file.
         orders: number of orders -> questions that were shown in so many.
         dropped: reason -> pages left out.
-        right_by_...: right answers by the replies' words, the scores of labels, and those of first tokens.
+        notes: what a reader should know, in sentences.
+        right_by_replies, right_by_labels, right_by_first_tokens: right answers by the replies' words, the scores of
+            labels, and those of first tokens.
     """
 
     scores: str = ""

@@ -127,9 +127,10 @@ def _prepared(name: str, how: ModelOptions) -> str:
     source = locate(name)
     if how.bits is not None and is_gguf(source):
         raise InputError(f"--bits {how.bits}: the weights of a GGUF file are unpacked; give the original checkpoint")
-    for library in ("huggingface_hub", "torch", "transformers"):
-        if library == "torch" and not Path(source).exists():
-            _check_hub(name, source, how)  # before the seconds that importing torch takes
+    if not Path(source).exists():
+        needed("huggingface_hub", f"{name}, a local model,")
+        _check_hub(name, source, how)  # before the seconds that importing torch takes
+    for library in ("torch", "transformers"):
         needed(library, f"{name}, a local model,")
     if how.adapter:
         adapter_base(how.adapter)  # nothing else is loaded where it is no adapter
