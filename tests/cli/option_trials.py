@@ -45,6 +45,9 @@ KEPT = tempfile.TemporaryDirectory(prefix="unslant-options-")
 TASKS = Path(__file__).parents[1] / "plugins" / "lm_eval_tasks"
 PLAIN = (".jsonl", ".csv", ".safetensors")
 SETTINGS = ("provenance.json",)
+UNSURE = "openai/unsure"
+"""A model of whose replies half hold no answer."""
+RANKED = ("m", "other", "third", "openai/a", "openai/other", "openai/third")
 HTTP, OTHER = "http://127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1#other"
 BASE = {
     "audit": "audit {MODEL} {QUESTIONS} {ORDERS} {STORE}",
@@ -161,6 +164,8 @@ class Talker(FakeChat):
             lines = re.findall(r"(?m)^([A-Z1-9])\. (.*)$", repr(prompt).replace("\\n", "\n")) or [("A", "")]
             label = max(lines, key=lambda line: crc32(line[1].encode()))[0]
             text = str(1 + crc32(repr(prompt).encode()) % 10) if CONFIDENCE_CUE in repr(prompt) else f"Answer: {label}"
+            if self.name == UNSURE and crc32(repr(prompt).encode()) % 2:
+                text = "Well."
             yield Reply(index, text, input_tokens=1, output_tokens=1)
 
 
@@ -277,7 +282,7 @@ def files() -> Path:
     write("lettered.jsonl", [{**row, "answer": own} for row, own in zip(rows(8, "tree"), letters, strict=True)])
     (folder / "confidences.csv").write_text(confidences())
     (folder / "accuracy.csv").write_text("model,subject,accuracy\na,s0,0.5\nb,s0,0.6\na,s1,0.7\nb,s1,0.4\n")
-    (folder / "ranking.csv").write_text("model,score\nm,1\nother,2\nopenai/a,1\nopenai/other,2\n")
+    (folder / "ranking.csv").write_text("model,rank\n" + "".join(f"{name},{i}\n" for i, name in enumerate(RANKED, 1)))
     recorded = {"options": things[:4], "reply": "Answer: B"}
     write(
         "recorded.jsonl", [{"id": str(i), **recorded} for i in range(2)] + [{"id": "x", **recorded, "reply": "Well."}]
@@ -373,6 +378,9 @@ def without_effect(command: str, option: str) -> str:
     if option == "--fail-if":
         own = [word.replace("{metric}", metric_of(base)) for word in own]
     ran = run([*words, *own], **how)
+    if row.shows == "refused":
+        refused = (base.code, ran.code) == (0, 2) and f"{option} " in ran.err and "would have no effect" in ran.err
+        return "" if refused else f"{words} {own} is not refused: {ran}"
     if "would have no effect" in ran.err:
         return ran.err
     if option == "--fail-if":

@@ -100,10 +100,14 @@ OTHERS = {
             "--repeats": Row("--repeats 2", "numbers"),
             "--tokens": Row("--tokens 100", "numbers"),
             "--price": Row("--price 2", "numbers"),
-            "--output-price": Row("--output-price 2", "refused"),
+            "--output-price": Row("--output-price 2", "numbers", "plan words.json --half-width 0.1 --price 1"),
             "--baseline": Row("--baseline base.json", "refused"),
         },
-        (_TABLE, "plan --half-width 0.2 --quiet --json base.json"),
+        (
+            _TABLE,
+            "plan --half-width 0.2 --quiet --json base.json",
+            f"{_AUDIT.replace('fair', 'words')} --elicit generate --no-store --json words.json",
+        ),
     ),
     "report": Other(
         "report base.parquet",

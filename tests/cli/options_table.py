@@ -16,8 +16,8 @@ class Row(NamedTuple):
     Attributes:
         words: the option as typed.
         shows: where the effect shows: ``prompts`` asked, model and options ``opened``, ``numbers`` of the JSON,
-            ``files`` written, exit ``code``, printed ``text``, or settings ``passed`` on to a part whose own test is
-            named in :data:`DEDICATED`.
+            ``files`` written, exit ``code``, printed ``text``, settings ``passed`` on to a part whose own test is
+            named in :data:`DEDICATED`, or that the option is ``refused``.
         context: words of both invocations, instead of the command's own from ``[`` on: see ``{model}``.
     """
 
@@ -141,6 +141,8 @@ AUDIT = {
     "--until": Row("--until 0.3", "prompts", "ORDERS="),
     "--repeats": Row("--repeats 2", "prompts", _WORDS),
     "--repeat-sample": Row("--repeat-sample 2", "prompts", f"{_WORDS} --repeats 2"),
+    "--ask-again": Row("--ask-again", "prompts", "MODEL=inspect:openai/unsure"),
+    "--across-subjects": Row("--across-subjects", "numbers"),
     "--adaptive": Row("--adaptive", "prompts", f"{_WORDS} ORDERS=cyclic"),
     "--calibrate": Row("--calibrate 1", "prompts", f"{_WORDS} ORDERS=cyclic --adaptive QUESTIONS=many.jsonl"),
 }
@@ -156,12 +158,14 @@ TRAINING = {
         "--epochs": 2, "--learning-rate": 0.01, "--batch": 3, "--stop-at": 0.5, "--last-layers": 1,
     }.items()
 }  # fmt: skip
+_THREE = "--model {at}other --model {at}third"
 OWN: dict[str, dict[str, Row]] = {
     "audit": AUDIT,
     "leaderboard": {
         **{name: row for name, row in AUDIT.items() if name not in ("--dry-run", "--model")},
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--sets": Row("--sets other.jsonl", "prompts"),
+        "--rank-by": Row("--rank-by vote", "numbers", "--model http://127.0.0.1:9/v1#other"),
         "--log": Row("--log base.parquet", "code"),
     },
     "debias": {
@@ -192,7 +196,7 @@ OWN: dict[str, dict[str, Row]] = {
         **COMPOSE,
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--log": Row("--log base.parquet", "opened"),
-        "--ranking": Row("--ranking ranking.csv", "text", "--model http://127.0.0.1:9/v1#other"),
+        "--ranking": Row("--ranking ranking.csv", "text", f"{_THREE.format(at='http://127.0.0.1:9/v1#')} --details"),
         "--maths": Row("--maths", "code", "QUESTIONS=maths.jsonl"),
         "--generate": Row("--generate", "opened", "MODEL=words"),
         "--no-alone": Row("--no-alone", "prompts"),
@@ -215,7 +219,7 @@ OWN: dict[str, dict[str, Row]] = {
     "study instruction-boundary": {
         "--model": Row("--model inspect:openai/other", "opened"),
         "--log": Row("--log base.parquet", "opened"),
-        "--ranking": Row("--ranking ranking.csv", "text", "--model inspect:openai/other"),
+        "--ranking": Row("--ranking ranking.csv", "text", f"{_THREE.format(at='inspect:openai/')} --details"),
         "--settings": Row("--settings vagueness", "prompts"),
         "--limit": Row("--limit 8", "prompts"),
         "--seed": Row("--seed 3", "prompts", "--limit 8"),

@@ -230,8 +230,9 @@ def test_a_method_that_cannot_be_fitted_becomes_a_note(monkeypatch: pytest.Monke
     assert [one["method"] for one in json.loads((tmp_path / "found.json").read_text())["missing"]] == ["pride", "bnp"]
     page = " ".join(result.page().notes)
     assert "pride: no results on known (leaning): nothing to fit on" in page
-    with pytest.raises(InputError, match="nothing to fit on"):
-        compare_methods([RuleModel(leaning, "leaning")], [both], methods=("pride",), orders="cyclic")
+    alone = compare_methods([RuleModel(leaning, "leaning")], [both], methods=("pride",), orders="cyclic")
+    assert "No method gave a result" in alone.headline
+    assert [(one.method, one.reason) for one in alone.missing] == [("pride", "nothing to fit on")]
 
 
 def test_a_missing_package_is_noticed_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from unslant.models.decisions import DecisionModel
 from unslant.models.first_token import Malformed, echoed, top_logprobs
 from unslant.models.served import ServedModel
 from unslant.prompts import Message, Prompt
+from unslant.questions import load_questions, write_questions
 
 LABELS = (" A", " B")
 PROMPT = Prompt("Question?\nAnswer:", LABELS, group="q0")
@@ -186,7 +187,7 @@ def refusing(kind: str, share: float = 1.0) -> Callable[[dict[str, Any]], Fault]
 def test_scores_that_are_all_refused_end_with_3(tmp_path: Any, words: Any) -> None:
     with FaultServer(refusing("vllm"), OF_KIND["vllm"]().get).running() as server:
         model = ("--model", f"{server.url}#m") if words == ("leaderboard",) else (f"{server.url}#m",)
-        questions = ("--questions", "embedded") if words == ("leaderboard",) else ("embedded",)
+        questions = ("--sets", "embedded") if words == ("leaderboard",) else ("embedded",)
         ran = unslant(
             *words[:2], *model, *questions, *words[2:], "--limit", 6, "--no-store", "--json", tmp_path / "o.json"
         )
@@ -206,8 +207,10 @@ def test_debias_of_scores_that_are_all_refused_ends_with_3(tmp_path: Any) -> Non
 
 
 def test_no_verdict_on_what_few_requests_left(tmp_path: Any) -> None:
+    four = [question for question in load_questions("embedded") if len(question.options) == 4]  # it knows A to D
+    write_questions(four[:8], tmp_path / "four.jsonl")
     with FaultServer(refusing("llama.cpp", 0.9), OF_KIND["llama.cpp"]().get).running() as server:
-        ran = unslant("audit", f"{server.url}#m", "embedded", "--limit", 8, "--no-store", "--json", tmp_path / "o.json")
+        ran = unslant("audit", f"{server.url}#m", tmp_path / "four.jsonl", "--no-store", "--json", tmp_path / "o.json")
     assert ran.code == 3
     headline = json.loads((tmp_path / "o.json").read_text("utf-8"))["headline"]
     assert "chance" not in headline

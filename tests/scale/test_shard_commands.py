@@ -108,7 +108,10 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
             ["--shard", "1/2", "--responses", "s.parquet", "--json", "n.json", "--fail-if", "pbm>1"],
             "--shard writes a table and no numbers: leave --json, --fail-if to unslant merge",
         ),
-        (["--shard", "1/2", "--log", "logs.parquet"], "--log reads what was asked before: leave out --limit 8"),
+        (
+            ["--shard", "1/2", "--log", "logs.parquet"],
+            "--log reads recorded responses: leave out --limit 8 and --orders cyclic",
+        ),
         (
             ["--shard", "1/2", "--dry-run"],
             "--dry-run is about a whole run, and --shard asks a part of one: leave out one of them",

@@ -21,7 +21,7 @@ def plan(
     settings: PlanSettings = PlanSettings(),
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Plan a run: how many questions, orders, tokens, how much time and money a precision takes.
+    """Plan how many questions and tokens a run needs.
 
     Give --half-width, --difference or --available; of several, the most demanding decides. Without a pilot or --log,
     the most demanding case is assumed: a score of 0.5, and orders that never change an answer.

@@ -41,6 +41,7 @@ class DebiasedKeywords(ModelKeywords, total=False):
     epochs: int
     questions_per_epoch: int
     questions_per_step: int
+    max_orders: int
     targets: str
     seed: int
 

@@ -25,7 +25,7 @@ def lm_eval(
     outputs: o.Outputs = o.OutputOptions(),
     store: o.LocalStores = o.StoreOptions(),
 ) -> None:
-    """Run a multiple-choice task of lm-eval in many option orders.
+    """Run a task of lm-eval in many option orders.
 
     Prompts, worked examples and tokens of the published order are lm-eval's own, and its metrics are computed by
     lm-eval; the other orders are made by the task's own templates. Local models only.
