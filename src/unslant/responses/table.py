@@ -143,7 +143,7 @@ MEANINGS = {
     "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`, or `generate/again` (once "
     "more, about a reply)",
     "labels": "every label that is an answer, from the top",
-    "contents": "under each label, the option by its place in the question (from 0); below 0 answers that are none of these",
+    "contents": "under each label, the option by its place in the question (from 0); below 0 what is not an option",
     "answers": "the contents that are right here",
     "n_options": "options of the question",
     "logprobs": "natural-log probability of each label; missing where the answer came in words",
