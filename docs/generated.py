@@ -141,8 +141,10 @@ def talker() -> Any:
 
 
 def logged() -> list[Path]:
-    """A log of lm-eval with one sample, of which the logged score is wrong."""
-    options = {f"gen_args_{i}": {"arg_0": "Which?\nA. x\nB. y\nAnswer:", "arg_1": f" {label}"} for i, label in enumerate("AB")}
+    """A log of lm-eval of one sample with a wrong score."""
+    options = {
+        f"gen_args_{i}": {"arg_0": "Which?\nA. x\nB. y\nAnswer:", "arg_1": f" {label}"} for i, label in enumerate("AB")
+    }
     sample = {"doc_id": 0, "doc": {"question": "Which?"}, "target": "0", "arguments": options, "filter": "none"}
     sample |= {"resps": [[["-1", "False"]], [["-2", "False"]]], "acc": 0.0}
     path = Path(tempfile.mkdtemp()) / "samples_t.jsonl"

@@ -84,7 +84,7 @@ class LabelShare(Measured):
 
 @metric("predicted", "predicted", "share of answers, given order", unit="share")
 @metric("gold", "gold", "share of right options, given order", unit="share")
-@metric("recall", "recall", "accuracy when the right option stands there, given order", unit="share")
+@metric("recall", "recall", "accuracy when the right option is there, given order", unit="share")
 @metric("order_labels.recall", "recall, all orders", "accuracy when the right option is moved there", unit="share")
 @metric("predicted_excess", "predicted less gold", "share of answers less share of right options", unit="difference")
 def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
@@ -185,7 +185,7 @@ class LabelBias(Measured):
 @metric("rsd_corrected", "RSD, chance taken out", "by number of options, pooled by N")
 @metric("cramers_v", "Cramér's V", "of the right option's place with being right, chance taken out",
         unit="share", source="Bergsma 2013")  # fmt: skip
-@metric("label_bias.p", "p", "recall is the same wherever the right option stands", unit="p")
+@metric("label_bias.p", "p", "recall is the same in every position of the right option", unit="p")
 def label_bias(slots: Slots) -> LabelBias:
     """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.
 

@@ -91,12 +91,12 @@ class Nvr(Measured):
 @metric(
     "nvr.score",
     "Nvr-X score",
-    "least accuracy when the right option never stands under a label",
+    "least accuracy when the right option is never under a label",
     unit="share",
     source="P5 sec. 3.2",
 )
 @metric(
-    "nvr.accuracy", "Nvr-X", "accuracy when the right option never stands there", unit="share", source="P5 sec. 3.2"
+    "nvr.accuracy", "Nvr-X", "accuracy when the right option is never there", unit="share", source="P5 sec. 3.2"
 )
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
 @metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")

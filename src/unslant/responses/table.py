@@ -143,7 +143,7 @@ MEANINGS = {
     "elicitation": "how it was asked: `cloze`, `counterfactual`, `decision`, `generate`, or `generate/again` (once "
     "more, about a reply)",
     "labels": "every label that is an answer, from the top",
-    "contents": "under each label, the option by its place in the question (from 0); below 0 what is no option of it",
+    "contents": "under each label, the option by its place in the question (from 0); below 0 what is not an option",
     "answers": "the contents that are right here",
     "n_options": "options of the question",
     "logprobs": "natural-log probability of each label; missing where the answer came in words",
@@ -161,8 +161,8 @@ MEANINGS = {
     "run": "draw, or temperature, by number",
     "item": "part of the presentation: an instruction setting, a label that is never right, ...",
     "suggested": "the contents that the prompt suggests",
-    "bounds": "places of labels of which `logprobs` has only an upper bound",
-    "conflict": "of status `conflict`: the contents under the label, then those whose text stands with it",
+    "bounds": "places of labels for which `logprobs` has only an upper bound",
+    "conflict": "of status `conflict`: the contents under the label, then those whose text is given with it",
 }
 """What each column holds, for the docs."""
 
