@@ -25,9 +25,9 @@ def folder(tmp_path_factory):
 def responses(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
     result = unslant("study", "unbiased", str(folder), "--limit", "8", "--runs", "2", "--shots", "1", "--no-store",
-         "-p", "BT=0", "--json", str(out / "r.json"), "--responses", str(out / "r.parquet"))  # fmt: skip
+         "--probabilities", "BT=0", "--json", str(out / "r.json"), "--responses", str(out / "r.parquet"))  # fmt: skip
     assert result.code == 0, result.err
-    assert "under interventions" in result.out
+    assert "as published; whether that survives other presentations" in " ".join(result.out.split())
     found = json.loads((out / "r.json").read_text())
     assert found["metrics"]["vanilla"]["n"] == 8
     assert found["settings"]["probabilities"]["BT"] == 0.0
@@ -38,7 +38,7 @@ def test_runs_are_set_side_by_side(responses, tmp_path):
     (tmp_path / "ranking.csv").write_text("model,score\nx,1\n")
     UnbiasedResult.from_parquet(responses).renamed("other").to_parquet(other := tmp_path / "other.parquet")
     logs = ("--log", str(responses), str(other))
-    result = unslant("study", "unbiased", *logs, "--ranking", str(tmp_path / "ranking.csv"))
+    result = unslant("study", "unbiased", *logs, "--ranking", str(tmp_path / "ranking.csv"), "--details")
     assert result.code == 0, result.err
     assert "Agreement" in result.out
 
@@ -62,7 +62,7 @@ def test_words_are_read(folder):
     result = unslant(*arguments)
     assert result.code == 3, result.err  # random weights say nothing that is an answer
     assert "none of 4 responses" in result.err
-    assert "as published" in result.out
+    assert "too few answers are left for a verdict" in " ".join(result.out.split())
 
 
 def test_contamination_runs(folder, tmp_path):
@@ -132,8 +132,8 @@ def test_sheets_go_out_and_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["unbiased", "fair", "-p", "XX=0.5"], "unknown intervention 'XX'"),
-        (["unbiased", "fair", "-p", "OS=2"], "not between 0 and 1"),
+        (["unbiased", "fair", "--probabilities", "XX=0.5"], "unknown intervention 'XX'"),
+        (["unbiased", "fair", "--probabilities", "OS=2"], "not between 0 and 1"),
         (["probe", "fair"], "two models or more"),
         (["contamination", "fair", "--learning-rate", "0"], "learning_rate above 0"),
     ],

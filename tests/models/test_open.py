@@ -43,9 +43,9 @@ def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, mod
         ("http://h/v1#m", {}, ("train",), "weights that can be trained: give NAME_OR_FOLDER"),
         ("http://h/v1", {}, (), "name the model behind the server, as in http://h/v1#NAME"),
         ("inspect:", {}, (), "no model is named"),
-        ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out device and --dtype"),
-        ("inspect:openai/x", {"adapter": "a"}, (), "leave out --adapter"),
-        ("fair", {"retries": 2}, (), "leave out --retries"),
+        ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out device and dtype,"),
+        ("inspect:openai/x", {"adapter": "a"}, (), "leave out adapter,"),
+        ("fair", {"retries": 2}, (), "leave out retries,"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(name: str, options: dict[str, str], needs: tuple[str, ...], words: str) -> None:

@@ -237,6 +237,6 @@ def test_replies_of_another_model_end_the_run_and_those_before_are_kept(tmp_path
         (by,) = told["answered_by"]
         assert (by["model"], by["system_fingerprint"]) == ("m1", "fp_1")
         names = itertools.repeat("m3")
-        other = command(*words, *store, "--orders", "all")
+        other = command(*words, *store, "--orders", "12")
         assert other.code == 2
         assert "answers as 'm3'; before, 'm1' answered" in other.err

@@ -316,7 +316,7 @@ def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_mod
     message = start(folder, store, out, largest_file=180_000).failure()
     assert message.startswith(f"{store}: cannot be written, the disk or a quota is full")
     assert "what was scored so far is kept" in message
-    assert "--store PATH" in message
+    assert 'store="PATH"' in message
     assert not out.exists()
     kept, total = progress(store)
     assert 0 < kept < total

@@ -193,7 +193,7 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
 def test_a_table_that_is_no_shard(tmp_path: Path, score: Score) -> None:
     audit.study.responses(rule_model(), QUESTIONS).to_parquet(tmp_path / "whole.parquet")
     told = refused(tmp_path, score("1/1"), tmp_path / "whole.parquet")
-    assert told == "whole.parquet: is not a shard: it was not made with --shard"
+    assert told == "whole.parquet: is not a shard: it was not made with shard"
 
 
 def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
@@ -204,7 +204,7 @@ def test_foreign_and_damaged_files(tmp_path: Path, score: Score) -> None:
     pq.write_table(pa.table({"a": [1]}), foreign)
     cut.write_bytes(first.read_bytes()[:-200])
     text.write_text("question_id,answer\n")
-    assert refused(tmp_path, first, foreign) == "foreign.parquet: is not a shard: it was not made with --shard"
+    assert refused(tmp_path, first, foreign) == "foreign.parquet: is not a shard: it was not made with shard"
     assert refused(tmp_path, first, cut).startswith("cut.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, text).startswith("text.parquet: not a Parquet file that can be read")
     assert refused(tmp_path, first, tmp_path / "none.parquet") == "none.parquet: no such file"

@@ -150,7 +150,10 @@ def test_a_process_that_keeps_it_locked(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"id,question\n1,What?\n" * 300, "not a run store"), (None, "give another file with --store")],
+    [
+        (b"id,question\n1,What?\n" * 300, "not a run store"),
+        (None, 'give another file with store="PATH", or run without one'),
+    ],
 )
 def test_another_file_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
     path = tmp_path / "file"

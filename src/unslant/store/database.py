@@ -356,13 +356,13 @@ def _create(path: Path) -> None:
 def _warn_of_network(path: Path, kind: str) -> None:
     warnings.warn(
         f"{path} is on a network file system ({kind}), whose locks may not reach other machines: use it from one "
-        "machine at a time, or give a file on a local disk with --store PATH",
+        "machine at a time, or give a file on a local disk with --store=PATH",
         stacklevel=2,
     )
 
 
 NOTHING = "{}: there is no run store here; nothing has been recorded yet"
-_ELSEWHERE = "give another file with --store PATH, or run without one (--no-store)"
+_ELSEWHERE = "give another file with --store=PATH, or run without one (--no-store)"
 _KEPT = "what was scored so far is kept, and the same command resumes from there"
 _FORKED = (
     "was open when this process was forked; open it after forking, or start processes by spawn, forkserver or "

@@ -162,7 +162,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
             if not salvaged["saved"] and not _is_store(file):
                 raise StoreError(
                     f"{path}: nothing in it is of a run store; it is left as it is. Move it away, and the next command "
-                    "makes a new one, or give another file with --store PATH"
+                    "makes a new one, or give another file with --store=PATH"
                 )
         kept = _keep(path, file)
     except BaseException:

@@ -118,7 +118,7 @@ def _check_options(how: ModelOptions) -> None:
         raise InputError(f"unknown device map {how.device_map!r}: {one_of(how.device_map, DEVICE_MAPS)}")
     if how.device_map is not None and how.device != "auto":
         raise InputError(
-            f"--device-map {how.device_map} spreads a model over all GPUs: leave out --device {how.device}"
+            f"--device-map {how.device_map} spreads a model over all GPUs: leave out --device={how.device}"
         )
 
 
