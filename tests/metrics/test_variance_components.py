@@ -137,7 +137,8 @@ def drawn_to(label: bool):
 
 @pytest.mark.parametrize("label", [True, False], ids=["label", "position"])
 def test_a_habit_is_found_where_it_was_planted(label: bool) -> None:
-    found = components_of(read_scores(ask(make_questions(240), drawn_to(label))))
+    scores = read_scores(ask(make_questions(240), drawn_to(label)))
+    found = components_of(scores, Bootstrap.of(scores))
     assert found is not None
     here, other = ("label", "position") if label else ("position", "label")
     estimate = found.components[here]["variance"]
@@ -163,7 +164,7 @@ def test_repeats_of_one_order_vary_within_the_question() -> None:
 
 def test_answers_to_one_order_have_no_components_but_a_variance() -> None:
     scores = read_scores(ask(make_questions(40), drawn_to(True), orders="given"))
-    found = components_of(scores)
+    found = components_of(scores, Bootstrap.of(scores))
     assert found is not None
     assert found.between.value == pytest.approx(np.nanvar(scores.blocks[0].right[:, 0], ddof=1))
 

@@ -189,7 +189,7 @@ def test_a_missing_package_is_found_before_anything_is_asked(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "peft", None)
     asked = RuleModel(leaning, "leaning")
     known = QuestionSet.of(KNOWN, "known")
-    with pytest.raises(ModelError, match=r"LoRA-1 needs peft: pip install 'unslant\[train\]'"):
+    with pytest.raises(ModelError, match=r"LoRA-1 needs peft: pip install 'unslant\[local\]'"):
         debias([asked], [known], methods=("lora-1",))
     assert not asked.seen
     with pytest.warns(UserWarning, match="lora-1 is left out"):

@@ -106,7 +106,7 @@ def test_planted_bias_is_measured(run, tmp_path):
     change = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
     assert (change.gained, change.lost) == (0, 4)
     assert change.difference.value == -0.5
-    assert " loses " in study.headline
+    assert "cannot be determined on 8 questions; about 26 would settle it" in study.headline
     text = study.summary(details=True)
     assert "vagueness" in text
     study.to_parquet(tmp_path / "r.parquet")
@@ -435,7 +435,7 @@ def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
     bare.to_parquet(tmp_path / "bare.parquet")
     told = read_result(tmp_path / "bare.parquet")
     assert told.statuses == {"ok": 4, "unparsed": 4}
-    assert any("4 replies stand as they were read" in note and "repeat the run" in note for note in told.notes)
+    assert any("4 replies keep their first reading" in note and "repeat the run" in note for note in told.notes)
 
 
 def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):

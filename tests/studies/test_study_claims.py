@@ -123,6 +123,10 @@ def test_what_the_numbers_cannot_carry_is_not_said(name: str) -> None:
     assert not unclaimed(PLANTED[name]())
 
 
+def test_a_planted_loss_is_said() -> None:
+    assert " loses " in boundary(40, (0.9, 0.4)).headline
+
+
 def test_models_that_answer_alike_are_not_ranked() -> None:
     evaluator, names = evaluated(30), ("m0", "m1")
     for found in (

@@ -92,12 +92,13 @@ class AuditResult(RecordedResult):
         scores = read_scores(responses)
         if scored_texts(responses):
             scores = replace(scores, label_mass=None)
-        bootstrap = Bootstrap.of(scores, across_subjects=bool(responses.run.settings.get("across_subjects")))
+        across = bool(responses.run.settings.get("across_subjects"))
+        bootstrap = Bootstrap.of(scores, across_subjects=across)
         metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
         written = labels_as_written(responses)
         if written is not responses:  # a habit of labels is seen in the labels that are written, right text or not
             habit = read_scores(written)
-            metrics = replace(metrics, preference=preference(habit, Bootstrap.of(habit)))
+            metrics = replace(metrics, preference=preference(habit, Bootstrap.of(habit, across_subjects=across)))
         return cls(
             responses,
             metrics,
@@ -107,7 +108,7 @@ class AuditResult(RecordedResult):
             replies_of(responses, scores, bootstrap),
             shortcuts_of(responses, scores, bootstrap),
             length_bias_of(responses, scores, bootstrap),
-            components_of(scores, repeats_of(responses, scores)),
+            components_of(scores, bootstrap, repeats_of(responses, scores)),
             _order_curve(responses, scores),
             left_open(responses, scores, metrics.counts),
             scores,

@@ -21,8 +21,13 @@ Repeat = tuple[int, tuple[int, ...], bool]
 """A further answer to a page: row of its question, contents from the top, and whether it is right."""
 
 
-def components_of(scores: OrderScores, repeats: Sequence[Repeat] = ()) -> VarianceComponents | None:
+def components_of(
+    scores: OrderScores, bootstrap: Bootstrap, repeats: Sequence[Repeat] = ()
+) -> VarianceComponents | None:
     """The components of the questions with one right option, whose orders are complete.
+
+    Args:
+        bootstrap: over the questions of the scores.
 
     Returns:
         None where there are fewer than two, or the answers themselves decided which questions were asked in all orders
@@ -37,8 +42,11 @@ def components_of(scores: OrderScores, repeats: Sequence[Repeat] = ()) -> Varian
     kept = {name: getattr(pages, name)[rows] for name in ("right", "page", "group", "scored")}
     facets = {name: levels[rows] for name, levels in pages.facets.items()}
     pages = Pages(question=np.searchsorted(there, pages.question[rows]), facets=facets, **kept)
-    subjects, contexts = ([values[q] for q in there] for values in (scores.subjects, scores.contexts))
-    return variance_components(pages, Bootstrap(len(there), subjects, contexts=contexts))
+    if len(there) < bootstrap.n_questions:
+        subjects, contexts = ([values[q] for q in there] for values in (scores.subjects, scores.contexts))
+        across = bootstrap.sampling.drawn == "subjects"
+        bootstrap = Bootstrap(len(there), subjects, contexts=contexts, across_subjects=across)
+    return variance_components(pages, bootstrap)
 
 
 def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
