@@ -23,7 +23,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         report = Path(folder) / "report.html"
-        audit("prefers-a", load_questions("embedded")).to_html(report)
+        audit("prefers-a", load_questions("embedded-skewed")).to_html(report)
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=FLAGS)
         for name, scale in (("report", 1.5), ("report-question", 1.0)):
             size = {"width": WIDTH, "height": 12_000}

@@ -95,9 +95,7 @@ class Nvr(Measured):
     unit="share",
     source="P5 sec. 3.2",
 )
-@metric(
-    "nvr.accuracy", "Nvr-X", "accuracy when the right option is never there", unit="share", source="P5 sec. 3.2"
-)
+@metric("nvr.accuracy", "Nvr-X", "accuracy when the right option is never there", unit="share", source="P5 sec. 3.2")
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
 @metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")
 @metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)
