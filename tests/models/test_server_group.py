@@ -153,7 +153,7 @@ def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:
     assert address_of("m", both).options.addresses == both.base_url
     with pytest.raises(InputError, match="replies are asked of one"):
         address_of("m", both, ("generate",))
-    with pytest.raises(InputError, match="is not a web address"):
+    with pytest.raises(InputError, match="is not a URL"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "127.0.0.1:8/v1")))
     with pytest.raises(InputError, match="all in the same way"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1/systemone")))

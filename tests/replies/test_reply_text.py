@@ -44,7 +44,7 @@ def test_markup_is_undone(subtests: pytest.Subtests) -> None:
         ("$\\frac{1}{2} \\times 3$", "1/2 × 3"),
         ('{"answer": ["A", "B"], "why": "x"}', "⟦A, B⟧\nwhy: x"),
         ('{"answer": null}', "⟦none⟧"),
-        ('Sure: {"answer": "B", "why": "cut of', 'Sure: {\n⟦B⟧\n\nwhy: "cut of'),
+        ('Sure: {"answer": "B", "why": "cut of', "Sure: {\n⟦B, ...⟧"),
         ("<answer>\nB\n</answer>", "⟦\nB\n⟧"),
         ("Ｂ．", "B."),
         ("B<|im_end|>\n<|im_start|>user\nA?", "B"),

@@ -168,6 +168,8 @@ class OptionTexts:
 
     def nearer(self, text: str, option: int) -> list[int]:
         """Other options whose texts hold all of a few words, at least two, none of which ``option``'s holds."""
+        if option >= len(self._stems):  # labels may be known without the options' texts
+            return []
         said = {token.stem for token in tokens(text) if is_telling([token])}
         owners = [o for o, stems in enumerate(self._stems) if said <= set(stems)]
         return owners if len(said) > 1 and not said & set(self._stems[option]) else []

@@ -76,12 +76,15 @@ _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}',
 _NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
 
 _OPEN_END = pattern(
-    r"(?:\\\[(?:(?!\\\]).){0,400}|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}\}?){0,400}"
+    r"(?:\\\[(?:(?!\\\]).){0,400}+|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}+\}?+){0,400}+"
     rf"|(?<=[{{,])\s{{0,9}}\"(?!{_KEY}\")\w{{1,40}}\"\s{{0,5}}:\s{{0,5}}\"[^\"{{}}]{{0,2000}}"
     rf"|(?<=[{{,])\s{{0,9}}\"{_KEY}\"\s{{0,5}}:[\s\"\[]{{0,9}}|<(?:{{answer_tag}}|{{verdict_tag}})>[^<]{{0,20}})\Z",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record."""
+"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record. Quantifiers that could
+share a text in several ways are possessive: of boxes within boxes, the ways multiply."""
+_LONGEST_OPEN_END = 3_000
+"""Characters at the end of a reply where what is open may begin; trying each place of a megabyte takes minutes."""
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
 _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
 """What such marks are read as."""
@@ -98,12 +101,16 @@ def clean(reply: str) -> str:
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before what takes more than
     # one pass, and again after what makes texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = plain(_json_as_lines(shortened(_OPEN_END.sub(" …", _last_turn(without_thinking(reply))))))
+    text = plain(_json_as_lines(shortened(_without_open_end(_last_turn(without_thinking(reply))))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
     return shortened(_tidy(_HEADING.sub(_heading, _without_markdown(shortened(text)))))
+
+
+def _without_open_end(text: str) -> str:
+    return text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
 
 
 def _heading(match: re.Match[str]) -> str:

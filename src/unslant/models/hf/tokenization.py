@@ -152,7 +152,7 @@ class Encoder:
             for name, other in _other_labels(prompt)
             if _begins_another(self._encode_one(other, *self._written(other))) is None
         ]
-        use = f"use --labels {works[0]}" if works else "use labels of one token each"
+        use = f"use --labels={works[0]}" if works else "use labels of one token each"
         raise ModelError(
             f"labels {short!r} and {long!r}: this model's tokenizer begins {long!r} with all the tokens of {short!r}, "
             f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end)"
