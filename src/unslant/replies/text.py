@@ -81,8 +81,8 @@ _OPEN_END = pattern(
     rf"|(?<=[{{,])\s{{0,9}}\"{_KEY}\"\s{{0,5}}:[\s\"\[]{{0,9}}|<(?:{{answer_tag}}|{{verdict_tag}})>[^<]{{0,20}})\Z",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record. Quantifiers that could
-share a text in several ways are possessive: of boxes within boxes, the ways multiply."""
+"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record. Quantifiers that
+could share a text in several ways are possessive: of boxes within boxes, the ways multiply."""
 _LONGEST_OPEN_END = 3_000
 """Characters at the end of a reply where what is open may begin; trying each place of a megabyte takes minutes."""
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
