@@ -165,9 +165,7 @@ def test_the_others_end_with_the_first() -> None:
 
 
 def test_a_model_that_cannot_be_cut_so_is_refused_at_once(uneven: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"its 6 and 3 attention heads cannot be cut into 2 parts: .*=3$"
-    ):
+    with pytest.raises(ModelError, match=r"its 6 and 3 attention heads cannot be cut into 2 parts: .*=3$"):
         open_model(uneven, tensor_parallel=2)
     GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=2)).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(reference_path("fair")).save_pretrained(tmp_path)
