@@ -30,6 +30,7 @@ ROW = {"question": "Is it so?", "options": ["yes", "no"], "answer": 0}
             "see: unslant runs resume 3f9c --store x.sqlite3; or leave out store",
         ),
         ("a -- b, a----b, x--y", "a -- b, a----b, x--y", "a -- b, a----b, x--y"),
+        ("/runs/--old and '--old'", "/runs/--old and '--old'", "/runs/--old and '--old'"),
     ],
 )
 def test_options_are_flags_or_arguments(written: str, flags: str, arguments: str) -> None:

@@ -251,7 +251,11 @@ def ask_again(
         replace(reply_row(question, page, reply), elicitation=AGAIN)
         for (question, page), reply in zip(pages, replies, strict=True)
     ]
-    return replace(responses, table=Responses.from_rows([*responses.rows(), *again]).table) if again else responses
+    return (
+        replace(responses, table=pa.concat_tables([responses.table, Responses.from_rows(again).table]))
+        if again
+        else responses
+    )
 
 
 def _followed_up(prompt: Prompt, reply: str) -> Prompt:

@@ -10,7 +10,7 @@ from unslant.reach import without_secrets
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?)?")
+_OPTION = re.compile(r"(?<![\w/'\"-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?)?")
 _COMMAND = re.compile(r"(\bunslant (?:--|[a-z])[^;,()]*)")
 _flags = False  # not a context variable: worker threads raise errors, too
 

@@ -89,7 +89,7 @@ OTHERS = {
     "plan": Other(
         "plan --half-width 0.1",
         {
-            **REPORTS,
+            **{name: row for name, row in REPORTS.items() if name != "--baseline"},
             "--log": Row("--log base.parquet", "numbers"),
             "--half-width": Row("--half-width 0.05", "numbers"),
             "--difference": Row("--difference 0.03", "numbers"),
@@ -101,7 +101,6 @@ OTHERS = {
             "--tokens": Row("--tokens 100", "numbers"),
             "--price": Row("--price 2", "numbers"),
             "--output-price": Row("--output-price 2", "numbers", "plan words.json --half-width 0.1 --price 1"),
-            "--baseline": Row("--baseline base.json", "refused"),
         },
         (
             _TABLE,

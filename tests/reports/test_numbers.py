@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import unslant.studies.debias.measure_debiased  # noqa: F401  declares change.relative
 from unslant.metrics import Estimate
 from unslant.metrics.registry import METRICS, Metric
-from unslant.reports.numbers import count, interval, listed, number, p_words, percent, with_interval
+from unslant.reports.numbers import count, interval, listed, number, p_words, percent, significant, with_interval
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)
 DIGITS = st.integers(0, 6)
@@ -91,3 +92,11 @@ def test_words_for_counts_lists_and_shares() -> None:
     assert [listed(list("abcdefgh")[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert listed(list("abcdefgh"), most=3) == "a, b and 6 more"
     assert [percent(v) for v in (0.0, 0.004, 0.53, 1.0)] == ["0\u00a0%", "<1\u00a0%", "53\u00a0%", "100\u00a0%"]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(1801.4, 3, "1,801"), (0.01234, 3, "0.0123"), (5.0, 3, "5"), (11.26, 2, "11"), (2.44, 2, "2.4"), (0.0, 3, "0")],
+)
+def test_significant_digits_without_powers_of_ten(value: float, digits: int, text: str) -> None:
+    assert significant(value, digits) == text

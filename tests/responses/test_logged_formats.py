@@ -428,6 +428,16 @@ def test_labels_in_a_sequence_of_their_own_are_not_used(tmp_path: Path) -> None:
         audit_logs(write(tmp_path / "bad.jsonl", [{**row, "repeat": "x"}]))
 
 
+def test_one_odd_sequence_in_a_usual_log_is_a_presentation(tmp_path: Path) -> None:
+    """D, C, B, A on one question of many is that page reversed, not another standard for the whole log."""
+    row = {"answer": 0, "logprobs": [-0.1, -3, -4], "labels": ["A", "B", "C"]}
+    rows = [{**row, "id": f"q{k}"} for k in range(4)] + [{**row, "id": "odd", "labels": ["C", "B", "A"]}]
+    (found,) = load_logs([write(tmp_path / "own.jsonl", rows)])
+    assert [one.kind for one in found.rows()] == ["order"] * 4 + ["labels-reversed"]
+    (alone,) = load_logs([write(tmp_path / "alone.jsonl", rows[-1:])])
+    assert [one.kind for one in alone.rows()] == ["order"]
+
+
 # --- planted truth
 
 EITHER = "falls back on A when unsure (or the first position: cannot be distinguished)"
@@ -623,3 +633,30 @@ def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
     (found,) = load_logs([path])
     assert len(found.rows()) == len(state["request_states"]) - 5
     assert found.run.logged.dropped == {"instances of the split valid; read is test": 5}
+
+
+def test_helm_scores_are_those_of_the_split(shared_data: Path, tmp_path: Path) -> None:
+    """An id may stand for another instance in each split, and its scores lie in the same file."""
+    folder = shared_data / "logs" / "helm"
+    state = json.loads((folder / "scenario_state.json").read_text())
+    (tmp_path / "scenario_state.json").write_text(json.dumps(state))
+    names = [(one["instance"]["id"], one.get("train_trial_index", 0)) for one in state["request_states"]]
+
+    def score(split: str, value: float) -> dict[str, object]:
+        return {"name": {"name": "exact_match", "split": split}, "mean": value}
+
+    rows = [
+        {"instance_id": name, "train_trial_index": trial, "stats": [score(split, value)]}
+        for name, trial in names
+        for split, value in (("test", 1.0), ("valid", 0.0))
+    ]
+    (tmp_path / "per_instance_stats.json").write_text(json.dumps(rows))
+    (found,) = load_logs([tmp_path / "scenario_state.json"])
+    assert found.run.logged.reported[0].value == 1.0
+
+
+def test_the_usual_metric_leads_wherever_it_stands(tmp_path: Path) -> None:
+    line = lm_eval({"question": "Q"}, [("Q", " x"), ("Q", " y")], [-1, -2], 0, f1=0.5, em=1.0)
+    line["metrics"] = ["f1", "em"]
+    (found,) = load_logs([write(tmp_path / "samples_r.jsonl", [line])])
+    assert found.run.logged.reported[0].metric == "lm-eval's em"

@@ -165,7 +165,9 @@ def test_the_others_end_with_the_first() -> None:
 
 
 def test_a_model_that_cannot_be_cut_so_is_refused_at_once(uneven: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"its 6 and 3 attention heads cannot be cut into 2 parts: .*=3$"):
+    with pytest.raises(
+        ModelError, match=r"its 6 and 3 attention heads cannot be cut into 2 parts: .*give tensor_parallel=3$"
+    ):
         open_model(uneven, tensor_parallel=2)
     GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=2)).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(reference_path("fair")).save_pretrained(tmp_path)
@@ -183,9 +185,9 @@ def test_options_that_do_not_go_with_it_are_refused() -> None:
     options = ModelOptions(tensor_parallel=2)
     with pytest.raises(InputError, match=r"tensor_parallel: .* leave out tensor_parallel"):
         address_of("fair", options, ("score", "attend"))
-    with pytest.raises(InputError, match=r"leave out tensor_parallel(=2)?, which would have no effect"):
+    with pytest.raises(InputError, match="leave out tensor_parallel, which would have no effect"):
         address_of("fair", options, ("generate",))
-    with pytest.raises(InputError, match=r"leave out tensor_parallel(=2)?, which would have no effect"):
+    with pytest.raises(InputError, match="leave out tensor_parallel, which would have no effect"):
         address_of("http://127.0.0.1/v1#m", options, ("score",))
 
 

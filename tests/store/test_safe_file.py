@@ -192,9 +192,9 @@ def test_the_log_is_cut_short_by_a_checkpoint_that_keeps_writers_out(
 def test_a_store_of_another_version_is_refused(path: Path) -> None:
     Store(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     for read_only in (False, True):
-        with pytest.raises(StoreError, match=r"another version of unslant \(tables 4, and not 5\).*move it away"):
+        with pytest.raises(StoreError, match=r"another version of unslant \(tables 5, and not 6\).*move it away"):
             Store(path, read_only=read_only)
 
 

@@ -142,7 +142,7 @@ def test_logs_of_one_order_plan_the_score(name: str) -> None:
         (("pilot.json", "--repeats", "2"), "labels are scored"),
         (("pilot.json", "--log", "pilot.parquet"), "a pilot and a log: give one of them"),
         (("--half-width", "0.1", "--output-price", "2"), "leave out --output-price"),
-        (("--half-width", "0.1", "--baseline", "plan.json"), "leave out --baseline"),
+        (("--half-width", "0.1", "--baseline", "plan.json"), "Unknown option: --baseline"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(

@@ -12,7 +12,7 @@ from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Decision, Prompt
-from unslant.reports.numbers import count
+from unslant.reports.numbers import count, significant
 
 MEASURED = 1.0
 """Seconds of scoring from which the time of all is estimated."""
@@ -71,7 +71,7 @@ def estimate(
         return [
             *lines,
             f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once: about "
-            f"{shared * len(prompts) / len(found):.2g} ordinary runs.",
+            f"{significant(shared * len(prompts) / len(found), 2)} ordinary runs.",
             f"Time: about {duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
             f"{spent.seconds:.1f} s.",
         ]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from unslant.auditing.panels_labels import one_order, stands_out
 from unslant.auditing.panels_orders import asked_until, some_orders
+from unslant.experiment.provenance import spent
 from unslant.metrics import Estimate, Verdict, verdict
 from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference.sentence import MATTERS, Preference
-from unslant.reports.numbers import count, has_interval, interval, number, percent, unsettled
+from unslant.reports.numbers import count, has_interval, interval, number, percent, significant, unsettled
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -175,17 +176,13 @@ def _until(result: AuditResult) -> str:
 
 def cost(result: AuditResult) -> str:
     """What was spent, and how many orders would have been enough, in one line."""
-    spent, replies = result.cost, result.run.replies
-    if replies.requests:
-        tokens = replies.input_tokens + replies.output_tokens
-        return count(replies.requests, "request") + f", {tokens:,} tokens" * bool(tokens) + "."
-    if not spent.prompts:
-        return ""
-    line = count(spent.prompts, "prompt") + (f" in {spent.seconds:.3g} s" if spent.seconds else "")
+    line = spent(result.run).removesuffix(".")
+    if result.run.replies.requests or not line:
+        return f"{line}." if line else ""
     curve = result.order_curve
     runs = curve.points[-1].ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
-    if (runs := runs if runs >= 0 else spent.ordinary_runs) >= 0:
-        line += f", {runs:.2g} times an ordinary run"
+    if (runs := runs if runs >= 0 else result.cost.ordinary_runs) >= 0:
+        line += f", {significant(runs, 2)} times an ordinary run"
     if curve is None:
         return f"{line}."
     return f"{line}; {_enough(curve.enough)}."
@@ -194,5 +191,5 @@ def cost(result: AuditResult) -> str:
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
         return "no smaller set of orders matches"
-    at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
+    at = f" at {significant(point.ordinary_runs, 2)} times" if point.ordinary_runs >= 0 else ""
     return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"

@@ -9,7 +9,7 @@ from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.order_curve import SAME, OrderCurve
 from unslant.metrics.variance_components import NAMES, VarianceComponents
 from unslant.reports import Column, Figure, Panel, Plot, charts
-from unslant.reports.numbers import count, listed, number, percent
+from unslant.reports.numbers import count, listed, number, percent, significant
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -77,7 +77,8 @@ def enough(curve: OrderCurve | None) -> list[str]:
     group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     if found is None:
         return [f"No smaller set of orders matches all {every.k} to within {SAME} ({group})."]
-    cost = f", at {found.ordinary_runs:.3g} instead of {every.ordinary_runs:.3g} times the cost of an ordinary run"
+    few, all_orders = significant(found.ordinary_runs), significant(every.ordinary_runs)
+    cost = f", at {few} instead of {all_orders} times the cost of an ordinary run"
     return [
         f"{count(found.k, 'order')} instead of {every.k} would have given the same to within "
         f"{max(found.apart, 0.0005):.3f}{cost if found.ordinary_runs >= 0 else ''}: --orders {found.orders} ({group})."

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from unslant.experiment import options as o
+from unslant.flags import Without
 from unslant.studies.plan.settings import PlanSettings
 
 
@@ -19,7 +20,7 @@ def plan(
     *,
     log: o.Logs = (),
     settings: PlanSettings = PlanSettings(),
-    outputs: o.Reports = o.ReportOptions(),
+    outputs: Annotated[o.Reports, Without("baseline")] = o.ReportOptions(),
 ) -> None:
     """Plan how many questions and tokens a run needs.
 
@@ -33,6 +34,5 @@ def plan(
     from unslant.experiment.outputs import check_outputs, write_outputs
     from unslant.studies.plan.planning import plan as run
 
-    o.check_unused("a plan compares nothing", outputs, only=("baseline",))
     check_outputs(outputs)
     write_outputs(run(pilot, log=log, settings=settings), outputs)

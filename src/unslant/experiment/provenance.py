@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from unslant.models import ChatCost, Cost
 from unslant.reports import Page
-from unslant.reports.numbers import count, percent
+from unslant.reports.numbers import count, percent, significant
 from unslant.responses import Run
 from unslant.responses.provenance import Provenance
 from unslant.responses.run import Agreement
@@ -215,9 +215,9 @@ def spent(*runs: Run) -> str:
     replies = sum((run.replies for run in runs), ChatCost())
     if replies.requests:
         tokens = replies.input_tokens + replies.output_tokens
-        return f"{count(replies.requests, 'request')}, {count(tokens, 'token')}."
+        return count(replies.requests, "request") + f", {tokens:,} tokens" * bool(tokens) + "."
     prompts, seconds = sum(run.cost.prompts for run in runs), sum(run.cost.seconds for run in runs)
-    return f"{count(prompts, 'prompt')}{f' in {seconds:.3g} s' if seconds else ''}." if prompts else ""
+    return f"{count(prompts, 'prompt')}{f' in {significant(seconds)} s' if seconds else ''}." if prompts else ""
 
 
 def cost_lines(cost: Cost) -> list[str]:
@@ -243,7 +243,7 @@ def cost_lines(cost: Cost) -> list[str]:
 def _ordinary(cost: Cost) -> str:
     if not cost.tokens_ordinary:
         return ""
-    return f" ({cost.ordinary_runs:.3g} ordinary runs: the published order alone, whole prompts)"
+    return f" ({significant(cost.ordinary_runs)} ordinary runs: the published order alone, whole prompts)"
 
 
 def _times(tokens: int, cost: Cost) -> str:

@@ -23,6 +23,7 @@ from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, 
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
 from unslant.reachable import check_online, refusal
+from unslant.replies.extraction import CUT
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
@@ -226,7 +227,7 @@ def reply_of(output: Any) -> Reply:
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
     system = (output.metadata or {}).get("system_fingerprint") or ""
-    cut = output.stop_reason in ("max_tokens", "model_length")
+    cut = output.stop_reason in CUT
     reply = Reply(0, output.completion, "", _declined(output), *counts)
     return replace(reply, cut=cut, by=(str(output.model or ""), str(system)))
 

@@ -77,6 +77,15 @@ def p_words(p: float) -> str:
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
 
+def significant(value: float, digits: int = 3) -> str:
+    """A positive number to so many digits, never as a power of ten: 0.0123, 1.23, 1,801 (from 1,801.4)."""
+    if not 0 < value < math.inf:
+        return number(value, 0)
+    decimals = max(digits - 1 - math.floor(math.log10(value)), 0)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
 def count(n: int, thing: str, things: str = "") -> str:
     """``1 question``, ``2 questions``."""
     return f"{n:,} {thing if n == 1 else things or thing + 's'}"

@@ -7,7 +7,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
 
-VERSION = 5
+VERSION = 6
 """Of the tables. It is part of every checksum, so rows of another version are never read as rows of this one."""
 APPLICATION = 0x756E736C
 """SQLite's ``application_id`` of a store, by which it differs from the database of another program."""

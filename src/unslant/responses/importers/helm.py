@@ -34,7 +34,7 @@ def read(head: Head) -> list[Log]:
     state = parse_json(read_text(path))
     splits = {str(request["instance"].get("split", "")) for request in state["request_states"]}
     split = "test" if "test" in splits else min(splits, default="")
-    scores = _stats(path.with_name("per_instance_stats.json"))
+    scores = _stats(path.with_name("per_instance_stats.json"), split)
     for i, request in enumerate(state["request_states"]):
         place = f"{path}, request {i + 1}"
         with understood(place, "request of HELM"):
@@ -70,15 +70,18 @@ def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
     return str(request["instance"]["id"]), int(request.get("train_trial_index", 0))
 
 
-def _stats(path: Path) -> dict[tuple[str, int], float]:
-    """HELM's own scores of the unperturbed instances, by instance and draw; empty where the file is not there."""
+def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
+    """HELM's own scores of the unperturbed instances of a split, by instance and draw; empty where the file is not
+    there. An id may stand for another instance in each split."""
     scores: dict[tuple[str, int], float] = {}
     if not path.exists():
         return scores
     with understood(path, "list of HELM's scores by instance"):
         for one in parse_json(read_text(path)):
             means = {
-                stat["name"]["name"]: stat.get("mean") for stat in one["stats"] if "perturbation" not in stat["name"]
+                stat["name"]["name"]: stat.get("mean")
+                for stat in one["stats"]
+                if "perturbation" not in stat["name"] and stat["name"].get("split", split) == split
             }
             score = unit_share(means.get(_METRIC))
             if score is not None and not one.get("perturbation"):

@@ -55,11 +55,16 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
 
+    # A log that has only another label sequence (D, C, B, A on every page) is measured by that one; where any page has
+    # the usual sequence, the others are presentations of their own.
+    usual = any(page.labels == alphabetical(page.labels) for pages in by_id.values() for page, _ in pages)
+
     def rows() -> Iterator[Response]:
         for pages in by_id.values():
             pages.sort(key=lambda one: one[0].repeat)
-            known = _Question([page for page, _ in pages], elicitation)
-            _check_sequence(known, sequences, pages[0][0].place)
+            known = _Question([page for page, _ in pages], elicitation, usual)
+            if not usual:
+                _check_sequence(known, sequences, pages[0][0].place)
             seen: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
             yield from (known.row(page, seen, task) for page, task in pages)
             again.extend(_again([page for page, _ in pages], known))
@@ -78,7 +83,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         orders={str(k): n for k, n in sorted(orders.items())},
         dropped={reason: n for reason, n in dropped.items() if n},
         notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
-        reported=tuple(_reported(logs)),
+        reported=tuple(_reported(logs, scored or not in_words)),
         **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
     )
     run = Run(
@@ -92,11 +97,12 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     return Responses(table, run, tuple(questions) if len(questions) == len(by_id) else ())
 
 
-def _reported(logs: Sequence[Log]) -> Iterator[LoggedScore]:
+def _reported(logs: Sequence[Log], scored: bool) -> Iterator[LoggedScore]:
     """The logs' own scores against the answers read here, metric by metric.
 
     A row's score is the harness's verdict on the same answer, so where both say right or wrong and disagree, one of
-    the two has another right option, another rule, or another reading of the reply.
+    the two has another right option, another rule, or another reading of the reply. ``scored``: answers are the options
+    with the highest scores, not those named in words.
     """
     by_metric: dict[str, list[Logged]] = {}
     for log in logs:
@@ -104,7 +110,8 @@ def _reported(logs: Sequence[Log]) -> Iterator[LoggedScore]:
     for metric, pages in by_metric.items():
         if not metric or not pages:
             continue
-        scores, right = np.array([page.score for page in pages]), np.array([page.right for page in pages])
+        scores = np.array([page.score for page in pages])
+        right = np.array([page.is_right(scored) for page in pages])
         binary = bool(np.isin(scores, (0.0, 1.0)).all())
         parted = np.flatnonzero(scores != right) if binary else np.empty(0, np.intp)
         yield LoggedScore(
@@ -239,7 +246,7 @@ def _check_sequence(question: _Question, sequences: dict[int, tuple[str, ...]], 
 class _Question:
     """What is known of a question from its pages."""
 
-    def __init__(self, pages: Sequence[Logged], elicitation: str) -> None:
+    def __init__(self, pages: Sequence[Logged], elicitation: str, usual: bool) -> None:
         self.elicitation = elicitation
         first = next((page for page in pages if page.order is not None and _is_given(page.order)), pages[0])
         self.id = first.id
@@ -247,9 +254,7 @@ class _Question:
         numbered = first.order or tuple(range(self.n))
         place = {content: k for k, content in enumerate(numbered)}
         self.options = tuple(first.options[place[i]] for i in range(self.n)) if first.options else ()
-        usual = alphabetical(first.labels)
-        alone = len({page.labels for page in pages}) == 1  # D, C, B, A on every page: the standard of this log
-        self.labels = first.labels if alone else usual
+        self.labels = alphabetical(first.labels) if usual else first.labels
         self.ranks = text_ranks(self.options) if self.options else ()
         self.answers = frozenset(self.order(first)[k] for k in first.answers)
 

@@ -21,6 +21,7 @@ from unslant.responses.importers.logged import (
     Logged,
     in_results,
     is_mean,
+    main_metric,
     options_on_page,
     order_on_page,
     question_on_page,
@@ -32,7 +33,6 @@ from unslant.responses.importers.logged import (
 from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
-_METRICS = ("acc", "exact_match", "em", "acc_norm")
 _FIRST = {"choices", "gold_index", "predictions"}
 """Columns of the first leaderboard."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
@@ -54,7 +54,7 @@ def read(head: Head) -> list[Log]:
             name = name or str((doc or {}).get("task_name") or "")
             logged = _either(record.data, _METRIC) or record.data.get("metrics") or record.data
             hits.append(logged.get("acc"))
-            metric = metric or next((key for key in _METRICS if unit_share(logged.get(key)) is not None), "")
+            metric = metric or main_metric(logged)
         kinds.add(made[0])
         pages.append(replace(made[1], score=unit_share(logged.get(metric))))
     if len(kinds) != 1:
@@ -155,9 +155,10 @@ def _answered(
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
     common["question"] = question_on_page(page)
     if scores and not letters:
-        order = order_on_page(page, choices) or tuple(range(len(choices)))
-        kind = "listed" if order_on_page(page, choices) else "texts"
+        on_page = order_on_page(page, choices)
+        order = on_page or tuple(range(len(choices)))
         common |= {"answers": frozenset(map(order.index, right)), "options": tuple(choices[k] for k in order)}
+        kind = "listed" if on_page else "texts"
         return kind, Logged.of_scores([scores[k] for k in order], labels=labels, **common)
     options = shown_options(() if choices == labels else choices, page, labels) if letters or listed else choices
     common |= {"answers": right, "options": options}

@@ -27,6 +27,7 @@ from unslant.responses.importers.logged import (
     Logged,
     in_results,
     is_mean,
+    main_metric,
     options_on_page,
     order_on_page,
     question_on_page,
@@ -41,8 +42,6 @@ _IDS = ("id", "question_id", "qid", "idx", "ind")
 _QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", "Question", "input")
 _TEXTS = ("choices", "options", "endings", "mc1_targets", "mc2_targets", "answers", "candidates")
 _FILE = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT.*))?$")
-_METRICS = ("acc", "exact_match", "em", "acc_norm")
-"""Metrics of samples that name none (before 0.4.5)."""
 _RIGHT = ("answers", "answer", "gold", "golds", "targets", "correct", "correct_answers")
 """Where a document lists several right options by their texts."""
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
@@ -69,7 +68,9 @@ class _Page:
 
     def fits(self, answers: frozenset[int]) -> bool:
         """Whether the logged accuracy is that of these answers."""
-        return self.hit is None or self.page.logprobs is None or replace(self.page, answers=answers).right == self.hit
+        return (
+            self.hit is None or self.page.logprobs is None or replace(self.page, answers=answers).is_right() == self.hit
+        )
 
 
 def read(head: Head) -> list[Log]:
@@ -88,7 +89,7 @@ def read(head: Head) -> list[Log]:
             found = [] if again else _pages(record.data, record.place, dropped)
             hashes.update("".join(str(record.data.get(key, "")) for key in _HASHES).encode())
             hits.append(record.data.get("acc"))
-            metric = metric or _metric(record.data)
+            metric = metric or main_metric(record.data, record.data.get("metrics") or ())
             score = unit_share(record.data.get(metric))
             found = [replace(one, page=replace(one.page, score=score)) for one in found]
         if again:
@@ -127,12 +128,6 @@ def read(head: Head) -> list[Log]:
     shown = tuple(one.page for one in pages)
     named = f"lm-eval's {metric}" if metric else ""
     return [Log(_model(path, results), "lm-eval", kinds.pop(), shown, task, dropped, about, tuple(notes), metric=named)]
-
-
-def _metric(data: Mapping[str, Any]) -> str:
-    """The metric that a task reports: ``acc`` where it has one, else the first with a number for each sample."""
-    named = [name for name in data.get("metrics") or _METRICS if unit_share(data.get(name)) is not None]
-    return "acc" if "acc" in named else next(iter(named), "")
 
 
 def _model(path: Path, results: Mapping[str, Any]) -> str:

@@ -20,6 +20,8 @@ from unslant.replies import extract_labels
 
 Order = tuple[int, ...]
 Found = TypeVar("Found")
+_USUAL = ("acc", "exact_match", "em", "acc_norm")
+"""Accuracies that samples name, the one that a task reports first."""
 FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that tell which file it was."""
 ROUNDING = 1e-4
@@ -75,6 +77,13 @@ def unit_share(value: object) -> float | None:
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
         return float(value)
     return None
+
+
+def main_metric(values: Mapping[str, object], names: Iterable[str] = ()) -> str:
+    """The metric that a task reports for each sample, of those with a number from 0 to 1: a usual one where it has one,
+    wherever it stands (ReCoRD lists f1 before em), else the first of ``names``; empty where there is none."""
+    named = [name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None]
+    return next(iter(named), "")
 
 
 def stated(facts: Mapping[str, object]) -> dict[str, str]:
@@ -147,10 +156,10 @@ class Logged:
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
 
-    @property
-    def right(self) -> bool:
-        """Whether the answer, or the option with the highest score, is a right one."""
-        if self.logprobs is not None and self.reply is None:
+    def is_right(self, scored: bool = True) -> bool:
+        """Whether the answer is a right one: with ``scored`` the option with the highest score, where there are scores,
+        and else the one answered in words."""
+        if scored and self.logprobs is not None:
             return int(np.argmax(self.logprobs)) in self.answers
         return self.named in self.answers
 

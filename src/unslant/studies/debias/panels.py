@@ -14,7 +14,7 @@ from unslant.debiasing.base import left_out_notes
 from unslant.experiment.provenance import settings_rows
 from unslant.metrics import METRICS, Estimate, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, with_interval
+from unslant.reports.numbers import count, listed, number, significant, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:
         method: float(np.mean([entry.spent.forwards for entry in own if entry.method == method]))
         for method in result.average
     }
-    spent = [f"{method} {forwards[method]:.3g}" for method in sorted(forwards, key=lambda method: -forwards[method])]
+    spent = [
+        f"{method} {significant(forwards[method])}" for method in sorted(forwards, key=lambda method: -forwards[method])
+    ]
     parts = [f"presentations a question: {listed(spent, 5)}"] * bool(spent)
     parts += [f"no result from {listed(list(dict.fromkeys(one.method for one in result.missing)), 4)}"] * bool(
         result.missing

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unslant.auditing.browser import browser
 from unslant.auditing.first_screen import score
 from unslant.experiment.comparison import slope_chart
-from unslant.experiment.provenance import settings_rows, with_caveats
+from unslant.experiment.provenance import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
 from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts, model_charts
 from unslant.reports.charts import Mark
@@ -91,10 +91,8 @@ def _lines(result: Leaderboard) -> tuple[str, ...]:
         parts += [f"{one.higher} and {one.lower} cannot be distinguished {unsettled(one.verdict)}" for one in nearest]
     else:
         parts = [f"About {about(one.needed)} questions would settle it" for one in nearest if one.needed]
-    cost = [audit.cost for audit in result.audits]
-    prompts, seconds = sum(one.prompts for one in cost), sum(one.seconds for one in cost)
-    spent = f"{count(prompts, 'prompt')}{f' in {seconds:,.0f} s' if seconds >= 1 else ''}." * bool(prompts)
-    return (_sentence(parts), _sentence([*_prices(result), *_moves(result)]), spent)
+    cost = spent(*(audit.run for audit in result.audits))
+    return (_sentence(parts), _sentence([*_prices(result), *_moves(result)]), cost)
 
 
 def _sentence(parts: Sequence[str]) -> str:

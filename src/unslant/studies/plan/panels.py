@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.dry_run import duration
 from unslant.reports import Column, Figure, Page, Panel
-from unslant.reports.numbers import about, count, number
+from unslant.reports.numbers import about, count, number, significant
 
 if TYPE_CHECKING:
     from unslant.studies.plan.planning import Design, PlanResult
@@ -95,9 +95,8 @@ def _limit(result: PlanResult) -> str:
         return f"More than {_orders(best)} would not make the score more precise."
     one = min(more, key=lambda one: one.questions)
     helps = "More orders barely help" if one.questions > _SAVES * best.questions else "More orders help"
-    return (
-        f"{helps}: {one.k} would need {one.questions:,} questions and {one.tokens / best.tokens:.2g} times the tokens."
-    )
+    times = significant(one.tokens / best.tokens, 2)
+    return f"{helps}: {one.k} would need {one.questions:,} questions and {times} times the tokens."
 
 
 def _cost(best: Design, computed: bool) -> str:
