@@ -31,7 +31,8 @@ Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None without an answer)."""
-FOLLOW_UP = "Which label did you choose? Answer with the label alone, or NONE."
+NONE_SAID = "NONE"
+FOLLOW_UP = f"Which label did you choose? Answer with the label alone, or {NONE_SAID}."
 """What is asked about a reply in which no answer was found."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
@@ -232,6 +233,9 @@ def ask_again(
 ) -> Responses:
     """Ask which label was chosen, in the same conversation, where a first reply is unparsed or conflicts.
 
+    Where log-probabilities are to be had, the labels and NONE are scored as the next turn, and the most probable is the
+    answer; elsewhere the model may say what it likes.
+
     Args:
         asked: every question and presentation that ``responses`` are of.
 
@@ -244,22 +248,24 @@ def ask_again(
     pages = [shown[row.question_id, row.labels, row.contents] for row in rows]
     cue = writer.template.render("cloze.cue")
     prompts = [
-        _followed_up(writer.prompt(page, cue, ()), row.raw or "") for row, (_, page) in zip(rows, pages, strict=True)
+        _followed_up(writer.prompt(page, cue, (*page.labels, NONE_SAID)), row.raw or "", model.takes_turns)
+        for row, (_, page) in zip(rows, pages, strict=True)
     ]
-    replies = generate_all(model, prompts, progress=progress, phase="asking again") if prompts else []
+    replies = generate_all(model.choosing(), prompts, progress=progress, phase="asking again") if prompts else []
     again = [
         replace(reply_row(question, page, reply), elicitation=AGAIN)
         for (question, page), reply in zip(pages, replies, strict=True)
     ]
-    return (
-        replace(responses, table=pa.concat_tables([responses.table, Responses.from_rows(again).table]))
-        if again
-        else responses
-    )
+    if not again:
+        return responses
+    return replace(responses, table=pa.concat_tables([responses.table, Responses.from_rows(again).table]))
 
 
-def _followed_up(prompt: Prompt, reply: str) -> Prompt:
-    """The conversation so far, and what is asked about the reply."""
+def _followed_up(prompt: Prompt, reply: str, turns: bool) -> Prompt:
+    """The conversation so far, and what is asked about the reply; one text where the model knows no turns."""
+    if not turns:
+        spaced = tuple(f" {label}" for label in prompt.continuations)
+        return replace(prompt, text=f"{prompt.text}{reply}\n\n{FOLLOW_UP}\nAnswer:", continuations=spaced)
     before = prompt.messages or (Message("user", prompt.text),)
     said = prompt.text + reply if prompt.messages else reply
     return replace(prompt, text="", messages=(*before, Message("assistant", said), Message("user", FOLLOW_UP)))

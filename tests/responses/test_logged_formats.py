@@ -438,6 +438,38 @@ def test_one_odd_sequence_in_a_usual_log_is_a_presentation(tmp_path: Path) -> No
     assert [one.kind for one in alone.rows()] == ["order"]
 
 
+def test_replies_that_were_cut_or_contradict_themselves(tmp_path: Path) -> None:
+    """As in runs of one's own: the last fragment of a cut reply is no answer, and a conflict has a label and a text."""
+    row = {"answer": 1, "options": ["zinc", "copper", "gold"]}
+    texts = {
+        "The metal that conducts best is gol": "length",
+        "The answer is B": "stop",
+        "C. copper": "stop",
+        "B": "length",
+    }
+    rows = [
+        {**row, "id": f"q{k}", "reply": text, "finish_reason": reason} for k, (text, reason) in enumerate(texts.items())
+    ]
+    (found,) = load_logs([write(tmp_path / "own.jsonl", rows)])
+    assert [one.status for one in found.rows()] == ["cut", "ok", "conflict", "ok"]
+    assert [one.conflict for one in found.rows()] == [(), (), (2, 1), ()]
+    result = audit_logs(write(tmp_path / "again.jsonl", rows))
+    assert result.replies is not None
+    assert (result.replies.right_by_label.value, result.replies.right_by_text.value) == (0.5, 0.75)
+
+
+def test_an_inspect_reply_that_was_cut(shared_data: Path, tmp_path: Path) -> None:
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    for sample in log["samples"]:
+        sample["output"]["choices"][0]["stop_reason"] = "max_tokens"
+        sample["output"]["choices"][0]["message"]["content"] = "All things considered I would say that it is the"
+        sample["output"]["completion"] = "All things considered I would say that it is the"
+    path = tmp_path / "cut.json"
+    path.write_text(json.dumps(log))
+    (found,) = load_logs([path])
+    assert {one.status for one in found.rows()} == {"cut"}
+
+
 # --- planted truth
 
 EITHER = "falls back on A when unsure (or the first position: cannot be distinguished)"

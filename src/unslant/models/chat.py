@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from unslant.errors import InputError, ModelError
 from unslant.models.answered import Answerers
 from unslant.models.base import NOBODY, Model, ModelInfo
@@ -66,6 +68,16 @@ class ChatModel(Model, ABC):
     @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:
         """The same model generating in this way; what it costs is counted with this one's."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it can be shown a conversation of several turns."""
+        return True
+
+    def choosing(self) -> ChatModel:
+        """The same model, whose reply is the most probable of each prompt's continuations; replies are free, as ever,
+        where no log-probabilities are to be had."""
+        return self
 
     @abstractmethod
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
@@ -126,6 +138,13 @@ class LocalChat(ChatModel):
 
     def at(self, generate: GenerateOptions) -> LocalChat:
         return self._accounted_here(LocalChat(self.model, generate, self.batch))
+
+    @property
+    def takes_turns(self) -> bool:
+        return bool(getattr(self.model.tokenizer, "chat_template", None))
+
+    def choosing(self) -> LocalChat:
+        return self._accounted_here(_Choosing(self.model, self._options, self.batch))
 
     def identify(self) -> ModelInfo:
         """The identity is the model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
@@ -196,6 +215,35 @@ class LocalChat(ChatModel):
             Reply(0, str(text), cut=at is None, output_tokens=at or replies.shape[1])
             for text, at in zip(texts, ends, strict=True)
         ]
+
+
+class _Choosing(LocalChat):
+    """A local model that can say nothing but one of the continuations; replies are scored, not generated."""
+
+    def identify(self) -> ModelInfo:
+        info = super().identify()
+        self._info = replace(info, identity={**info.identity, "reply": "the most probable continuation"})
+        return self._info
+
+    def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
+        limit = getattr(self.model.model.config, "max_position_embeddings", None)
+        fitting = []
+        for index in sorted(range(len(prompts)) if places is None else places):
+            ids = self.model.encoder.ids(prompts[index])
+            longest = len(ids) + max(map(len, prompts[index].continuations))  # no text has more tokens than bytes
+            if limit is not None and longest > limit:
+                yield Reply(index, None, f"a conversation of {len(ids)} tokens leaves no room for a reply")
+            else:
+                fitting.append(index)
+        # to the end of the turn: "N" begins "NONE", and "1" begins "10"
+        turns = [replace(prompts[index], to_end=True) for index in fitting]
+        for scored in self.model.score(turns) if turns else ():
+            index = fitting[scored.index]
+            if scored.logprobs is None:
+                yield Reply(index, None, scored.error)
+            else:
+                text = prompts[index].continuations[int(np.argmax(scored.logprobs))]
+                yield Reply(index, text.strip(), output_tokens=1)
 
 
 def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> LocalChat:

@@ -39,7 +39,18 @@ class StoredChat(Stored, ChatModel):
         self._counts = self  # those of copies made by `at` are counted here
 
     def at(self, generate: GenerateOptions) -> StoredChat:
-        other = StoredChat(self.model_asked.at(generate), self.store, self.run, offline=self.offline)
+        return self._storing(self.model_asked.at(generate))
+
+    @property
+    def takes_turns(self) -> bool:
+        return self.model_asked.takes_turns
+
+    def choosing(self) -> StoredChat:
+        return self._storing(self.model_asked.choosing())
+
+    def _storing(self, model: ChatModel) -> StoredChat:
+        """The same store before another way of asking the model."""
+        other = StoredChat(model, self.store, self.run, offline=self.offline)
         other._counts = self._counts
         return self._accounted_here(other)
 

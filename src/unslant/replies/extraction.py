@@ -50,10 +50,11 @@ def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Ext
     Args:
         cut: the reply was ended at the limit of tokens; its last fragment is not read.
     """
-    return _read(reply, presentation.labels, [option.text for option in presentation.shown], cut)
+    return extract_answer(reply, presentation.labels, [option.text for option in presentation.shown], cut=cut)
 
 
-def _read(reply: str, labels: tuple[str, ...], options: Sequence[str], cut: bool) -> Extracted:
+def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] = (), *, cut: bool = False) -> Extracted:
+    """As :func:`extract`, of options shown under these labels; a verdict where they are True, False and Unknown."""
     reply = without_fragment(reply) if cut else reply
     read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
     if cut and (read.status == "unparsed" or read.rule in _IMPLIED):
@@ -68,11 +69,17 @@ def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozens
     return frozenset(presentation.content_of(label) for label in extracted.labels) or frozenset({NONE})
 
 
-def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
-    """Of a conflict: the content under its label, then those whose text stands with it; empty where labels are many."""
+def conflicting_labels(extracted: Extracted) -> tuple[str, ...]:
+    """Of a conflict: its label, then those of the options whose text stands with it; empty where its labels are
+    many."""
     if extracted.status != "conflict" or len(extracted.readings) != 2 or len(extracted.readings[0]) != 1:
         return ()
-    codes = (presentation.content_of(label) for reading in extracted.readings for label in sorted(reading))
+    return tuple(label for reading in extracted.readings for label in sorted(reading))
+
+
+def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
+    """Of a conflict: the content under its label, then those whose text stands with it; empty where labels are many."""
+    codes = map(presentation.content_of, conflicting_labels(extracted))
     return tuple(dict.fromkeys(codes))
 
 
@@ -186,5 +193,5 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
             read = Extracted("error", rule="no reply")
         else:
             labels = VERDICTS if line.kind == "judging" else labels
-            read = _read(line.reply, labels, line.options, line.finish_reason in CUT)
+            read = extract_answer(line.reply, labels, line.options, cut=line.finish_reason in CUT)
         yield RecordedReply(data, line.reply, labels, line.options, read)

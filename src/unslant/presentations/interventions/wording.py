@@ -25,8 +25,8 @@ TRUE_FALSE = (
 )
 """Binary transformation and question jitter; ``true`` and ``false`` are the labels of the two options."""
 TRUE_FALSE_RELABELLED = (
-    "Here is a question with a proposed answer. Answer with the label of True if the proposed answer is right, "
-    "with the label of False if it is not."
+    "Here is a question with a proposed answer. Is the proposed answer right? "
+    "Answer with the label of True or of False."
 )
 """Question jitter with label replacement: which label is True's may differ between worked examples."""
 OPEN = 'Here is a question. End your reply with "Answer:" and the number.'

@@ -100,6 +100,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         str(completions[0]["text"]) if completions and request["result"].get("success", True) else None,
         labels=labels,
         options=options,
+        finish_reason=((completions[0].get("finish_reason") or {}).get("reason") if completions else None),
         id=str(instance["id"]),
         answers=frozenset(k for k, text in enumerate(options) if text in right),
         place=place,

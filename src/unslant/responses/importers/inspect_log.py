@@ -146,6 +146,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         reply,
         labels=labels,
         options=shown,
+        finish_reason=None if failed else sample.output.choices[0].stop_reason,
         id=str(shown_as.get("id", sample.id)),
         order=tuple(shown_as["order"]) if "order" in shown_as else None,
         pinned=tuple(shown_as.get("pinned", ())),

@@ -320,6 +320,7 @@ class _Question:
             repeat=repeat,
             text_ranks=self.ranks,
             bounds=bounds,
+            conflict=() if scored else tuple(order[k] for k in page.conflict),
         )
 
     def kind(self, page: Logged, order: Order) -> str:

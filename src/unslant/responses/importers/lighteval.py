@@ -130,7 +130,11 @@ def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[
     answer = _either(data, _RESPONSE)
     texts = answer["text"]
     reply = str(texts[0]) if isinstance(texts, list) and texts else None
-    return _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, {"id": str(doc["id"]), "place": place})
+    common = {"id": str(doc["id"]), "place": place}
+    tokens, most = answer.get("output_tokens"), doc.get("generation_size")
+    if reply is not None and isinstance(most, int) and tokens is not None and len(tokens) and len(tokens[0]) >= most:
+        common["finish_reason"] = "length"
+    return _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, common)
 
 
 def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, Logged]:
@@ -154,6 +158,7 @@ def _answered(
     letters = choices == labels or (listed and "query" not in doc)
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
     common["question"] = question_on_page(page)
+    finish_reason = common.pop("finish_reason", None)
     if scores and not letters:
         on_page = order_on_page(page, choices)
         order = on_page or tuple(range(len(choices)))
@@ -164,7 +169,7 @@ def _answered(
     common |= {"answers": right, "options": options}
     if scores:
         return "labels", Logged.of_scores(scores, labels=labels, **common)
-    return "words", Logged.of_reply(reply, labels=labels, **common)
+    return "words", Logged.of_reply(reply, labels=labels, finish_reason=finish_reason, **common)
 
 
 IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read)

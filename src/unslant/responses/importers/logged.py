@@ -16,7 +16,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
 from unslant.presentations.labels import ALPHABETS
-from unslant.replies import extract_labels
+from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
 
 Order = tuple[int, ...]
 Found = TypeVar("Found")
@@ -109,6 +109,7 @@ class Logged:
         status: see :data:`unslant.responses.STATUSES`.
         reply: in full, for answers in words.
         repeat: sample number, where the log has one; pages of one question are numbered in this order.
+        conflict: of a reply whose label and text contradict each other, the place of the label, then those of the text.
         score: the harness's own score of this answer, from 0 to 1; None where the log has none.
         besides: in the published order, which was asked in addition to a random sample of orders: means over orders
             leave it out.
@@ -131,6 +132,7 @@ class Logged:
     first: Floats | None = None
     repeat: int = 0
     score: float | None = None
+    conflict: tuple[int, ...] = ()
     besides: bool = False
 
     def __post_init__(self) -> None:
@@ -178,12 +180,20 @@ class Logged:
 
     @classmethod
     def of_reply(
-        cls, reply: str | None, *, labels: tuple[str, ...], options: tuple[str, ...] = (), **more: object
+        cls,
+        reply: str | None,
+        *,
+        labels: tuple[str, ...],
+        options: tuple[str, ...] = (),
+        finish_reason: object = None,
+        **more: object,
     ) -> Logged:
-        """A page answered in words, read by unslant's own reader."""
+        """A page answered in words, read by unslant's own reader; of one that ended at the limit of tokens, as
+        ``finish_reason`` says, the last fragment is not read."""
         if reply is None:
             return cls(labels=labels, options=options, status="error", **more)  # type: ignore[arg-type]
-        read = extract_labels(reply, labels, options)
+        read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
+        more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
         chosen = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
         return cls(labels=labels, options=options, chosen=chosen, status=read.status, reply=reply, **more)  # type: ignore[arg-type]
 

@@ -45,6 +45,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "subject": ("subject", "category"),
     "model": ("model", "model_name"),
     "repeat": ("repeat", "sample", "epoch"),
+    "finish_reason": ("finish_reason", "stop_reason"),
 }
 """Field -> names it is found under, tried in turn."""
 _SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
@@ -280,7 +281,8 @@ class _Row:
         if self.get("chosen") not in (None, ""):
             return [Logged(chosen=_alone(self.place_of("chosen", labels)), **common)]
         reply = self.get("reply")
-        return [Logged.of_reply(None if reply is None else str(reply), **common)]
+        reason = self.get("finish_reason")
+        return [Logged.of_reply(None if reply is None else str(reply), finish_reason=reason, **common)]
 
     def repeat(self) -> int:
         found = self.get("repeat")
