@@ -64,7 +64,7 @@ class AttentionOverOrders:
                 f"attention-{head}",
                 f"Attention of the last token, head {head}",
                 "One line an order, the file's own highlighted; the dashed line is where the options begin. The first "
-                "token, which takes up attention that goes nowhere else, is left out (P1, figure 2).",
+                "token, which takes up attention that goes nowhere else, is left out (selection-bias paper, figure 2).",
                 partial(self._drawn, head),
                 of="orders",
             )

@@ -78,14 +78,20 @@ class AuditComparison(StudyResult):
     def described(self) -> Page:
         settings = {name: dict(settings_rows(run.run)) for name, run in self.runs.items()}
         rows = dict.fromkeys(key for found in settings.values() for key in found)
-        sizes = [count(len(run.scores), "question") for run in self.runs.values()]
+        sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}
+        same_size = len(set(sizes.values())) == 1
+        about = (
+            f"{listed(list(sizes))}: {next(iter(sizes.values()))}"
+            if same_size
+            else listed([f"{name} ({size})" for name, size in sizes.items()])
+        )
         shown: list[tuple[str, str]] = []
         for key in rows:
             values = {name: found.get(key, "") for name, found in settings.items()}
             same = len(set(values.values())) == 1
             shown += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
         return Page(
-            about=f"{listed(list(self.runs))}: {', '.join(dict.fromkeys(sizes))}",
+            about=about,
             headline=self._headline(),
             lines=self._lines(),
             caveats=tuple(f"{name}: {line}" for name, run in self.runs.items() for line in caveats(run)),

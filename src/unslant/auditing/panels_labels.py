@@ -228,6 +228,7 @@ def published_panel(result: AuditResult) -> Panel:
         "Published order",
         "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
         "differs with the place of the right option, is a sign of bias; only other orders show which.",
+        short="Published",
         figures=[labels, numbers],
     )
 

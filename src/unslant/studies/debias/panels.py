@@ -198,7 +198,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
             ),
             Figure(
                 f"{id}-relative", f"Relative change from the undebiased model, {asked}", _METHOD, _CHANGES,
-                relative, explanation="As in P1 table 3.", folded=True,
+                relative, explanation="As in table 3 of the selection-bias paper.", folded=True,
             ),
             Figure(f"{id}-cost", f"Cost, {asked}", _METHOD, [*spent, Column("fitted on")], rows),
             Figure(f"{id}-ckld", f"CKLD without smoothing, {asked}", _METHOD, _CKLD, rows, folded=True),
@@ -251,7 +251,8 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
     ]
     scatter = Plot(
         partial(charts.scatter, across="PBM", axis="AccStd", how_across=METRICS["pbm"], zero=True, names=not several),
-        "One point per method, model and set (P1 fig. 1a); consistent methods lie near the origin.",
+        "One point per method, model and set; consistent methods lie near the origin "
+        "(selection-bias paper, figure 1a).",
         ["acc_std"],
         name=["of"],
         series="series",
@@ -286,7 +287,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
                 [*_METHOD, "measure"],
                 _RELATIVES,
                 relative,
-                explanation="As in P1 table 3; N counts models and sets.",
+                explanation="As in table 3 of the selection-bias paper; N counts models and sets.",
                 folded=True,
             ),
             Figure(
@@ -302,7 +303,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
                 [*names, "measure"],
                 _RELATIVES,
                 [{**row, **found} for one, row in transfer for found in _relatives(one.change)],
-                explanation="As in P1 table 4; N counts the other sets.",
+                explanation="As in table 4 of the selection-bias paper; N counts the other sets.",
                 folded=True,
             ),
             Figure(

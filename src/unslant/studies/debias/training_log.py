@@ -128,7 +128,7 @@ def _plot(metric: Metric, rows: Sequence[Row]) -> Plot:
     whether = "with 95 % intervals" if any(has_interval(row[metric.key]) for row in rows) else "without intervals"
     return Plot(
         partial(charts.lines, axis=metric.name, zero=metric.key in ("pbm", "loss"), whole=True),
-        f"After each epoch, {whether} (P1, figure 1b).",
+        f"After each epoch, {whether} (selection-bias paper, figure 1b).",
         [metric.key],
         title=metric.name[:1].upper() + metric.name[1:],
         id=f"training-{metric.key.removeprefix('expected_')}",

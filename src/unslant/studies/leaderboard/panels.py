@@ -76,6 +76,7 @@ def _headline(result: Leaderboard) -> str:
         return f"{best[0].model} ranks first of {count(len(ranked), 'model')}: {first}"
     names = listed([one.model for one in best], 3)
     span = listed(scores) if len(best) == 2 else f"{scores[-1]} to {scores[0]}"
+    span = f"{'both' if len(best) == 2 else 'all'} {scores[0]}" if len(set(scores)) == 1 else span
     if any(pair.differ for pair in result.pairs):
         return f"Any of {names} may rank first of {count(len(ranked), 'model')}: {span} {how}; {guessing}"
     asked = count(best[0][result.score].n, "question")
@@ -277,8 +278,9 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
     return Panel(
         "leaderboard-pbm",
         "Does PBM go with accuracy?",
-        "PBM as a sign of difficulty that needs no right answers (P1). Points of one model or one set are related, "
-        "but p takes them as independent. PBM of replies is on another scale than that of probabilities.",
+        "PBM as a sign of difficulty that needs no right answers (selection-bias paper). Points of one model or "
+        "one set are related, but p takes them as independent. PBM of replies is on another scale than that of "
+        "probabilities.",
         notes=tuple(undefined),
         short="PBM",
         figures=[Figure("leaderboard-pbm", title, names, columns, rows, drawn, folded=folded)],
@@ -302,7 +304,7 @@ def _ways(result: Leaderboard) -> Panel:
         "What each way of computing it costs",
         "One order gives the published score; the others vote over all orders, and a vote has no PBM. Measured is what "
         "ran, on all presentations of the audit; other seconds are computed from the tokens at the measured rate, and "
-        "the tokens of one order from the mean length of a prompt (P1, table 2).",
+        "the tokens of one order from the mean length of a prompt (selection-bias paper, table 2).",
         short="Cost",
         figures=[Figure("leaderboard-ways", title, names, columns, rows, folded=folded)],
     )
