@@ -31,8 +31,7 @@ Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
 """From a reply to its status and the content codes it chooses (None without an answer)."""
-NONE_SAID = "NONE"
-FOLLOW_UP = f"Which label did you choose? Answer with the label alone, or {NONE_SAID}."
+FOLLOW_UP = "Which label did you choose? Answer with the label alone, or NONE."
 """What is asked about a reply in which no answer was found."""
 AT_ONCE = 1 << 14
 """Prompts that are written, scored and turned into rows before the next ones are."""
@@ -233,7 +232,7 @@ def ask_again(
 ) -> Responses:
     """Ask which label was chosen, in the same conversation, where a first reply is unparsed or conflicts.
 
-    Where log-probabilities are to be had, the labels and NONE are scored as the next turn, and the most probable is the
+    Where log-probabilities are to be had, the labels are scored as the next turn, and the most probable is the
     answer; elsewhere the model may say what it likes.
 
     Args:
@@ -248,7 +247,7 @@ def ask_again(
     pages = [shown[row.question_id, row.labels, row.contents] for row in rows]
     cue = writer.template.render("cloze.cue")
     prompts = [
-        _followed_up(writer.prompt(page, cue, (*page.labels, NONE_SAID)), row.raw or "", model.takes_turns)
+        _followed_up(writer.prompt(page, cue, page.labels), row.raw or "", model.takes_turns)
         for row, (_, page) in zip(rows, pages, strict=True)
     ]
     replies = generate_all(model.choosing(), prompts, progress=progress, phase="asking again") if prompts else []

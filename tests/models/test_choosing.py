@@ -1,4 +1,4 @@
-"""A local model that is asked again can say nothing but a label, or NONE."""
+"""A local model that is asked again can say nothing but a label."""
 
 from __future__ import annotations
 

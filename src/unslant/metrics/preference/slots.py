@@ -12,7 +12,7 @@ labels out of their sequence can be unlikely in themselves, and would shift it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,8 @@ LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LEAST_PROBABILITY = 1e-6
 """Probabilities count as at least this much, so that a 0 does not outweigh all others."""
+_AT_ONCE = 1 << 13
+"""Questions of which all orders are looked at together."""
 _ERROR = 0.002
 """Standard deviation allowed to every cell besides its sampling error, or a cell that never varies would be exact."""
 
@@ -111,6 +113,22 @@ def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGr
 
 
 def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> SlotGroup:
+    parts = [_cells(block, part, free, views, unit) for part in _parts(alike)]
+    values = np.concatenate([values for values, _ in parts])
+    # a design is a mean over questions
+    design = np.average([design for _, design in parts], axis=0, weights=[len(values) for values, _ in parts])
+    pages = np.repeat(np.arange(1 + len(views)), len(free))
+    return SlotGroup(block.n, block.index[alike], free, values, pages, design)
+
+
+def _parts(rows: Rows) -> Iterator[Rows]:
+    """The questions, some at a time: copies of all their orders at once would be the most memory of an audit."""
+    for start in range(0, len(rows), _AT_ONCE):
+        yield rows[start : start + _AT_ONCE]
+
+
+def _cells(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> tuple[Floats, Floats]:
+    """(Q, M x pages) cells of questions that were asked alike, and their design."""
     m, slots_of, rank = len(free), np.eye(block.n)[free], np.zeros(block.n, np.int64)
     rank[free] = np.arange(m)
     cells = np.ix_(alike, np.arange(block.k), free)
@@ -128,7 +146,7 @@ def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
         effect = np.concatenate([np.eye(block.n)[labels], slots_of], axis=1)
         designs.append(_centred(effect - np.tile(leak @ slots_of, 2), axis=0))
     values = np.concatenate([_centred(page) for page in pages], axis=1)
-    return SlotGroup(block.n, rows, free, values, np.repeat(np.arange(len(pages)), m), np.concatenate(designs))
+    return values, np.concatenate(designs)
 
 
 def _measured(probs: Floats, unit: Unit) -> Floats:
@@ -230,10 +248,12 @@ class SlotValues:
         shape = len(scores), scores.width
         share, expected, nothing = (np.full(shape, np.nan) for _ in range(3))
         for block in scores.blocks:
-            picked = credit(block.probs)
-            by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
-            share[block.index, : block.n] = block.by_position(picked).mean(axis=1)
-            expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
+            for part in _parts(np.arange(len(block.index))):
+                picked, contents = credit(block.probs[part]), block.contents[part]
+                by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
+                at = np.ix_(block.index[part], np.arange(block.n))
+                share[at] = np.take_along_axis(picked, contents, axis=2).mean(axis=1)
+                expected[at] = np.take_along_axis(by_content, contents, axis=2).mean(axis=1)
         share[unsure != 1] = expected[unsure != 1] = np.nan
         choices = slot_groups(scores, unsure, "shares") if unit == "nats" else groups
         nats = effects(groups, *shape) if groups and unit == "nats" else (nothing, nothing)
