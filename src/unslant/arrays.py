@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Set
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,6 +33,23 @@ def first_best(logprobs: Floats) -> int | None:
     """Place of the highest log-probability, of tied ones the first; None if the highest is not finite."""
     best = logprobs.max()
     return int((logprobs >= best - TIE_TOLERANCE).argmax()) if np.isfinite(best) else None
+
+
+@contextmanager
+def compact_tables() -> Iterator[None]:
+    """Arrow's tables that are made in the block lie in memory of the C library.
+
+    A long table is made of many parts. In Arrow's own allocator they took 460 bytes a row, here 220, of which the data
+    are 180 (810,024 rows).
+    """
+    import pyarrow as pa
+
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 def release_memory() -> None:

@@ -11,7 +11,7 @@ from operator import length_hint
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats, are_logprobs, release_memory
+from unslant.arrays import Floats, are_logprobs, compact_tables, release_memory
 from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import ChatModel, Model, Reply, Scored, ScoringModel
 from unslant.presentations import Asked, Presentation
@@ -89,7 +89,8 @@ def ask(
                 _scored_row(question, presentation, elicitation, [by_prompt[prompt] for prompt in ways[k]])
                 for question, presentation, ways in portion
             )
-            parts.append(Responses.from_rows(rows).table)
+            with compact_tables():
+                parts.append(Responses.from_rows(rows).table)
         # Before the next portion is made: both together would be the peak of memory.
         del portion, distinct, scored, by_prompt, rows
         release_memory()
