@@ -159,3 +159,13 @@ def test_no_time_left_is_estimated_from_the_first_prompts() -> None:
     for now[0], done in ((11.0, 4), (22.0, 300), (90.0, 310)):
         view("scoring", done, 9397)
     assert ["left" in line for line in lines] == [False, True, True]
+
+
+def test_a_line_in_place_shows_every_end() -> None:
+    """Several models go through the same phase; the last line must not stay at the middle of the last model."""
+    lines: list[str] = []
+    view = ProgressView(lines.append, clock=Clock(), in_place=True)
+    for _ in range(2):
+        view("scoring", 0, 10)
+        view("scoring", 10, 10)
+    assert [line.split(",")[0] for line in lines] == ["scoring: 10 of 10"] * 2

@@ -47,7 +47,7 @@ def progress_of_python() -> Callback:
         else:
             shown.append(display({"text/plain": line}, raw=True, display_id=True))
 
-    return ProgressView(write, every=1.0)
+    return ProgressView(write, in_place=True)
 
 
 class ProgressView:
@@ -55,9 +55,9 @@ class ProgressView:
 
     Args:
         write: receives a line every ten seconds and when a phase first ends.
+        in_place: a line replaces the one before, so that it may come every second and at every end.
         live: draw bars on standard error.
         clock: monotonic time in seconds.
-        every: seconds between lines.
 
     Attributes:
         model: source of the token counts.
@@ -69,9 +69,10 @@ class ProgressView:
         *,
         live: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        every: float = _SECONDS_BETWEEN_LINES,
+        in_place: bool = False,
     ) -> None:
-        self.write, self.clock, self.every = write, clock, every
+        self.write, self.clock, self.in_place = write, clock, in_place
+        self.every = 1.0 if in_place else _SECONDS_BETWEEN_LINES
         self.model: Model | None = None
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
         self.bar = Progress(
@@ -90,7 +91,7 @@ class ProgressView:
             number = self.bar.add_task(phase, total=total, model=self.model, before=_recalled(self.model))
             task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
         self.bar.update(task.id, completed=done, total=total)
-        ends = done == total > 0 and phase not in self._ended
+        ends = done == total > 0 and (self.in_place or phase not in self._ended)
         if ends:
             self._ended.add(phase)
         if self.write and (ends or self.clock() - self._last >= self.every):
