@@ -62,9 +62,9 @@ def test_what_is_not_a_permutation_is_refused(order):
 def test_wrong_labels_are_refused():
     with pytest.raises(ValueError, match="2 labels for the 3 options of question 'q'"):
         present(Q, labels=("A", "B"))
-    with pytest.raises(ValueError, match="question 'q': label 'A' stands for two answers"):
+    with pytest.raises(ValueError, match="question 'q': label 'A' means two answers"):
         present(Q, labels=("A", "B", "A"))
-    with pytest.raises(ValueError, match="label 'C' stands for two answers"):
+    with pytest.raises(ValueError, match="label 'C' means two answers"):
         replace(present(Q), none_label="C")
     with pytest.raises(InputError, match="has 2 labels"):
         present(Q, alphabet=("yes", "no"))

@@ -133,6 +133,6 @@ def test_public_files(shared_data: Path, name: str) -> None:
     found = unslant.check_questions(shared_data / name)
     became = {use.field for use in found.columns}
     assert ("context" in became) == (name == "qasc_dev.jsonl")
-    if name == "truthfulqa_mc1.jsonl":  # the right one stands first in the file
+    if name == "truthfulqa_mc1.jsonl":  # the right one is first in the file
         assert found.positions.p < 1e-6
     assert found.summary()

@@ -224,7 +224,7 @@ def until_lines(result: AuditResult) -> list[str]:
         names = ", ".join(METRICS[name].name for name in step.numbers)
         lines.append(
             f"Intervals of {names} are anytime-valid: stopping when they are narrow does not spoil them. All other "
-            "intervals are those of so many questions fixed beforehand."
+            "intervals assume that the number of questions was fixed beforehand."
         )
     if some_orders(result):
         lines.append(

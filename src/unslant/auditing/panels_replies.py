@@ -143,7 +143,7 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
         f"Asked adaptively: {found.requests:,} requests in place of {found.requests_of_all:,}: {share}{tokens} "
         f"{'saved' if saved >= 0 else 'more, as answers mostly differ between orders'}. Of the questions with further "
         f"orders, {found.agreeing:,} had the same answer as given and reversed; {found.checked:,} of them, drawn at "
-        "random, were asked in all orders and stand for the others in every number over orders."
+        "random, were asked in all orders and represent the others in every number over orders."
     ]
     if found.other_vote.defined:
         lines.append(

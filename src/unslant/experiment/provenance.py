@@ -111,7 +111,7 @@ def with_caveats(page: Page, run: Run) -> Page:
         caveats.append(f"Shard {run.shard.index} of {run.shard.of} only.")
     if run.incomplete:
         caveats.append("The model has missing weights.")
-        notes.append(f"Random numbers stand in place of missing weights: {run.incomplete}.")
+        notes.append(f"Random numbers replace missing weights: {run.incomplete}.")
     notes += _systems(run)
     if run.apart:
         notes.append(f"Nothing was stored or recalled: {run.apart}.")

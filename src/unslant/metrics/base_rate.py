@@ -136,7 +136,7 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
         label_p = permutation_p(by_place, places, rng)
         position_p = permutation_p(values, np.argsort(places, axis=1), rng)
     else:
-        note = "the label orders are not balanced: label and position cannot be told apart"
+        note = "the label orders are not balanced: label and position cannot be distinguished"
         parts, label_p, position_p = [Estimate.undefined(note, k)] * 2, math.nan, math.nan
     return BaseRates(
         elicitation,

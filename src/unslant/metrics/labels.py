@@ -99,7 +99,7 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
         recall = bootstrap.ratio(
             np.nan_to_num(hit),
             np.nan_to_num(gold),
-            note="" if (gold > 0).any() else "the right option never stands here",
+            note="" if (gold > 0).any() else "the right option is never here",
         )
         numbers = {
             "predicted": bootstrap.mean(predicted),
@@ -197,7 +197,7 @@ def label_bias(slots: Slots) -> LabelBias:
     counts = np.concatenate([np.nan_to_num(x[single]) for x in (slots.gold, slots.hit, slots.predicted)], axis=1)
     totals, n = counts.sum(axis=0, keepdims=True), int(single.sum())
     never = int((totals[0, : slots.gold.shape[1]] == 0).sum())
-    note = f"the right option never stands under {never} of the labels; " if never and n else ""
+    note = f"the right option never has label {never} of the labels; " if never and n else ""
 
     def plain(value: Floats, note: str) -> Estimate:
         if not n or np.isnan(value[0]):

@@ -4,7 +4,7 @@ Control presentations (section 3.1) are a question without content under every o
 answer it by habit. Each label stands at each position equally often, which separates the pull of a label from the pull
 of a position.
 
-Nvr-X (section 3.2, algorithm 1) are variants of a question in which the right option never stands under label X. A
+Nvr-X (section 3.2, algorithm 1) are variants of a question in which the right option never has label label X. A
 model that answers X when it does not know scores nothing there; one that knows scores the same as always.
 """
 

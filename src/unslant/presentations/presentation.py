@@ -80,7 +80,7 @@ class Presentation:
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels):
             twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise ValueError(f"question {self.question_id!r}: label {twice!r} stands for two answers")
+            raise ValueError(f"question {self.question_id!r}: label {twice!r} means two answers")
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -266,7 +266,7 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
         f"answers {seen} are read as counted from {taken}, but {both:,} of {len(known):,} fit counted from {1 - taken} "
         f"too, and would then be other options: if they count from {1 - taken}, add --answer-base {1 - taken}; if from "
         f"{taken}, --answer-base {taken} (answer_base={taken}); an answer 0, or one equal to the number of options, "
-        "would tell them apart"
+        "would distinguish them"
     )
     return taken, "", doubt
 

@@ -97,7 +97,7 @@ _RECIPES = (
         "multiple_choice",
         "validation",
         fields={**_TRUTHFULQA, "options": "mc1_targets"},
-        note="2 to 13 options; the right one stands first in the file",
+        note="2 to 13 options; the right one is first in the file",
     ),
     Recipe(
         "truthfulqa-mc2",
@@ -105,7 +105,7 @@ _RECIPES = (
         "multiple_choice",
         "validation",
         fields={**_TRUTHFULQA, "options": "mc2_targets"},
-        note="several right options; these stand first in the file",
+        note="several right options; these are first in the file",
     ),
     Recipe(
         "scienceqa",

@@ -353,5 +353,5 @@ def by_part(parts: Sequence[tuple[str, str]]) -> str:
 def _of_parts(parts: Sequence[tuple[str, str]], meanings: Iterable[Meaning]) -> str:
     """What is said of each part, and the caveat of the plain sentence where a kind is unknown."""
     unknown = any(one.kind is None for meaning in meanings for one in meaning)
-    caveat = f" (labels or the positions where they stand: {UNKNOWN})" if unknown else ""
+    caveat = f" (labels or their positions: {UNKNOWN})" if unknown else ""
     return f"{by_part(parts)} when unsure{caveat}"

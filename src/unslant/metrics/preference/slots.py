@@ -314,7 +314,7 @@ def _row(name: str, column: Ints, values: SlotValues, at: int, bootstrap: Bootst
             return ""
         if np.isfinite(shares).any():
             return "answers in words: no probabilities"
-        return "label and position stand together everywhere" if np.isfinite(share).any() else "no unsure question"
+        return "label and position are together on every page" if np.isfinite(share).any() else "no unsure question"
 
     excess = Estimate.undefined(missing(shares))
     if not excess.note:  # where nearly all are at their most, no interval we know covers as it should

@@ -183,7 +183,7 @@ class Encoder:
         shared = min(common_prefix(context, ids) for ids in whole)
         shared = min(shared, *(len(ids) - 1 for ids in whole))
         if len(start) + shared < 1 or "" in prompt.continuations:
-            raise ModelError(f"prompt of {prompt.group!r}: nothing stands before the answer, or the answer is empty")
+            raise ModelError(f"prompt of {prompt.group!r}: nothing precedes the answer, or the answer is empty")
         return Encoded(np.concatenate([start, whole[0][:shared]]), tuple(ids[shared:] for ids in whole))
 
     def _split(self, text: str) -> list[str]:

@@ -137,7 +137,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         if sorted(shown) != sorted(text.strip() for text in choices):
             raise InputError.at(
                 place,
-                "was shown with shuffled options, in an order that the log does not tell; shuffle the data set instead "
+                "was shown with shuffled options, in an order that is not in the log; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
         texts = [choices[k].strip() for k in answers]

@@ -238,8 +238,8 @@ def _check_sequence(question: _Question, sequences: dict[int, tuple[str, ...]], 
             raise InputError.at(
                 place,
                 f"has the labels {', '.join(question.labels)} from the top, where other questions have "
-                f"{', '.join(other)}: a label then stands in different places by the number of options, and neither "
-                "can be measured; give a file for each label sequence",
+                f"{', '.join(other)}: a label then has different places, depending on how many options there are, and "
+                "neither can be measured; give a file for each label sequence",
             )
 
 

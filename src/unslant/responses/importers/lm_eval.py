@@ -114,7 +114,7 @@ def read(head: Head) -> list[Log]:
     if open_:
         notes.append(
             f"In {open_:,} of {len(pages):,} samples, target is an index, counted from 0, or the label or text of "
-            "another option, and no logged acc tells which: it is read as an index."
+            "another option, and no logged acc shows which: it is read as an index."
         )
     if fits_other > fits:
         pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
@@ -277,7 +277,7 @@ def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
     """The right place where the target does not tell it: the best if that was right, of two the other if not."""
     best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
     if hit is None or not (hit or len(scores) == 2):
-        raise ValueError("the options stand in the contexts, and which is right is not logged")
+        raise ValueError("the options are in the contexts, and which is right is not logged")
     return frozenset({best if hit else 1 - best})
 
 
