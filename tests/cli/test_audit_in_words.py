@@ -99,11 +99,17 @@ def test_nobody_there_is_one_line(unslant: Callable[..., Ran], command: str, tmp
     ("words", "said"),
     [
         (("audit", "inspect:openai/m", "embedded", "--elicit", "labels"), "log-probabilities of labels"),
-        (("audit", "prefers-a", "embedded", "--adaptive"), "--adaptive applies only to generated replies; add --elicit generate"),
+        (
+            ("audit", "prefers-a", "embedded", "--adaptive"),
+            "--adaptive applies only to generated replies; add --elicit generate",
+        ),
         (("audit", "prefers-a", "embedded", "--max-tokens", 5), "add --elicit generate"),
         (("audit", "inspect:openai/m", "embedded", "--reasoning", "--template", "plain"), "leave out --template"),
         (("debias", "inspect:openai/m", "embedded", "--method", "pride", "--out", "x"), "pride needs log-prob"),
-        (("debias", "prefers-a", "embedded", "--reasoning", "--out", "x"), "--reasoning applies only to generated replies; add --elicit generate"),
+        (
+            ("debias", "prefers-a", "embedded", "--reasoning", "--out", "x"),
+            "--reasoning applies only to generated replies; add --elicit generate",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_one_line(unslant: Callable[..., Ran], words: tuple[Any, ...], said: str) -> None:

@@ -112,7 +112,9 @@ def test_controls_may_have_more_labels_than_the_questions_of_a_shard(drop: int) 
     controls = _controls(lambda label, place: LABEL_EFFECT[label], drop=drop)
     for labels in ((), LABELS[:2], LABELS):
         rates = base_rates(controls, labels=labels)[4]
-        assert dict(zip(rates.labels, rates.values, strict=True)) == pytest.approx(dict(zip(LABELS, LABEL_EFFECT, strict=True)))
+        assert dict(zip(rates.labels, rates.values, strict=True)) == pytest.approx(
+            dict(zip(LABELS, LABEL_EFFECT, strict=True))
+        )
         assert rates.labels[: len(labels)] == labels
     with pytest.raises(InputError, match="measure each label set on its own"):
         base_rates(controls, labels=("1", "2"))

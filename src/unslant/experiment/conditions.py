@@ -120,7 +120,7 @@ def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[s
 
 
 def _single(path: tuple[str, ...]) -> bool:
-    """Whether JSON has this number once, not for each of many subjects, labels, ...; what a part rests on is no result."""
+    """Whether JSON has this number once, not for each of many subjects, labels, methods; not what a part rests on."""
     return not {*APART, "variance_components"} & set(path) and not any(part.isdigit() for part in path)
 
 
