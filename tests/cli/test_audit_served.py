@@ -28,9 +28,11 @@ def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran],
     export_gguf(reference_path("prefers-a"), tmp_path / "model.gguf")
     common = ("--limit", 40, "--orders", 4, "--no-store")
     with llama_server(tmp_path / "model.gguf", tmp_path / "server.log") as url:
-        served = unslant("audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json")
+        served = unslant(
+            "audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json", "--details"
+        )
     assert served.code == 0, served.err
-    assert "falls back on A when unsure" in served.out
+    assert "When unsure it falls back on A" in served.out
     assert "tokens from the server's prefix cache" in " ".join(served.out.split())
     local = unslant("audit", "prefers-a", "embedded", *common, "--json", tmp_path / "local.json")
     assert local.code == 0, local.err
@@ -77,7 +79,16 @@ def test_a_model_that_thinks_is_refused_with_the_option_to_try(unslant: Callable
         assert refused.code == 2
         assert "thinks before it answers: its reply begins with '<think>'" in refused.err
         assert f"--extra-body '{body}'" in refused.err
-        ran = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--extra-body", body, "--json", tmp_path / "out.json")
+        ran = unslant(
+            *asked,
+            "--store",
+            tmp_path / "s.sqlite3",
+            "--extra-body",
+            body,
+            "--json",
+            tmp_path / "out.json",
+            "--details",
+        )
     assert ran.code == 0, ran.err
     told = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert told["metrics"]["means"]["label_mass"]["value"] == pytest.approx(0.35, abs=0.01)
