@@ -145,6 +145,34 @@ def test_a_server_without_log_probabilities_is_refused_by_name() -> None:
         one(served(server.url), PLAIN)
 
 
+def half_a_character(served: Served) -> Served:
+    """A server whose model would begin with a byte of a character: llama.cpp answers so unless a grammar forbids it."""
+    plain = served.answer
+
+    def answer(request: dict[str, Any]) -> Any:
+        fault = plain(request)
+        if "logprobs" in request and "grammar" not in request:
+            said = {"text": "\ufffd", "message": {"content": "\ufffd"}, "logprobs": None}
+            fault.body["choices"][0] |= said  # type: ignore[index]
+        return fault
+
+    served.answer = answer  # type: ignore[method-assign]
+    return served
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, CHAT])
+def test_a_first_token_that_is_half_a_character_costs_no_scores(prompt: Prompt) -> None:
+    with OF_KIND["llama.cpp"]().running() as server:
+        expected = one(served(server.url), prompt)
+    with half_a_character(OF_KIND["llama.cpp"]()).running() as server:
+        assert one(served(server.url), prompt) == expected
+    with (
+        half_a_character(OF_KIND["sglang"]()).running() as server,
+        pytest.raises(ModelError, match="without log-probabilities"),
+    ):
+        one(served(server.url), prompt)
+
+
 LONG = Prompt("Question?\nAnswer:", (" first", " second"), group="q")
 
 
