@@ -388,6 +388,15 @@ def test_a_study_is_a_folder_and_a_row(counting: Mapping[str, str], questions: P
     app(["counting", "fair", str(questions), "--no-store", "--fail-if", "prompts<1"])
 
 
+ALL_OF_THEM = """
+import json, sys
+from tests.command_line import unslant
+ran = [unslant(*words) for words in json.loads(sys.argv[1])]
+print(json.dumps([one.out for one in ran]))
+sys.exit("".join(one.err for one in ran if one.code) or None)
+"""
+
+
 def test_a_study_comes_from_a_package_of_others_by_the_same_row(
     monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
 ) -> None:
@@ -403,18 +412,22 @@ def test_a_study_comes_from_a_package_of_others_by_the_same_row(
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path, "UNSLANT_HOME": str(tmp_path / "home")}
 
-    def run(*words: object) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-m", "unslant", *map(str, words)], env=environment, capture_output=True, text=True
-        )
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
-
-    assert "counting" in run("study", "--help")
-    assert "Count questions." in run("study", "counting", "--help")
-    table = tmp_path / "counted.parquet"
-    assert "6 questions" in run("study", "counting", "fair", questions, "--responses", table)
-    run("report", table, "--out", tmp_path / "report.html")
+    table, page = str(tmp_path / "counted.parquet"), str(tmp_path / "report.html")
+    commands = [
+        ["study", "--help"],
+        ["study", "counting", "--help"],
+        ["study", "counting", "fair", str(questions), "--responses", table],
+        ["report", table, "--out", page],
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", ALL_OF_THEM, json.dumps(commands)],
+        cwd=Path(__file__).parents[1], env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    studies, help_text, counted, _ = json.loads(ran.stdout)
+    assert "counting" in studies
+    assert "Count questions." in help_text
+    assert "6 questions" in counted
     assert "6 questions" in (tmp_path / "report.html").read_text("utf-8")
     monkeypatch.syspath_prepend(installed)
     assert unslant.study.counting("fair", questions, limit=4).counted == 4

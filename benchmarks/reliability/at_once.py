@@ -41,21 +41,21 @@ LANES = 2
 
 
 class Waiting(Guesser):
-    """Counts what it is asked, and waits for others on the way."""
+    """Counts what it is asked, and waits for so many others on the way."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path, others: int) -> None:
         super().__init__()
-        self.folder, self.asked = folder, 0
+        self.folder, self.others, self.asked = folder, others, 0
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         for i, scored in enumerate(super().score(prompts)):
-            while self.folder and len(list(self.folder.glob("ended-*"))) < i * (SHORT + 1) // len(prompts):
+            while self.others and len(list(self.folder.glob("ended-*"))) < i * (self.others + 1) // len(prompts):
                 time.sleep(0.01)
             self.asked += 1
             yield scored
 
 
-def run(words: Sequence[str], folder: Path, waits: bool, ready: Any) -> None:
+def run(words: Sequence[str], folder: Path, waits_for: int, ready: Any) -> None:
     """One command, with a sign of life every second and every score written as it comes."""
     import sys
 
@@ -63,7 +63,7 @@ def run(words: Sequence[str], folder: Path, waits: bool, ready: Any) -> None:
     os.chdir(folder)
     sys.stderr = (folder / f"{os.getpid()}.err").open("w", buffering=1)
     sys.argv = ["unslant", *words]
-    model = Waiting(folder if waits else None)
+    model = Waiting(folder, waits_for)
     unslant.models.hf.loading.load_model = lambda *_, **__: model
     unslant.store.runs.HEARTBEAT = 1.0
     stored._SECONDS_BETWEEN_WRITES = stored._MOST_SECONDS_BETWEEN_WRITES = 0.01
@@ -78,11 +78,11 @@ def run(words: Sequence[str], folder: Path, waits: bool, ready: Any) -> None:
 class Started:
     """A command under way."""
 
-    def __init__(self, words: Sequence[str], folder: Path, waits: bool = False) -> None:
+    def __init__(self, words: Sequence[str], folder: Path, waits_for: int = 0) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["benchmarks.reliability.at_once"])
         self.ready, theirs = context.Pipe()
-        self.process = context.Process(target=run, args=(words, folder, waits, theirs))
+        self.process = context.Process(target=run, args=(words, folder, waits_for, theirs))
         self.process.start()
         theirs.close()
 
@@ -109,16 +109,16 @@ def audit(questions: Path, store: Path, seed: int) -> list[str]:
     return ["audit", "m", str(questions), "--orders", "4", "--seed", str(seed), "--store", str(store), "-q"]
 
 
-def at_once(folder: Path, store: Path, seed: int) -> str:
-    """One long run and ten short ones; says what was wrong.
+def at_once(folder: Path, store: Path, seed: int, others: int = SHORT) -> str:
+    """One long run and many short ones; says what was wrong.
 
     Nothing has a deleted file open, all end with 0, no row is lost (each run repeated asks nothing), the file is whole.
     """
     folder.mkdir()
-    paths = [folder / f"{number}.jsonl" for number in range(SHORT + 1)]
+    paths = [folder / f"{number}.jsonl" for number in range(others + 1)]
     for number, path in enumerate(paths):
         write_questions(path, QUESTIONS if number == 0 else 3 + number % 3)
-    long = Started(audit(paths[0], store, seed), folder, waits=True)
+    long = Started(audit(paths[0], store, seed), folder, waits_for=others)
     short, left, deleted = list[Started](), list(paths[1:]), set[str]()
     running: dict[int, Started] = {}
     while left or running:

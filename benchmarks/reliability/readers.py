@@ -62,8 +62,8 @@ def use_questions(path: Path) -> None:
     from unslant.presentations import orders_for, parse_labels, present
     from unslant.prompts import Cloze, Writer, load_template
 
-    for on_bad in ("skip", "error"):
-        found = load_questions(path, on_bad=on_bad, seed=1)
+    for skip_bad in (True, False):
+        found = load_questions(path, skip_bad=skip_bad, seed=1)
         _ = found.digest, found.report.lines()
         elicitation = Cloze(Writer(load_template("plain")))
         for question in found.questions[:3]:
@@ -84,8 +84,8 @@ def tokenizer() -> Any:
 
 def use_loaded(load: Callable[..., Any]) -> Callable[[Path], None]:
     def use(path: Path) -> None:
-        for on_bad in ("skip", "error"):
-            found = load(path, on_bad=on_bad)
+        for skip_bad in (True, False):
+            found = load(path, skip_bad=skip_bad)
             _ = found.digest, found.report.lines()
 
     return use

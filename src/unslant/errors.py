@@ -10,7 +10,7 @@ from unslant.reach import without_secrets
 
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
-_OPTION = re.compile(r"(?<![\w/'\"-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?)?")
+_OPTION = re.compile(r"(?<![\w/'\"-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?| ('[^']*'))?")
 _COMMAND = re.compile(r"(\bunslant (?:--|[a-z])[^;,()]*)")
 _flags = False  # not a context variable: worker threads raise errors, too
 
@@ -42,6 +42,8 @@ def _flag(option: re.Match[str]) -> str:
 
 def _argument(option: re.Match[str]) -> str:
     name, value, key = option[1].replace("-", "_"), option[2], option[3]
+    if option[5]:  # --extra-body '{"top_k": 1}'
+        return f"{name}={option[5]}"
     if key:  # --fields question=COLUMN
         return f'{name}={{"{key}": "{option[4] or ""}"}}'
     if value is None:

@@ -200,6 +200,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--maths": Row("--maths", "code", "QUESTIONS=maths.jsonl"),
         "--generate": Row("--generate", "opened", "MODEL=words"),
         "--no-alone": Row("--no-alone", "prompts"),
+        "--fields": Row("--fields question=alt", "prompts", "QUESTIONS=many.jsonl"),  # eight are few for the examples
         "--seed": Row("--seed 3", "prompts"),
     },
     "study contamination": {

@@ -41,7 +41,7 @@ def test_an_audit_in_words_from_start_to_end(unslant: Callable[..., Ran], tmp_pa
     found = json.loads((tmp_path / "numbers.json").read_text())
     assert f"{asked - 3} requests" in told.out
     assert "4 characters a token" in told.out
-    assert found["headline"].startswith("talker in words, 6 questions: ")
+    assert found["headline"].startswith("talker scores 0.17 in words on embedded (6 questions), and ")
     assert found["settings"]["elicit"] == "generate"
     assert found["settings"]["template"] == "label-alone"
     assert found["requests"]["talker"]["requests"] == asked
@@ -65,7 +65,7 @@ def test_requests_that_failed_are_asked_again_and_no_others(unslant: Callable[..
         words = ("audit", f"{server.url}#talker", *ASK, "--retries", 0, "--connections", 1)
         ran = unslant(*words)
         assert ran.code in (0, 3), ran.err
-        failed = int(re.findall(r"\((\d+) failed\)", ran.out)[0])
+        failed = int(re.findall(r"(\d+) responses failed: no reply", ran.out)[0])
         assert 0 < failed < len(server.requests)
         down[0], before = False, len(server.requests)
         assert unslant(*words).code == 0
@@ -99,11 +99,17 @@ def test_nobody_there_is_one_line(unslant: Callable[..., Ran], command: str, tmp
     ("words", "said"),
     [
         (("audit", "inspect:openai/m", "embedded", "--elicit", "labels"), "log-probabilities of labels"),
-        (("audit", "prefers-a", "embedded", "--adaptive"), "--adaptive is about replies"),
+        (
+            ("audit", "prefers-a", "embedded", "--adaptive"),
+            "--adaptive applies only to generated replies; add --elicit generate",
+        ),
         (("audit", "prefers-a", "embedded", "--max-tokens", 5), "add --elicit generate"),
         (("audit", "inspect:openai/m", "embedded", "--reasoning", "--template", "plain"), "leave out --template"),
         (("debias", "inspect:openai/m", "embedded", "--method", "pride", "--out", "x"), "pride needs log-prob"),
-        (("debias", "prefers-a", "embedded", "--reasoning", "--out", "x"), "--reasoning is about replies"),
+        (
+            ("debias", "prefers-a", "embedded", "--reasoning", "--out", "x"),
+            "--reasoning applies only to generated replies; add --elicit generate",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_one_line(unslant: Callable[..., Ran], words: tuple[Any, ...], said: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.command_line import Ran
 from tests.models.server_formats import OF_KIND, Served
 from tests.serving import Fault, llama_server
+from unslant.questions import load_questions
 from unslant.reference import reference_path
 
 pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
@@ -27,14 +28,16 @@ def test_a_served_model_is_audited_like_its_weights(unslant: Callable[..., Ran],
     export_gguf(reference_path("prefers-a"), tmp_path / "model.gguf")
     common = ("--limit", 40, "--orders", 4, "--no-store")
     with llama_server(tmp_path / "model.gguf", tmp_path / "server.log") as url:
-        served = unslant("audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json")
+        served = unslant(
+            "audit", "words", "embedded", "--base-url", url, *common, "--json", tmp_path / "served.json", "--details"
+        )
     assert served.code == 0, served.err
-    assert "falls back on A when unsure" in served.out
+    assert "When unsure it falls back on A" in served.out
     assert "tokens from the server's prefix cache" in " ".join(served.out.split())
     local = unslant("audit", "prefers-a", "embedded", *common, "--json", tmp_path / "local.json")
     assert local.code == 0, local.err
     theirs, ours = (json.loads((tmp_path / f"{name}.json").read_text("utf-8")) for name in ("served", "local"))
-    assert theirs["headline"] == ours["headline"]
+    assert theirs["headline"].removeprefix("words ") == ours["headline"].removeprefix("prefers-a ")
     for name, estimate in ours["metrics"]["means"].items():
         if name.startswith("accuracy") or name.endswith("accuracy"):
             assert theirs["metrics"]["means"][name]["value"] == pytest.approx(estimate["value"])
@@ -44,6 +47,16 @@ def test_what_a_server_runs_cannot_be_changed(unslant: Callable[..., Ran]) -> No
     ran = unslant("audit", "m", "embedded", "--base-url", "http://127.0.0.1:9/v1", "--adapter", "a", "--no-store")
     assert ran.code == 2
     assert "leave out --adapter" in ran.err
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Questions of four options, whose labels are those that the simulated servers know: a request a prompt."""
+    path = tmp_path / "q.jsonl"
+    found = [one for one in load_questions("embedded") if len(one.options) == 4]
+    rows = [{"question": one.stem, "options": one.options, "answer": min(one.answers)} for one in found]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def stub(**more: Any) -> Served:
@@ -66,16 +79,28 @@ def test_a_model_that_thinks_is_refused_with_the_option_to_try(unslant: Callable
         assert refused.code == 2
         assert "thinks before it answers: its reply begins with '<think>'" in refused.err
         assert f"--extra-body '{body}'" in refused.err
-        ran = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--extra-body", body, "--json", tmp_path / "out.json")
+        ran = unslant(
+            *asked,
+            "--store",
+            tmp_path / "s.sqlite3",
+            "--extra-body",
+            body,
+            "--json",
+            tmp_path / "out.json",
+            "--details",
+        )
     assert ran.code == 0, ran.err
     told = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert told["metrics"]["means"]["label_mass"]["value"] == pytest.approx(0.35, abs=0.01)
     assert "tokens from the server's prefix cache" in " ".join(ran.out.split())
 
 
-def test_what_is_not_known_is_said_again_when_it_is_recalled(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+def test_what_is_not_known_is_said_again_when_it_is_recalled(
+    unslant: Callable[..., Ran], tmp_path: Path, questions: Path
+) -> None:
     with replace(OF_KIND["openai"](), most={"completions": 5, "chat": 20}, needs="").running() as server:
-        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 3, "--labels", "A", "--top", 4)
+        asked = ("audit", "m", questions, "--base-url", server.url, "--limit", 3, "--labels", "A", "--top", 4)
+        asked += ("--details",)
         first = unslant(*asked, "--store", tmp_path / "s.sqlite3", "--json", tmp_path / "first.json")
         assert first.code == 0, first.err
         server.requests.clear()
@@ -89,7 +114,9 @@ def test_what_is_not_known_is_said_again_when_it_is_recalled(unslant: Callable[.
     assert one["metrics"] == two["metrics"]
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran], tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    unslant: Callable[..., Ran], tmp_path: Path, questions: Path
+) -> None:
     served, left = stub(), [40]
     plain = served.answer
 
@@ -99,7 +126,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(unslant: Callable[..., Ran]
 
     served.answer = answer  # type: ignore[method-assign]
     with served.running() as server:
-        asked = ("audit", "m", "embedded", "--base-url", server.url, "--limit", 6, "--orders", 2, "--connections", 2)
+        asked = ("audit", "m", questions, "--base-url", server.url, "--limit", 6, "--orders", 2, "--connections", 2)
         asked += ("--store", tmp_path / "s.sqlite3")
         stopped = unslant(*asked)
         assert stopped.code == 2

@@ -20,6 +20,8 @@ UNBIASED = ("study", "unbiased", "URL#m", "embedded", "--generate", "--limit", "
 BOUNDARY = ("study", "instruction-boundary", "URL#m", "--settings", "vanilla", "--limit", "4")
 AUDIT = ("audit", "URL#m", "embedded", "--elicit", "generate", "--limit", "4", "--orders", "cyclic")
 PROBE = ("study", "probe", "URL#a,URL#b", "embedded", "--limit", "2", "--strengths", "1")
+RESPONSES_OF_UNBIASED = 3 * (2 + 5) + 8 + 4 + 4
+"""Of three questions of 8, 4 and 4 options. BOAT leaves one of them as it is, so one request brings two responses."""
 COMMANDS = pytest.mark.parametrize("words", [UNBIASED, BOUNDARY, PROBE], ids=["unbiased", "boundary", "probe"])
 WRONG = {
     "key": (Fault(401, '{"error": {"message": "Incorrect API key provided: sk-of-mine"}}'), "the key is not accepted"),
@@ -103,7 +105,9 @@ def test_requests_that_fail_later_are_in_the_headline_and_the_exit_code(words, t
     assert "requests" in ran.out
     if words is not PROBE:
         statuses = numbers.get("statuses") or {"error": numbers["metrics"]["failed"]}
-        assert statuses["error"] == len(seen) - 1
+        responses = RESPONSES_OF_UNBIASED if words is UNBIASED else len(seen)
+        assert asked == responses - (words is UNBIASED)
+        assert statuses["error"] == responses - 1
     readable = completion("5" if words is PROBE else "A")
     with FaultServer(lambda _: Fault(body=readable)).running(server.port) as server:
         again = unslant(*typed(words, server.url), "--retries", "0", "--json", tmp_path / "r.json")
@@ -144,7 +148,9 @@ def test_empty_replies_are_no_answers(words, others, code, tmp_path):
     headline = json.loads((tmp_path / "r.json").read_text())["headline"]
     assert ("an empty reply" in headline) == (code == 3)
     if code:
-        assert f"{len(seen) - 2} of {len(seen)} responses of m failed" in headline
+        responses = RESPONSES_OF_UNBIASED if words is UNBIASED else len(seen)
+        assert len(seen) == responses - (words is UNBIASED)
+        assert f"{responses - 2} of {responses} responses of m failed" in headline
 
 
 def test_empty_replies_in_a_log_are_no_answers(tmp_path: Path):
@@ -197,7 +203,9 @@ def test_few_confidences_give_no_verdict(others, tmp_path):
         return Fault(body=completion("5" if len(seen) % 8 == 1 else others))
 
     with FaultServer(answer).running() as server:
-        ran = unslant(*typed(PROBE, server.url), "--limit", "8", "--json", tmp_path / "r.json")
+        words = [*typed(PROBE, server.url), "--json", tmp_path / "r.json"]
+        words[words.index("--limit") + 1] = "8"
+        ran = unslant(*words)
     assert ran.code == 3
     assert "hold" in ran.err.splitlines()[-1]
     assert "too few answers are left" in json.loads((tmp_path / "r.json").read_text())["headline"]

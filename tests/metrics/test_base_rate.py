@@ -107,6 +107,19 @@ def test_unbalanced_orders_are_not_decomposed() -> None:
     assert rates.to_dict()["label_p"] is None
 
 
+@pytest.mark.parametrize("drop", [0, 1])
+def test_controls_may_have_more_labels_than_the_questions_of_a_shard(drop: int) -> None:
+    controls = _controls(lambda label, place: LABEL_EFFECT[label], drop=drop)
+    for labels in ((), LABELS[:2], LABELS):
+        rates = base_rates(controls, labels=labels)[4]
+        assert dict(zip(rates.labels, rates.values, strict=True)) == pytest.approx(
+            dict(zip(LABELS, LABEL_EFFECT, strict=True))
+        )
+        assert rates.labels[: len(labels)] == labels
+    with pytest.raises(InputError, match="measure each label set on its own"):
+        base_rates(controls, labels=("1", "2"))
+
+
 def test_no_controls_no_base_rates() -> None:
     assert base_rates(_controls(lambda label, place: 0.2), "counterfactual") == {}
 

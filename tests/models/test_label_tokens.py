@@ -58,7 +58,7 @@ def test_a_set_is_told_apart_or_refused_with_one_that_is(zoo_model: ZooFolder, n
     try:
         (item,) = encoder.encode(asked)
     except ModelError as error:
-        used = str(error).partition("use --labels ")[2][0]
+        used = str(error).partition('use labels="')[2][0]
         (item,) = encoder.encode(prompts(used, template=template))
         assert labels not in ("A", "a")
     tokens = [ids.tolist() for ids in item.candidates]

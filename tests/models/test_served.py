@@ -231,9 +231,11 @@ def test_the_exported_tokenizer_gives_the_same_ids(llama, small_model):
 def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
     from unslant.auditing.study import audit
     from unslant.models import load_model
+    from unslant.questions import load_questions
 
-    here = audit(load_model(str(small_model)), "embedded", orders="reverse", limit=6)
-    there = audit(served(llama, top=2000), "embedded", orders="reverse", limit=6)
+    questions = [one for one in load_questions("embedded") if len(one.options) == 4][:6]
+    here = audit(load_model(str(small_model)), questions, orders="reverse")
+    there = audit(served(llama, top=2000), questions, orders="reverse")
     assert there.responses.table.num_rows == here.responses.table.num_rows
     for a, b in zip(here.responses.rows(), there.responses.rows(), strict=True):
         assert b.logprobs == pytest.approx(a.logprobs, abs=1e-2)

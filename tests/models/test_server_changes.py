@@ -61,7 +61,15 @@ def served(url: str, **more: Any) -> ServedModel:
     return ServedModel("m", url, server="unknown", wait=0.01, connections=1, **more)
 
 
-@pytest.mark.parametrize(("number", "since"), [(8, 3), (32, 3), (32, 16), (32, 28), (120, 5), (120, 90)])
+@pytest.mark.parametrize(
+    ("number", "since"),
+    [
+        (8, 3),
+        (32, 3),
+        (32, 28),
+        *(pytest.param(*row, marks=pytest.mark.thorough) for row in ((32, 16), (120, 5), (120, 90))),
+    ],
+)
 def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since: int, tmp_path: Path) -> None:
     asked = prompts(number)
     changed: list[str] = []

@@ -145,6 +145,34 @@ def test_a_server_without_log_probabilities_is_refused_by_name() -> None:
         one(served(server.url), PLAIN)
 
 
+def half_a_character(served: Served) -> Served:
+    """A server whose model would begin with a byte of a character: llama.cpp answers so unless a grammar forbids it."""
+    plain = served.answer
+
+    def answer(request: dict[str, Any]) -> Any:
+        fault = plain(request)
+        if "logprobs" in request and "grammar" not in request:
+            said = {"text": "\ufffd", "message": {"content": "\ufffd"}, "logprobs": None}
+            fault.body["choices"][0] |= said  # type: ignore[index]
+        return fault
+
+    served.answer = answer  # type: ignore[method-assign]
+    return served
+
+
+@pytest.mark.parametrize("prompt", [PLAIN, CHAT])
+def test_a_first_token_that_is_half_a_character_costs_no_scores(prompt: Prompt) -> None:
+    with OF_KIND["llama.cpp"]().running() as server:
+        expected = one(served(server.url), prompt)
+    with half_a_character(OF_KIND["llama.cpp"]()).running() as server:
+        assert one(served(server.url), prompt) == expected
+    with (
+        half_a_character(OF_KIND["sglang"]()).running() as server,
+        pytest.raises(ModelError, match="without log-probabilities"),
+    ):
+        one(served(server.url), prompt)
+
+
 LONG = Prompt("Question?\nAnswer:", (" first", " second"), group="q")
 
 
@@ -158,7 +186,7 @@ def test_labels_of_several_tokens_are_read_from_the_echoed_prompt(kind: str) -> 
 
 
 def test_labels_of_several_tokens_are_refused_where_they_cannot_be_scored() -> None:
-    refused = r"label ' first' is 6 tokens.*probability of one token only; use --labels A"
+    refused = "label ' first' is 6 tokens.*probability of one token only; use labels=\"A\""
     for prompt in (LONG, replace(CHAT, continuations=(" first", " second"))):
         with OF_KIND["llama.cpp"]().running() as server, pytest.raises(ModelError, match=refused):
             one(served(server.url), prompt)
@@ -186,7 +214,7 @@ def test_a_model_that_is_about_to_think_is_refused(kind: str, say: str) -> None:
     with replace(OF_KIND[kind](), say=say, needs="").running() as server, refusing as refused:
         one(served(server.url, server=kind), CHAT)
     assert say in str(refused.value)
-    assert """--extra-body '{"chat_template_kwargs":{"enable_thinking":false}}'""" in str(refused.value)
+    assert """try extra_body='{"chat_template_kwargs":{"enable_thinking":false}}' (""" in str(refused.value)
 
 
 def test_thoughts_beside_the_reply_are_thoughts_too() -> None:

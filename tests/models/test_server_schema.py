@@ -183,7 +183,13 @@ def refusing(kind: str, share: float = 1.0) -> Callable[[dict[str, Any]], Fault]
     return answer
 
 
-@pytest.mark.parametrize("words", [("audit",), ("study", "base-rate"), ("leaderboard",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit",),
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in (("study", "base-rate"), ("leaderboard",))),
+    ],
+)
 def test_scores_that_are_all_refused_end_with_3(tmp_path: Any, words: Any) -> None:
     with FaultServer(refusing("vllm"), OF_KIND["vllm"]().get).running() as server:
         model = ("--model", f"{server.url}#m") if words == ("leaderboard",) else (f"{server.url}#m",)

@@ -68,8 +68,9 @@ def stop_after(model: ScoringModel, prompts: Sequence[Prompt], results: int) -> 
     scores.close()  # type: ignore[attr-defined]
 
 
-def test_two_kills(zoo_model: ZooFolder, tmp_path: Path) -> None:
-    kill_and_resume(zoo_model("llama", small=True), tmp_path, kills=2, seed=1)
+@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_a_few_kills(zoo_model: ZooFolder, tmp_path: Path, kills: int) -> None:
+    kill_and_resume(zoo_model("llama", small=True), tmp_path, kills, seed=1)
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_token_ids_equal_the_references(loaded, name):
     assert got == dict(cases(name))
 
 
-@pytest.mark.parametrize("name", ["phi-2", "gpt-neox", "llama-spm-no-prefix"])
+@pytest.mark.parametrize("name", ["phi-2", pytest.param("gpt-neox", marks=pytest.mark.thorough), "llama-spm-no-prefix"])
 def test_text_survives_a_round_trip(loaded, name):
     tokenizer = loaded(name)
     for text, _ in cases("gpt-2"):
@@ -70,7 +70,13 @@ def test_a_prefix_space_is_all_that_parts_the_two_sentencepiece_tokenizers(loade
             assert with_prefix(text).input_ids == without(" " + text).input_ids
 
 
-@pytest.mark.parametrize("name", sorted(TOKENIZERS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.thorough if n in ("deepseek-llm", "gpt-neox") else ())
+        for n in sorted(TOKENIZERS)
+    ],
+)
 def test_bos_is_added_where_the_vocabulary_asks_for_it(loaded, name):
     tokenizer = loaded(name)
     ids = tokenizer("Answer: B").input_ids

@@ -79,7 +79,7 @@ def test_the_text_is_that_of_transformers(source: str, prompt: bool) -> None:
         assert own
 
 
-@pytest.mark.parametrize("number", [10, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("number", [4, pytest.param(60, marks=pytest.mark.thorough)])
 def test_templates_without_an_end_are_refused(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "TEMPLATES", number)
     (row,) = hostile.rows(Options(seed=3, only=("hostile/chat templates",)))

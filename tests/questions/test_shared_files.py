@@ -24,7 +24,7 @@ FILES = {
     "logicaldeduction_dev.jsonl": (300, 0, 0),
     "medmcqa_dev_sample.jsonl": (1001, 79, 1),
     "mmlu_dev.jsonl": (260, 5, 0),
-    "mmlu_pro_sample.jsonl": (1971, 38, 0),
+    "mmlu_pro_sample.jsonl": (1971, 39, 0),
     "mmlu_test.jsonl.gz": (13164, 671, 1),
     "proofwriter_dev.jsonl": (300, 0, 0),
     "qasc_dev.jsonl": (926, 0, 0),

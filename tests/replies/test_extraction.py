@@ -81,11 +81,17 @@ def rendered(draw):
     return labels, frozenset(chosen), draw(st.sampled_from(FRAMES)).format(body)
 
 
+def expected(said, chosen, labels):
+    """Status and labels: "A / B / C" of three options or more, in their order, is the question again and no answer."""
+    again = len(labels) > 2 and any(joined in said for joined in ("/".join(labels), " / ".join(labels)))
+    return ("unparsed", frozenset()) if again else ("ok", frozenset(chosen))
+
+
 @given(rendered())
 def test_any_answer_in_any_format_parses_back(case):
     labels, chosen, reply = case
     extracted = extract_labels(reply, labels)
-    assert (extracted.status, extracted.labels) == ("ok", chosen), (reply, extracted)
+    assert (extracted.status, extracted.labels) == expected(reply, chosen, labels), (reply, extracted)
 
 
 @pytest.mark.thorough
@@ -99,7 +105,7 @@ def test_thousands_of_generated_replies(count):
         body = rng.choice(LISTS)(chosen) if chosen else rng.choice(NONES)
         reply = rng.choice(FRAMES).format(body)
         extracted = extract_labels(reply, labels)
-        if extracted.status != "ok" or extracted.labels != frozenset(chosen):
+        if (extracted.status, extracted.labels) != expected(body, chosen, labels):
             wrong.append((reply, chosen, extracted))
     assert not wrong, (len(wrong), wrong[:5])
 

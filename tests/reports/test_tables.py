@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reports.results import RESULTS
+from tests.reports.results import RESULTS, page_of
 from unslant.metrics import METRICS, Estimate
 from unslant.reports.escape import tex
 from unslant.reports.export import save_tables, to_csv, to_latex
@@ -101,6 +101,35 @@ def test_a_table_says_what_it_takes() -> None:
     assert "\n {}[2em] " in to_latex(table(("[2em]", HALF, OTHER, 1, "[2em]")))  # else swallowed by the row before
     assert "[T1]{fontenc}, or LuaLaTeX with a font that has é" in to_latex(table(("é", HALF, OTHER, 1, "")))
     assert "; LuaLaTeX with a font that has é語" in to_latex(table(("é語", HALF, OTHER, 1, "")))
+
+
+def test_every_number_of_every_table_stands_in_a_column_that_is_wide_enough(subtests: pytest.Subtests) -> None:
+    """What siunitx would refuse or set too wide: LaTeX may not be at hand, so the columns are read here."""
+    for name in RESULTS:
+        with subtests.test(name):
+            for one in [t for panel in page_of(name).sections for t in panel.tables]:
+                text = plain(to_latex(one))
+                (written,) = re.findall(r"\\begin\{tabular\}\{(.*)\}$", text, flags=re.M)
+                specs = re.findall(r"S\[table-format=-?\d+\.\d\]|p\{[\d.]+\\linewidth\}|[lr]", written)
+                assert "".join(specs) == written
+                lines = [line.removesuffix(r"\\") for line in text.splitlines() if line.endswith(r"\\")]
+                heads, *rows = [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
+                assert len(rows) == len(one.rows)
+                assert {len(cells) for cells in (heads, *rows)} == {len(specs)}
+                numeric = [head for head, spec in zip(heads, specs, strict=True) if spec[0] in "Sr" and head != "{$N$}"]
+                shown = [c for c, column in enumerate(one.columns) if one.numeric[c] and column.name != "interval by"]
+                assert [head.strip("{}").removesuffix(r" (\%)") for head in numeric] == [
+                    tex(one.columns[c].name) for c in shown
+                ]
+                for spec, cells in zip(specs, zip(*rows, strict=True), strict=True):
+                    if spec.startswith("S"):
+                        sign, whole, decimals = re.findall(r"=(-?)(\d+)\.(\d)", spec)[0]
+                        fraction = rf"(?:\.\d{{1,{decimals}}})?" if decimals != "0" else ""
+                        fits = rf"{sign and '-?'}\d{{1,{whole}}}{fraction}(?:\{{.*\}})?|\{{.*\}}|"
+                        assert [cell for cell in cells if not re.fullmatch(fits, cell)] == [], (one.id, spec)
+                        assert any(cell[:1] not in ("", "{") for cell in cells)
+                    elif spec == "r":
+                        assert not [cell for cell in cells if re.match(r"-?\d", cell)], one.id
 
 
 HOSTILE = (

@@ -64,6 +64,7 @@ def apart(one: Any, other: Any) -> float:
     return max(float(np.abs(scores[i] - same[i]).max()) for i in scores)
 
 
+@pytest.mark.thorough
 def test_the_parts_give_the_scores_of_the_whole(cut: Any) -> None:
     one: Any = open_model("fair")
     assert cut.info.engine == "tree"

@@ -97,7 +97,8 @@ def kept(store: Path) -> int:
     with closing(sqlite3.connect(store)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'replies'").fetchone():
             return 0
-        return int(connection.execute("SELECT count(*) FROM replies").fetchone()[0])
+        # Participants may rephrase a question alike: the pass of the second takes the reply over from the first's.
+        return int(connection.execute("SELECT count(DISTINCT prompt) FROM replies").fetchone()[0])
 
 
 def kill_and_resume(words: Sequence[str], work: Path, kills: int, seed: int) -> list[float]:

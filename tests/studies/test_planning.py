@@ -26,8 +26,8 @@ def half(estimate: Estimate) -> float:
 
 
 def test_a_pilot_predicts_the_interval_of_the_run(pilot: unslant.AuditResult) -> None:
-    run = unslant.audit("prefers-a", "embedded", limit=320, seed=1)
-    planned = {one.orders: one for one in unslant.plan(pilot, available=320).designs}
+    run = unslant.audit("prefers-a", "embedded", limit=200, seed=1)
+    planned = {one.orders: one for one in unslant.plan(pilot, available=200).designs}
     means = run.metrics.means
     assert planned["auto"].half_width == pytest.approx(half(means["expected_accuracy"]), rel=0.1)
     assert planned["given"].half_width == pytest.approx(half(means["accuracy"]), rel=0.1)

@@ -48,7 +48,7 @@ def study(url):
     return instruction_boundary(
         open_chat("words", ModelOptions(base_url=url)),
         EMBEDDED,
-        names=SETTINGS,
+        settings=SETTINGS,
         temperature=0.0,
         max_tokens=24,
         limit=LIMIT,

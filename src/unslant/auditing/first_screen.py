@@ -30,8 +30,12 @@ def score(estimate: Estimate) -> str:
 
 
 def asked_name(result: AuditResult) -> str:
-    """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, or ``400 questions``."""
+    """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, ``400 questions``; where some
+    have no right option, and so no part in the score, ``12 of 24 questions``."""
     name, asked = result.run.questions or result.run.recorded, count(len(result.scores), "question")
+    scored = int(result.scores.has_answer.sum())
+    if 0 < scored < len(result.scores):
+        asked = f"{scored:,} of {asked}"
     return f"{name} ({asked})" if name and "questions" not in name and len(name.split()) <= _MOST_WORDS else asked
 
 

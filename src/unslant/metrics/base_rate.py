@@ -95,7 +95,7 @@ class BaseRates(Measured):
 @metric("base_rates.label_p", "p", "permutation test: the label makes no difference", unit="p")
 @metric("base_rates.position_p", "p", "permutation test: the position makes no difference", unit="p")
 def base_rates(
-    responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] | None = None, *, seed: int = 0
+    responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] = (), *, seed: int = 0
 ) -> dict[int, BaseRates]:
     """Number of options -> base rates, from the control presentations; empty if there are none of this elicitation.
 
@@ -104,13 +104,14 @@ def base_rates(
     orders. The tests are those of :func:`permutation_p`.
 
     Args:
-        labels: the standard label sequence; by default that of the first control row with most labels.
+        labels: the standard label sequence, or its beginning; others follow as in the first control row with most.
         seed: of the permutation test.
     """
     controls = responses.where(kind=CONTROL, elicitation=elicitation)
     if not len(controls):
         return {}
-    scores = LabelScores.read(controls, CONTROL, elicitation, labels or standard_labels(controls, (CONTROL,)))
+    more = [one for one in standard_labels(controls, (CONTROL,)) if one not in labels]  # than a shard's questions have
+    scores = LabelScores.read(controls, CONTROL, elicitation, (*labels, *more))
     return {
         int(n): _measured(scores.take(scores.n_options == n), elicitation, int(n), seed)
         for n in np.unique(scores.n_options)

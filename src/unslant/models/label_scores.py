@@ -60,6 +60,8 @@ class Kind:
         by_id: whether it takes ``logprob_token_ids``.
         echo: whether its completions may echo the prompt with log-probabilities.
         only_chat: why a plain prompt cannot be scored; empty where it can.
+        in_ascii: what makes it begin with a whole character, where half of one would come without log-probabilities;
+            those that come are of the model, as without it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Kind:
     by_id: bool = False
     echo: bool = False
     only_chat: str = ""
+    in_ascii: Mapping[str, Any] | None = None
 
 
 def _prompt(text: str, model: str) -> dict[str, Any]:
@@ -87,6 +90,7 @@ KINDS: Mapping[str, Kind] = {
             "//props",
             "default_generation_settings",
             lambda text, _: {"content": text, "add_special": False},
+            in_ascii={"grammar": "root ::= [ -~]+"},
         ),
         Kind(
             "ollama",
@@ -124,6 +128,12 @@ def known_by(answers: Mapping[str, Any]) -> Kind:
         if kind.route and isinstance(answer := answers.get(kind.route), Mapping) and kind.sign in answer
     )
     return next(found, UNKNOWN)
+
+
+def _begins_with_half_a_character(reply: Any) -> bool:
+    choice = choice_of(reply)
+    said = choice.get("text") or dict(choice.get("message") or {}).get("content")
+    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(said)
 
 
 class LabelScores:
@@ -287,6 +297,8 @@ class LabelScores:
                 raise
             self._one_token = {"max_completion_tokens": 1}
             return await self._reply(client, prompt, top, more, timed)
+        if self.kind.in_ascii and not more and _begins_with_half_a_character(reply):
+            return await self._reply(client, prompt, top, self.kind.in_ascii, timed)
         if isinstance(reply, Mapping):
             self.answered_by[prompt] = named_in(reply)
         return reply

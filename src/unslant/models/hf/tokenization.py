@@ -155,7 +155,7 @@ class Encoder:
         use = f"use --labels={works[0]}" if works else "use labels of one token each"
         raise ModelError(
             f"labels {short!r} and {long!r}: this model's tokenizer begins {long!r} with all the tokens of {short!r}, "
-            f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end)"
+            f"so {long!r} can never be the more probable one; {use}, or score labels to their end (--to-end=True)"
         )
 
     def _ending(self, prompt: Prompt) -> str:
