@@ -11,7 +11,7 @@ from unslant.debiasing.asker import asker_of
 from unslant.debiasing.base import Method, Outcome
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
-from unslant.models.open import gives_replies, open_chat, open_model, opened
+from unslant.models.open import gives_replies, opened, options_of_each
 from unslant.models.options import ModelKeywords
 from unslant.presentations import parse_labels
 from unslant.prompts import Writer, load_template, usual_template
@@ -104,10 +104,8 @@ class Debiased:
         needs = self.method.asks(in_words)
         writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
         alphabet = parse_labels(labels if isinstance(labels, str) else ",".join(labels))
-        if not isinstance(model, str):
-            self.model = opened(model, needs)
-        else:
-            self.model = open_chat(model, models, generate) if in_words else open_model(model, models, needs)
+        (models,) = options_of_each([model], models, needs)
+        self.model = opened(model, needs, models, generate)
         self.asker = asker_of(self.model, writer, alphabet, in_words=in_words, remember=False)
         self._debiaser = self.method.fitted(self.asker, fit)
 

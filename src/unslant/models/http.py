@@ -172,7 +172,8 @@ class Endpoint:
             problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
             raise (Refused(problem, last.status) if last.status else Unusable(problem)) from None
         except TimeoutError:
-            raise Unusable(f"no usable reply within {self.deadline:g} s") from None
+            last_problem = f"; the last try: {tries.statistics['last']}" if "last" in tries.statistics else ""
+            raise Unusable(self.redacted(f"no usable reply within {self.deadline:g} s{last_problem}")) from None
         except Refused as problem:
             raise Refused(self.redacted(str(problem)), problem.status) from None
         except Malformed as problem:
@@ -189,6 +190,7 @@ class Endpoint:
 
     def _say_what_is_awaited(self, state: RetryCallState) -> None:
         problem = state.outcome.exception() if state.outcome else None
+        state.retry_object.statistics["last"] = problem  # the deadline may end the wait for the next try
         self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {state.upcoming_sleep:.0f} s")
 
     async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None, timed: bool) -> Any:
@@ -223,12 +225,13 @@ class Endpoint:
                 if body is None:
                     raise Refused("the answer is no JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
-        problem = f"HTTP {response.status_code} {response.reason_phrase}"
+        said = data[:300].decode("utf-8", "replace").strip()
+        problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {said}' if said else ''}"
         if response.status_code in _OVERLOADED:
             self.limit.overloaded()
         if response.status_code in _RETRIED:
             raise _Transient(problem, _retry_after(response), response.status_code)
-        raise Refused(f"{problem}: {data[:300].decode('utf-8', 'replace')}", response.status_code)
+        raise Refused(problem, response.status_code)
 
     def all(
         self,
