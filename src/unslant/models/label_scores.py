@@ -60,6 +60,7 @@ class Kind:
         by_id: whether it takes ``logprob_token_ids``.
         echo: whether its completions may echo the prompt with log-probabilities.
         only_chat: why a plain prompt cannot be scored; empty where it can.
+        any_name: whether it answers under any model's name, having one model.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Kind:
     by_id: bool = False
     echo: bool = False
     only_chat: str = ""
+    any_name: bool = False
 
 
 def _prompt(text: str, model: str) -> dict[str, Any]:
@@ -80,13 +82,14 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("vllm", "vllm", "//version", "version", _prompt, by_id=True, echo=True),
-        Kind("sglang", "sglang", "//get_model_info", "model_path", _prompt, echo=True),
+        Kind("sglang", "sglang", "//get_model_info", "model_path", _prompt, echo=True, any_name=True),
         Kind(
             "llama.cpp",
             "llamacpp",
             "//props",
             "default_generation_settings",
             lambda text, _: {"content": text, "add_special": False},
+            any_name=True,
         ),
         Kind(
             "ollama",

@@ -19,6 +19,7 @@ entry point of the group ``unslant.backends``, under the scheme of its names::
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -81,6 +82,7 @@ class Address(NamedTuple):
 
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
+_ROUTE = re.compile(r"/(?:chat/completions|completions|responses|models|generate)/?$")
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
@@ -194,6 +196,11 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
                 f"--base-url {WITHHELD if set(url) & set('@?#') else url}: is not a URL; write it with its "
                 "scheme and host, such as http://127.0.0.1:8080/v1, and any of @ / ? # in a password as %40, %2F, "
                 "%3F, %23"
+            )
+        if route := _ROUTE.search(urlsplit(url).path):
+            raise InputError(
+                f"--base-url {url_without_secrets(url)}: ends in the route {route[0]}; give the address before it: "
+                f"{url_without_secrets(url.replace(route[0], '', 1))}"
             )
     if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
