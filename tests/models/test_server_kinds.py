@@ -252,7 +252,10 @@ def test_an_address_without_its_version_is_pointed_out() -> None:
         assert not hint_of(f"{root}/v2")
         one(model, PLAIN)  # an address of any other shape is taken as it is
     with FaultServer(lambda _: Fault(404, "File Not Found")).running() as server:
-        for url, hint in ((server.url.removesuffix("/v1"), f"; most servers are at {server.url}"), (server.url, "")):
+        for url, hint in (
+            (server.url.removesuffix("/v1"), rf" \(most servers are at {server.url}\)"),
+            (server.url, ""),
+        ):
             with pytest.raises(ModelError, match=f"HTTP 404 Not Found: File Not Found{hint}$"):
                 one(ServedModel("m", url, server="openai", retries=0), PLAIN)
 
@@ -271,3 +274,36 @@ def test_a_list_of_models_that_fails_for_good_is_not_waited_for() -> None:
     with FaultServer(kind.answer, lambda path: Fault(500)).running() as server:
         served(server.url, retries=9).identify()
         assert server.looked_at.count("/v1/models") == 2
+
+
+def test_sglang_scores_all_labels_of_a_plain_prompt_in_one_request() -> None:
+    for has_route in (True, False):  # older versions do not have it
+        kind = OF_KIND["sglang"]()
+        kind.score_route = has_route
+        with kind.running() as server:
+            model = served(server.url)
+            for _ in range(2):
+                values, bounds = one(model, PLAIN)
+                assert values == pytest.approx(exact(PLAIN), abs=1e-9)
+                assert bounds == ()
+            asked = [body for body in server.requests if "label_token_ids" in body]
+            assert len(asked) == (2 if has_route else 1)
+            assert {key: asked[0][key] for key in ("query", "items", "apply_softmax")} == {
+                "query": PLAIN.text, "items": [""], "apply_softmax": False
+            }  # fmt: skip
+            assert bool(requests_of(server)) is not has_route
+    kind = OF_KIND["sglang"]()
+    kind.scored = lambda request: Fault(body={"scores": [[0.9, 0.8, 0.7]], "model": "m"})
+    with kind.running() as server:
+        (scored,) = served(server.url).score([PLAIN])
+    assert "not one probability for each of 3 labels" in scored.error
+
+
+@pytest.mark.parametrize(("slots", "connections", "most"), [(1, 32, 1), (4, 32, 4), (4, 2, 2), (None, 32, 32)])
+def test_llama_cpp_is_asked_no_more_at_once_than_it_has_caches(slots: int | None, connections: int, most: int) -> None:
+    kind = OF_KIND["llama.cpp"]()
+    kind.about["/props"]["total_slots"] = slots
+    with kind.running() as server:
+        model = served(server.url, connections=connections)
+        one(model, PLAIN)
+        assert model.server.limit.most == most

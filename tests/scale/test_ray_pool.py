@@ -189,5 +189,5 @@ def test_a_cluster_that_does_not_start_is_one_line() -> None:
 
     fake = SimpleNamespace(is_initialized=lambda: False, init=slow)
     for where, words in (("auto", "Ray could not be started"), ("10.0.0.1:6379", "no cluster of Ray there")):
-        with pytest.raises(ModelError, match=rf'ray {where}: {words}: The current node timed out during startup\.$'):
+        with pytest.raises(ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"):
             _connect(fake, where)

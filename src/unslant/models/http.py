@@ -255,7 +255,7 @@ class Endpoint:
 def hint_of(url: str) -> str:
     """What to try where an address without the ``/v1`` of most servers has no such route; else empty."""
     at = urlsplit(url)
-    return "" if at.path.strip("/") else f"; most servers are at {urlunsplit(at._replace(path='/v1'))}"
+    return "" if at.path.strip("/") else f" (most servers are at {urlunsplit(at._replace(path='/v1'))})"
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

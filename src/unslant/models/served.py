@@ -20,6 +20,7 @@ import numpy as np
 
 from unslant.errors import ModelError, one_of
 from unslant.models.base import NOBODY, Scored
+from unslant.models.concurrent import Limit
 from unslant.models.first_token import Bounds, NoScores
 from unslant.models.http import Connection, Malformed, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
@@ -68,6 +69,7 @@ class ServedModel(HttpModel):
         self._scores: LabelScores | None = None
         self._gave_scores = False
         self._max_completion_tokens = max_completion_tokens
+        self._slots = 0  # not asked yet
 
     @property
     def _address(self) -> Mapping[str, str]:
@@ -158,6 +160,14 @@ class ServedModel(HttpModel):
             self._kind = known_by(dict(zip(routes, answers, strict=True)))
         return self._kind
 
+    def _limit_to_slots(self) -> None:
+        """Ask no more at once than the server has caches: one that is asked more drops a cache for each of them."""
+        if (kind := self._known()).slots and not self._slots:
+            (about,) = self._all_told([(kind.route, None)])
+            found = about.get(kind.slots) if isinstance(about, Mapping) else None
+            self._slots = found if isinstance(found, int) and found > 0 else self.server.limit.most
+            self.server.limit = Limit(min(self.server.limit.most, self._slots))
+
     def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
         """Index of each prompt and what is known of its continuations, as replies come in.
 
@@ -188,6 +198,7 @@ class ServedModel(HttpModel):
         """
         try:
             scores = self._label_scores()
+            self._limit_to_slots()
         except ModelError as error:
             raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
         scores.check(prompts)
@@ -214,7 +225,7 @@ class ServedModel(HttpModel):
         return ask
 
     def runs(self, prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-        """The prompts of a group, in the order of the tree of their beginnings.
+        """The prompts of a group, in the order of the tree of their beginnings, and so the groups.
 
         So each finds in the server's prefix cache what it shares with the one before; several groups at a time.
         """
@@ -237,16 +248,19 @@ class ServedModel(HttpModel):
 def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
     """Indices of prompts that are to be asked one after the other, so that a prefix cache serves them best.
 
-    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. A
-    group is cut where there are fewer groups than may be asked at once.
+    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. The
+    groups are sorted likewise, since those of one subject share its worked examples. A group is cut where there are
+    fewer groups than may be asked at once.
     """
+    texts = [prompt.as_text() for prompt in prompts]
     groups: dict[str | int, list[int]] = {}
     for i, prompt in enumerate(prompts):
         groups.setdefault(prompt.group or i, []).append(i)
     pieces = -(-at_once // max(len(groups), 1))
     found = []
     for own in groups.values():
-        own.sort(key=lambda i: prompts[i].as_text())
+        own.sort(key=texts.__getitem__)
+    for own in sorted(groups.values(), key=lambda own: texts[own[0]]):
         size = -(-len(own) // pieces)
         found += [own[start : start + size] for start in range(0, len(own), size)]
     return found
