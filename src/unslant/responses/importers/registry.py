@@ -109,6 +109,7 @@ IMPORTERS: dict[str, str] = {
     "lighteval": f"{_HERE}.lighteval:IMPORTER",
     "opencompass": f"{_HERE}.opencompass:IMPORTER",
     "helm": f"{_HERE}.helm:IMPORTER",
+    "every-eval": f"{_HERE}.every_eval:IMPORTER",
     _TABLE: f"{_HERE}.tables:IMPORTER",
 }
 """Name -> ``module:object`` of an :class:`Importer`. A new format is a file and a row."""
