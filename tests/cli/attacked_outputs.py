@@ -57,7 +57,8 @@ SLOW = {
 COMMANDS = {**QUICK, **SLOW}
 WITH_FIGURES = "leaderboard"
 OUT_FILES = {
-    "debias": "answers.jsonl", "export": "flat.json", "replies": "read.jsonl.gz", "report": "report.html", "study annotation-sheet": "s.csv",
+    "export": "flat.json",
+    "debias": "answers.jsonl", "replies": "read.jsonl.gz", "report": "report.html", "study annotation-sheet": "s.csv",
     "questions build instruction-boundary": "built.jsonl", "--install-completion": "bash",
 }  # fmt: skip
 FILES = {"json": "n.json", "html": "r.html", "responses": "t.parquet", "charts": "c.svg", "samples": "s.jsonl"}

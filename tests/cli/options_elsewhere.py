@@ -113,16 +113,16 @@ OTHERS = {
     "export": Other(
         f"{_EXPORT} --to flat --out flat.json",
         {
-            "--to": Row("--to model-index --dataset org/set", "files", f"{_EXPORT} --out flat.json"),
+            "--to": Row("--to flat", "code", f"{_EXPORT} --out flat.json"),
             "--out": Row("--out other.json", "files"),
             "--dataset": Row(
-                "--dataset org/other", "files", f"{_EXPORT} --to model-index --out c.md --dataset org/set"
+                "--dataset org/other", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"
             ),
-            "--task": Row("--task hard", "files", f"{_EXPORT} --to model-index --out c.md --dataset org/set"),
-            "--config": Row("--config en", "files", f"{_EXPORT} --to model-index --out c.md --dataset org/set"),
-            "--split": Row("--split test", "files", f"{_EXPORT} --to model-index --out c.md --dataset org/set"),
+            "--task": Row("--task hard", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
+            "--subset": Row("--subset en", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
+            "--split": Row("--split test", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
             "--source-url": Row(
-                "--source-url https://h/run", "files", f"{_EXPORT} --to model-index --out c.md --dataset org/set"
+                "--source-url https://h/run", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"
             ),
             "--organization": Row("--organization Org", "code", f"{_EXPORT} --to every-eval --out ."),
             "--relationship": Row("--relationship no", "code", f"{_EXPORT} --to every-eval --out . --organization Org"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import unslant
@@ -327,6 +328,21 @@ def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have
         unslant.debias("m", asked, base_url="http://127.0.0.1:9/v1")
     with pytest.raises(unslant.InputError, match="max_tokens=5"):
         unslant.debias("fair", asked, max_tokens=5)
+
+
+def test_debiased_models_fit_and_predict() -> None:
+    model = unslant.Debiased("prefers-a", "pride", fit=None, device="cpu")
+    asked = list(unslant.load_questions("embedded", limit=12))
+    with pytest.raises(unslant.InputError, match=r"pride is not fitted yet: call fit\(questions\) first"):
+        model.predict(asked)
+    with model.fit(asked[:8]):
+        chosen, probs = model.predict(asked[8:]), model.predict_proba(asked[8:])
+    assert chosen.tolist() == [int(np.argmax(one)) for one in probs]
+    assert [one.shape for one in probs] == [(len(question.options),) for question in asked[8:]]
+    assert [one.sum() for one in probs] == pytest.approx([1.0] * 4)
+    with unslant.Debiased("prefers-a", "pride", fit=asked[:8], device="cpu") as at_once:
+        assert at_once.predict(asked[8:]).tolist() == chosen.tolist()
+    assert unslant.Debiased(RuleModel(uniform), "vote").fit(asked).predict(questions()).shape == (len(questions()),)
 
 
 def test_debiased_answers_have_texts() -> None:

@@ -52,7 +52,7 @@ class ExportOptions:
     """Id of the questions' data set on the Hub, such as allenai/ai2_arc."""
     task: str = ""
     """Task within the data set, as its leaderboard names it (eval-results), or a name for people."""
-    config: str = ""
+    subset: str = ""
     """Configuration of the data set."""
     split: str = ""
     """Split of the data set, such as test."""
@@ -101,7 +101,7 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
             task_name=options.task or None,
             dataset_type=options.dataset,
             dataset_name=result.run.question_set,
-            dataset_config=options.config or None,
+            dataset_config=options.subset or None,
             dataset_split=options.split or None,
             metric_type="accuracy",
             metric_name=name,

@@ -20,7 +20,7 @@ def export(
     store: o.Store = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write an audit's numbers in a format that others collect: for trackers, the Hub, or Every Eval Ever.
+    """Write an audit's numbers for trackers and the Hub.
 
     flat is one JSON object for mlflow.log_metrics and wandb.log. eval-results is the YAML of a model's .eval_results
     folder on the Hub, model-index the older block of its card. every-eval is a record of Every Eval Ever with its
@@ -28,7 +28,7 @@ def export(
 
     Examples:
       unslant export run.parquet --to flat --out numbers.json
-      unslant export run.parquet --to eval-results --dataset org/set --task default --out .eval_results/set.yaml
+      unslant export run.parquet --to eval-results --dataset org/set --task default --out set.yaml
     """
     from unslant.auditing.exports import export as write
     from unslant.auditing.result import AuditResult

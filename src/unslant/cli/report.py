@@ -101,7 +101,7 @@ def merge(
     *shards: Annotated[Path, Parameter(help="Tables that --shard wrote, of all shards of one run, in any order.")],
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Merge the tables of all shards into one table and one result.
+    """Merge the tables of all shards into one.
 
     The result is that of one machine that asked everything; costs are summed. Shards of different questions, settings
     or models are refused, and missing ones named with the command that scores them.

@@ -214,7 +214,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
         "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # generated
-        options = shown_options(_options(doc, None), context)
+        options = shown_options(document_options(doc), context)
         if not options or any(option.strip() not in context for option in options):
             return []  # an open question, whatever else its document lists
         labels = labels_for(ALPHABETS["A"], len(options))
@@ -247,7 +247,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
         common["question"] = common["question"] or options[0]
         return [_Page("texts", Logged.of_scores(scores, labels=labels, answers=right, options=options, **common),
                       right, hit)]  # fmt: skip
-    options = _options(doc, n)
+    options = document_options(doc, n)
     bare = tuple(text.strip("().") for text in texts)
     same = list(map(str.strip, options)) == texts
     alphabet = next((own[:n] for own in ALPHABETS.values() if set(own[:n]) == set(bare)), ())
@@ -279,7 +279,7 @@ def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
     return frozenset({best if hit else 1 - best})
 
 
-def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
+def document_options(doc: Mapping[str, Any], n: int | None = None) -> tuple[str, ...]:
     """The option texts of a document, under the names that tasks give them."""
     for key in _TEXTS:
         found = doc.get(key)
