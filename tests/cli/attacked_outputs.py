@@ -31,6 +31,7 @@ QUICK = {
     "audit": f"fair embedded {FEW} --orders reverse --no-store",
     "debias": f"fair embedded {FEW} --no-store",
     "replies": "replies.jsonl",
+    "export": "s1.parquet --to flat",
     "merge": "s1.parquet s2.parquet",
     "plan": "--half-width 0.05",
     "report": "s1.parquet s2.parquet",
@@ -56,6 +57,7 @@ SLOW = {
 COMMANDS = {**QUICK, **SLOW}
 WITH_FIGURES = "leaderboard"
 OUT_FILES = {
+    "export": "flat.json",
     "debias": "answers.jsonl", "replies": "read.jsonl.gz", "report": "report.html", "study annotation-sheet": "s.csv",
     "questions build instruction-boundary": "built.jsonl", "--install-completion": "bash",
 }  # fmt: skip

@@ -62,6 +62,7 @@ def _local(base: str) -> dict[str, Row]:
 _TRAIN = "train fair q.jsonl --out adapter --epochs 1 --questions-per-epoch 2 --max-orders 3"
 _LM_EVAL = "lm-eval own_letters --include-path tasks --model prefers-a --orders reverse --no-store"
 _FEWSHOT = "lm-eval own_fewshot --include-path tasks --model prefers-a --orders given --no-store"
+_EXPORT = "export base.parquet"
 _BUILD = "questions build instruction-boundary --out built.jsonl --only mmlu --source mmlu=many.jsonl --scale 0.05"
 _SHEET = "study annotation-sheet numbered.jsonl --out sheet.csv"
 
@@ -107,6 +108,27 @@ OTHERS = {
             "plan --half-width 0.2 --quiet --json base.json",
             f"{_AUDIT.replace('fair', 'words')} --elicit generate --no-store --json words.json",
         ),
+    ),
+    "export": Other(
+        f"{_EXPORT} --to flat --out flat.json",
+        {
+            "--to": Row("--to flat", "code", f"{_EXPORT} --out flat.json"),
+            "--out": Row("--out other.json", "files"),
+            "--dataset": Row(
+                "--dataset org/other", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"
+            ),
+            "--task": Row("--task hard", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
+            "--subset": Row("--subset en", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
+            "--split": Row("--split test", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"),
+            "--source-url": Row(
+                "--source-url https://h/run", "contents", f"{_EXPORT} --to model-index --out c.jsonl --dataset org/set"
+            ),
+            "--organization": Row("--organization Org", "code", f"{_EXPORT} --to every-eval --out ."),
+            "--relationship": Row("--relationship no", "code", f"{_EXPORT} --to every-eval --out . --organization Org"),
+            "--store": Row(_OWN, "code", "export {RUN} --to flat --out flat.json"),
+            "--quiet": Row("--quiet", "text"),
+        },
+        (_TABLE, *_RECORDED),
     ),
     "report": Other(
         "report base.parquet",

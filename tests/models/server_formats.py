@@ -55,6 +55,7 @@ class Served:
         most: most probable tokens that it gives, by route; more is refused.
         by_id: it knows ``logprob_token_ids``.
         echo: it echoes prompts.
+        score_route: it has SGLang's ``/v1/score``.
         usage: what its replies say of tokens.
         say: the reply it would begin, in place of the most probable token.
     """
@@ -65,6 +66,7 @@ class Served:
     tokenize: bool = False
     by_id: bool = False
     echo: bool = False
+    score_route: bool = False
     chat_shape: bool = False
     raw: bool = True
     usage: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +79,8 @@ class Served:
         return Fault(body=self.about[path]) if path in self.about else Fault(404)
 
     def answer(self, request: dict[str, Any]) -> Fault:
+        if "label_token_ids" in request:
+            return self.scored(request) if self.score_route else Fault(404, "Not Found")
         route = "chat" if "messages" in request else "completions"
         if "logprobs" not in request and "max_tokens" not in request:
             ids = self.ids(next(request[key] for key in ("prompt", "content", "inputs") if key in request))
@@ -105,6 +109,14 @@ class Served:
             choice = shaped["choices"][0]
             choice.get("message", {})["content"] = choice["text"] = self.say
         return Fault(body=shaped | self.usage)
+
+    def scored(self, request: dict[str, Any]) -> Fault:
+        """ScoringResponse of SGLang: for each item a probability for each token id."""
+        texts = {number: text for text, number in IDS.items()}
+        found = [TOKENS[texts[number]] for number in request["label_token_ids"]]
+        if request["apply_softmax"]:
+            found = [p / sum(found) for p in found]
+        return Fault(body={"scores": [found for _ in request["items"]], "model": "m", "object": "scoring"} | self.usage)
 
     def ids(self, text: str) -> list[int]:
         """Letters, but for the labels: a token of its own each."""
@@ -137,18 +149,19 @@ OF_KIND = {
         echo=True,
         usage={"usage": {"prompt_tokens": 40, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 32}}},
     ),
-    # sglang/srt/entrypoints/openai/protocol.py (ModelCard, LogProbs), docs: basic_usage/native_api
+    # sglang/srt/entrypoints/openai/protocol.py (ModelCard, LogProbs, ScoringRequest), docs: basic_usage/native_api
     "sglang": lambda: Served(
         "sglang",
         {"/get_model_info": {"model_path": "qwen", "tokenizer_path": "qwen", "is_generation": True}},
         tokenize=True,
         echo=True,
+        score_route=True,
         usage={"usage": {"prompt_tokens": 40, "completion_tokens": 1, "prompt_tokens_details": None}},
     ),
     # recorded from xllamacpp 2026.10.11549
     "llama.cpp": lambda: Served(
         "llamacpp",
-        {"/props": {"default_generation_settings": {}, "model_path": "m.gguf"}},
+        {"/props": {"default_generation_settings": {}, "model_path": "m.gguf", "total_slots": 2}},
         tokenize=True,
         chat_shape=True,
         usage={"timings": {"cache_n": 19, "prompt_n": 1}},

@@ -121,6 +121,12 @@ def test_orders_of_a_question_are_one_run_in_the_order_of_their_tree() -> None:
     assert runs([], 8) == []
 
 
+def test_questions_that_share_worked_examples_are_asked_one_after_the_other() -> None:
+    subjects = ["law", "art", "law", "art"]
+    prompts = [Prompt(f"Examples of {s}. Question {i}?", (" A",), group=str(i)) for i, s in enumerate(subjects)]
+    assert runs(prompts, 1) == [[1], [3], [0], [2]]
+
+
 def test_a_tree_order_saves_what_a_prefix_cache_can_save() -> None:
     """Shared characters of neighbours, against the order in which the audit lists them."""
     orders = list(itertools.permutations(["red lamp", "blue lamp", "green lamp", "old lamp"]))

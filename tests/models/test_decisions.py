@@ -256,6 +256,31 @@ def test_a_request_that_is_refused_is_an_error_and_a_key_that_is_refused_ends_al
 
 
 @pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(500, {"detail": "no model 'm', only 'big'"}), "after 2 tries.*HTTP 500.*no model 'm', only 'big'"),
+        (Fault(503, "loading 'm'", headers={"Retry-After": "60"}), "after 1 tries.*HTTP 503.*loading 'm'"),
+        (Fault(404, {"detail": "no model 'm'"}), "HTTP 404.*no model 'm'"),
+        (Fault(body={"error": {"message": "no model 'm'"}}), "the server replied: no model 'm'"),
+        (Fault(body={"detail": "no model 'm'"}), "the server replied: no model 'm'"),
+    ],
+)
+def test_the_servers_own_message_reaches_the_user(fault, words):
+    """As a wrong name gets it from one server or another."""
+    with serving(lambda _: fault) as server:
+        model = DecisionModel("m", f"{server.url}/systemone", retries=1, wait=0.01, deadline=0.5)
+        for ask in (model.identify, lambda: list(model.score([prompt_of(ORGOO)]))):
+            with pytest.raises(ModelError, match=words):
+                ask()
+
+
+def test_the_last_message_survives_a_server_that_then_hangs():
+    faults = iter([Fault(500, {"detail": "no model 'm'"}), Fault(delay=30)])
+    with serving(lambda _: next(faults)) as server, pytest.raises(ModelError, match=r"within 0.5 s.*no model 'm'"):
+        DecisionModel("m", f"{server.url}/systemone", wait=0.01, deadline=0.5).identify()
+
+
+@pytest.mark.parametrize(
     ("fault", "message"),
     [
         (Fault(404, "not here"), "HTTP 404"),

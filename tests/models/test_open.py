@@ -44,6 +44,13 @@ def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, mod
         ("http://h/v1", {}, (), "name the model behind the server, as in http://h/v1#NAME"),
         ("inspect:", {}, (), "no model is named"),
         ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out device and dtype,"),
+        (
+            "http://h/v1/chat/completions#m",
+            {},
+            (),
+            "ends in the route /chat/completions; give the address before it: http:",
+        ),
+        ("m", {"base_url": "http://h/v1/completions/"}, (), "give the address before it: http://h/v1"),
         ("inspect:openai/x", {"adapter": "a"}, (), "leave out adapter,"),
         ("fair", {"retries": 2}, (), "leave out retries,"),
     ],

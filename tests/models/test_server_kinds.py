@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tests.models.server_formats import LOGPROBS, OF_KIND, Served
-from tests.serving import Fault
+from tests.serving import Fault, FaultServer
 from unslant.errors import ModelError
 from unslant.models import served as module
+from unslant.models.http import hint_of
 from unslant.models.served import ServedModel
 from unslant.prompts import Message, Prompt
 
@@ -259,3 +260,78 @@ def test_probabilities_sum_to_what_the_labels_hold() -> None:
     with OF_KIND["vllm"]().running() as server:
         logprobs, _ = one(served(server.url), PLAIN)
     assert math.fsum(np.exp(logprobs)) == pytest.approx(0.6 + 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["llama.cpp", "sglang"])
+def test_a_name_that_the_server_would_take_for_its_only_model_is_refused(kind: str) -> None:
+    with OF_KIND[kind]().running() as server:
+        for ask in (lambda model: one(model, PLAIN), ServedModel.identify):
+            with pytest.raises(ModelError, match=r"does not serve 'other', though .* under that name: use one of m"):
+                ask(ServedModel("other", server.url, retries=0))
+        one(served(server.url), PLAIN)
+    with OF_KIND["vllm"]().running() as server:  # which refuses a wrong name itself
+        one(ServedModel("other", server.url, retries=0), PLAIN)
+
+
+def test_an_address_without_its_version_is_pointed_out() -> None:
+    with OF_KIND["vllm"]().running() as server:
+        root = server.url.removesuffix("/v1")
+        model = ServedModel("m", f"{root}/v2", server="openai", retries=0)
+        assert not hint_of(f"{root}/v2")
+        one(model, PLAIN)  # an address of any other shape is taken as it is
+    with FaultServer(lambda _: Fault(404, "File Not Found")).running() as server:
+        for url, hint in (
+            (server.url.removesuffix("/v1"), rf" \(most servers are at {server.url}\)"),
+            (server.url, ""),
+        ):
+            with pytest.raises(ModelError, match=f"HTTP 404 Not Found: File Not Found{hint}$"):
+                one(ServedModel("m", url, server="openai", retries=0), PLAIN)
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_completions_are_left_alone_where_a_chat_answers(status: int) -> None:
+    """A proxy that is asked for a route that its backend does not have stops asking it at all for a while."""
+    kind = OF_KIND["vllm"]()
+    with FaultServer(lambda body: kind.answer(body) if "messages" in body else Fault(status), kind.get).running() as at:
+        served(at.url).identify()
+        assert [body for body in at.requests if "prompt" in body and "max_tokens" in body] == []
+
+
+def test_a_list_of_models_that_fails_for_good_is_not_waited_for() -> None:
+    kind = OF_KIND["vllm"]()
+    with FaultServer(kind.answer, lambda path: Fault(500)).running() as server:
+        served(server.url, retries=9).identify()
+        assert server.looked_at.count("/v1/models") == 2
+
+
+def test_sglang_scores_all_labels_of_a_plain_prompt_in_one_request() -> None:
+    for has_route in (True, False):  # older versions do not have it
+        kind = OF_KIND["sglang"]()
+        kind.score_route = has_route
+        with kind.running() as server:
+            model = served(server.url)
+            for _ in range(2):
+                values, bounds = one(model, PLAIN)
+                assert values == pytest.approx(exact(PLAIN), abs=1e-9)
+                assert bounds == ()
+            asked = [body for body in server.requests if "label_token_ids" in body]
+            assert len(asked) == (2 if has_route else 1)
+            assert {key: asked[0][key] for key in ("query", "items", "apply_softmax")} == {
+                "query": PLAIN.text, "items": [""], "apply_softmax": False
+            }  # fmt: skip
+            assert bool(requests_of(server)) is not has_route
+    kind = OF_KIND["sglang"]()
+    kind.scored = lambda request: Fault(body={"scores": [[0.9, 0.8, 0.7]], "model": "m"})
+    with kind.running() as server:
+        (scored,) = served(server.url).score([PLAIN])
+    assert "not one probability for each of 3 labels" in scored.error
+
+
+@pytest.mark.parametrize(("slots", "connections", "most"), [(1, 32, 1), (4, 32, 4), (4, 2, 2), (None, 32, 32)])
+def test_llama_cpp_is_asked_no_more_at_once_than_it_has_caches(slots: int | None, connections: int, most: int) -> None:
+    kind = OF_KIND["llama.cpp"]()
+    kind.about["/props"]["total_slots"] = slots
+    with kind.running() as server:
+        model = served(server.url, connections=connections)
+        one(model, PLAIN)
+        assert model.server.limit.most == most

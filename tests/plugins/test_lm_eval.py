@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,7 @@ from tests.first_screens import said
 from unslant.auditing.logs import audit_logs
 from unslant.errors import InputError
 from unslant.models.open import open_model
+from unslant.plugins.lm_eval.candidates import candidates
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
 from unslant.plugins.lm_eval.settings import LmEvalSettings
 from unslant.plugins.lm_eval.study import TaskRun, audit_tasks
@@ -323,6 +325,7 @@ def test_a_group_is_several_tasks(folder: Path) -> None:
 T = ["Fenton", "Redhill", "Millbrook", "Langdale", "Orme", "Ash"]
 ABCD = {"text": T[:4], "label": list("ABCD")}
 LINES = "Where?\nOptions:\n" + "\n".join(f"({letter}) {text}" for letter, text in zip("ABCDEF", T, strict=True))
+SPLITS = ("train", "validation", "test", "dev", "team_allocation")
 STAND_INS: dict[str, tuple[dict[str, Any], str, str]] = {
     "mmlu_anatomy": ({"question": "Where?", "subject": "anatomy", "choices": T[:4], "answer": 2}, "labels", "choices"),
     "arc_easy": ({"id": "x", "question": "Where?", "choices": ABCD, "answerKey": "C"}, "cloze", ""),
@@ -364,10 +367,37 @@ STAND_INS: dict[str, tuple[dict[str, Any], str, str]] = {
         "labels",
         "options",
     ),
+    "leaderboard_musr_team_allocation": (
+        {"narrative": "So.", "question": "Where?", "choices": repr(T[:4]), "answer_index": 2, "answer_choice": T[2]},
+        "texts",
+        "choices",
+    ),
+    "race": (
+        {"article": "So.", "problems": repr([{"question": "When?", "answer": "A", "options": [*"abcd"]},
+                                             {"question": "Where?", "answer": "C", "options": T[:4]}])},
+        "cloze",
+        "",
+    ),
     "boolq": ({"question": "is it so", "passage": "It is.", "label": 1}, "", ""),
     "mrpc": ({"sentence1": "It is so.", "sentence2": "So it is.", "label": 1}, "", ""),
 }  # fmt: skip
 """Tasks of lm-eval's own -> a document in the shape of their data, what they score, and where the options stand."""
+
+
+@pytest.mark.parametrize("write", [repr, json.dumps])
+def test_options_within_a_list_that_is_written_as_a_text_are_found_and_moved(write: Callable[[Any], str]) -> None:
+    problems = [{"options": ["it's", "no"]}, {"options": ["one", "two", "three"]}]
+    read = json.loads if write is json.dumps else ast.literal_eval
+    doc = {"choices": write(["it's", 'so "so"', "né"]), "problems": write(problems)}
+    for field, (choices, inside) in {
+        "choices": (["it's", 'so "so"', "né"], lambda made: read(made["choices"])),
+        "problems[1].options": (["one", "two", "three"], lambda made: read(made["problems"])[1]["options"]),
+    }.items():
+        (found,) = (one for one in candidates(doc, choices) if one.values == tuple(choices))
+        assert found.name == field
+        assert inside(found.filled(doc, ["x", "y", "it's"])) == ["x", "y", "it's"]
+        assert found.filled(doc, choices).keys() == doc.keys()
+    assert doc["problems"] == write(problems)
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +414,7 @@ def test_options_of_lm_evals_own_tasks_are_found(name: str, own_manager: Any, mo
     from lm_eval.api.task import ConfigurableTask
 
     row, kind, field = STAND_INS[name]
-    splits = {split: datasets.Dataset.from_list([row] * 8) for split in ("train", "validation", "test", "dev")}
+    splits = {split: datasets.Dataset.from_list([row] * 8) for split in SPLITS}
     monkeypatch.setattr(ConfigurableTask, "download", lambda task, *_, **__: setattr(task, "dataset", splits))
     monkeypatch.setattr("lm_eval.tasks.TaskManager", lambda *_, **__: own_manager)
     chosen = LmEvalSettings(limit=1)

@@ -80,6 +80,35 @@ def test_ready_made_questions_are_taken_as_they_are(file: Path) -> None:
     assert unslant.load_questions([numbered])[0].options == ("A) one", "B) two")
 
 
+def test_data_sets_with_the_columns_of_arc_are_the_same_questions_as_lists() -> None:
+    rows = [
+        {
+            "id": f"ARC_{i}",
+            "question": f"Which is number {i}?",
+            "choices": {
+                "text": [f"{i} {text}" for text in TEXTS[: 3 + i % 3]],
+                "label": list("12345" if i % 2 else "ABCDE")[: 3 + i % 3],
+            },
+            "answerKey": "3" if i % 2 else "B",
+        }
+        for i in range(9)
+    ]
+    by_option = [
+        {**row, "question": {"stem": row["question"], "choices": [
+            {"text": text, "label": label} for text, label in zip(*row["choices"].values(), strict=True)]}}
+        for row in rows
+    ]  # fmt: skip
+    for given in (rows, [{k: v for k, v in row.items() if k != "choices"} for row in by_option]):
+        whole = unslant.load_questions(given)
+        data_set = Dataset.from_list(given)
+        for same in (data_set, DatasetDict({"test": data_set})):
+            assert unslant.load_questions(same).questions == whole.questions
+        assert [sorted(question.answers) for question in whole] == [[1], [2]] * 4 + [[1]]
+
+
+TEXTS = ("one", "two", "three", "four", "five")
+
+
 def test_values_of_several_types_in_a_column() -> None:
     frame = pd.DataFrame(
         {"question": ["a?", "b?"], "options": [["x", "y"], ["z", "w"]], "answer": [np.int64(1), "A"], "id": [1, "two"]}
@@ -110,8 +139,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(subtests: pytest.Subtests) -
         (lambda: pd.DataFrame([ROWS[0], ROWS[1] | {"answer": "E"}]), r'DataFrame, row 2, field "answer"'),
         (lambda: Dataset.from_list([ROWS[0], ROWS[1] | {"answer": "E"}]), r'Dataset, row 2, field "answer"'),
         (
-            lambda: DatasetDict({"train": Dataset.from_list(ROWS)}),
-            r"holds the splits train; give one of them: \['train",
+            lambda: DatasetDict({"train": Dataset.from_list(ROWS), "test": Dataset.from_list(ROWS)}),
+            r"holds the splits train, test; give one of them: \['train",
         ),
         (lambda: {"train": ROWS, "test": ROWS}, "several lists of records, 'train', 'test': give one of them"),
         (lambda: pd.Series([1, 2]), "Series"),

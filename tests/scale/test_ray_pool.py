@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from unslant.models import ModelInfo
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.ray import DEATHS, Pool, Unit, by_question, cut
+from unslant.scale.ray import DEATHS, Pool, Unit, _connect, by_question, cut
 from unslant.scale.replica import About, Part
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]
@@ -180,3 +181,13 @@ def test_what_cannot_be_on_a_cluster_is_said_at_once(options: dict[str, Any], ne
 )
 def test_the_address_of_the_cluster_may_be_left_out(typed: str, read: str) -> None:
     assert with_values(typed.split()) == read.split()
+
+
+def test_a_cluster_that_does_not_start_is_one_line() -> None:
+    def slow(**_: Any) -> None:
+        raise Exception("The current node timed out during startup.\nThis could happen because ...")
+
+    fake = SimpleNamespace(is_initialized=lambda: False, init=slow)
+    for where, words in (("auto", "Ray could not be started"), ("10.0.0.1:6379", "no cluster of Ray there")):
+        with pytest.raises(ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"):
+            _connect(fake, where)

@@ -15,12 +15,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import unslant
 from tests.fakes import RuleModel
 from tests.reports.results import RESULTS, audited, compared, page_of
 from unslant.auditing.settings import AuditSettings
+from unslant.models import GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import opened
 from unslant.questions import QuestionSet
 from unslant.reference import reference_path
@@ -248,10 +250,16 @@ def loaded() -> tuple[Any, Any]:
 
 
 def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tuple[Any, Any]) -> None:
+    import transformers
+
     model, tokenizer = loaded
     found = unslant.audit(unslant.open_model(model, tokenizer=tokenizer), questions(), orders="reverse")
     named = unslant.audit("fair", questions(), orders="reverse")
     assert found.metrics.to_dict() == named.metrics.to_dict()
+    pipeline = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
+    assert unslant.audit(pipeline, questions(), orders="reverse").metrics.to_dict() == named.metrics.to_dict()
+    with pytest.raises(unslant.InputError, match=r"a pipeline in memory .* for replies give the model's name"):
+        unslant.audit(pipeline, questions(), elicit="generate")
     for wrong in (model, loaded, (model,)):
         with pytest.raises(unslant.InputError, match=r"open_model\(model, tokenizer=tokenizer\)"):
             unslant.audit(wrong, questions())
@@ -275,6 +283,66 @@ def test_what_is_not_a_model_says_what_one_is() -> None:
         opened(RuleModel(uniform), ("generate",))
     model = RuleModel(uniform)
     assert opened(model) is opened(lambda: model) is model
+
+    class Replies:
+        def generate(self, prompts: object) -> None: ...
+
+    class NoInfo(ScoringModel):
+        def __init__(self) -> None: ...
+        def score(self, prompts: object) -> Any: ...
+
+    class NoConfig(Half):
+        config = None
+
+        def get_input_embeddings(self) -> None: ...
+
+    engine = type("LLM", (), {"__module__": "vllm.entrypoints.llm"})()
+    for other, words in (
+        (Replies(), r"Replies is not a model; .* a subclass of unslant\.models\.ChatModel"),
+        (NoInfo(), r"NoInfo has no info: call super\(\).__init__\(ModelInfo\(name="),
+        (NoConfig(), "NoConfig is not a model"),
+        (lambda prompt: "A", "function is not a model; .* a function that loads a model takes no arguments"),
+        (engine, "LLM is a model in memory that unslant cannot ask directly: start `vllm serve NAME`"),
+    ):
+        for ask in (unslant.audit, unslant.debias, unslant.study.base_rate, lambda *model: unslant.Debiased(model[0])):
+            with pytest.raises(unslant.InputError, match=words):
+                ask(other, questions())
+    with pytest.raises(unslant.InputError, match="NoConfig is not a model"):
+        unslant.open_model(NoConfig(), tokenizer=object())
+
+
+def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have_no_effect(tmp_path: Path) -> None:
+    loaded, asked = unslant.open_model("fair"), questions()
+    for call in (
+        lambda model, **how: unslant.audit(model, asked, **how),
+        lambda model, **how: unslant.leaderboard([model], asked, **how),
+        lambda model, **how: unslant.debias(model, asked, **how),
+        lambda model, **how: unslant.Debiased(model, "vote", **how),
+        lambda model, **how: unslant.train(model, asked, tmp_path / "adapter", **how),
+    ):
+        with pytest.raises(unslant.InputError, match="unknown dtype 'int8'"):
+            call("fair", device="cpu", dtype="int8")
+        with pytest.raises(unslant.InputError, match="the model is loaded already: leave out device and dtype, which"):
+            call(loaded, device="cpu", dtype="float32")
+    with pytest.raises(unslant.ModelError, match="no connection"):
+        unslant.debias("m", asked, base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(unslant.InputError, match="max_tokens=5"):
+        unslant.debias("fair", asked, max_tokens=5)
+
+
+def test_debiased_models_fit_and_predict() -> None:
+    model = unslant.Debiased("prefers-a", "pride", fit=None, device="cpu")
+    asked = list(unslant.load_questions("embedded", limit=12))
+    with pytest.raises(unslant.InputError, match=r"pride is not fitted yet: call fit\(questions\) first"):
+        model.predict(asked)
+    with model.fit(asked[:8]):
+        chosen, probs = model.predict(asked[8:]), model.predict_proba(asked[8:])
+    assert chosen.tolist() == [int(np.argmax(one)) for one in probs]
+    assert [one.shape for one in probs] == [(len(question.options),) for question in asked[8:]]
+    assert [one.sum() for one in probs] == pytest.approx([1.0] * 4)
+    with unslant.Debiased("prefers-a", "pride", fit=asked[:8], device="cpu") as at_once:
+        assert at_once.predict(asked[8:]).tolist() == chosen.tolist()
+    assert unslant.Debiased(RuleModel(uniform), "vote").fit(asked).predict(questions()).shape == (len(questions()),)
 
 
 def test_debiased_answers_have_texts() -> None:
@@ -303,7 +371,8 @@ def test_everything_at_the_top_is_there() -> None:
 def test_debias_is_a_function_that_names_its_keywords() -> None:
     assert inspect.isfunction(unslant.debias)
     keywords = get_type_hints(AnswerKeywords)
-    assert keywords.keys() == {field.name for field in dataclasses.fields(AnswerSettings)}
+    kinds = (AnswerSettings, ModelOptions, GenerateOptions)
+    assert keywords.keys() == {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert inspect.signature(unslant.debias).parameters["options"].annotation == "Unpack[AnswerKeywords]"
 
 

@@ -53,6 +53,7 @@ COMMANDS = {
     "Studies": {},
     "Files": {
         "report": "unslant.cli.report:report",
+        "export": "unslant.cli.export:export",
         "merge": "unslant.cli.report:merge",
         "rerun": "unslant.cli.rerun:rerun",
     },

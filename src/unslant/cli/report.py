@@ -53,7 +53,7 @@ def report(
         raise InputError("--store applies only to ids of runs; leave it out")
     check_file(out)
     check_folder(figures, tables)
-    made = Report.of(side_by_side([_read(run, store) for run in runs], [Path(run).stem for run in runs]))
+    made = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
     written: list[str] = []
 
     def write_report() -> None:
@@ -76,7 +76,7 @@ def _is_file(run: str) -> bool:
     return bool(Path(run).exists() or Path(run).suffix)
 
 
-def _read(run: str, store: Path | None) -> Describes:
+def read_run(run: str, store: Path | None) -> Describes:
     """The result in a file, the training log in a folder, or else a recorded run."""
     from unslant.studies.readers import read_result
 
@@ -101,7 +101,7 @@ def merge(
     *shards: Annotated[Path, Parameter(help="Tables that --shard wrote, of all shards of one run, in any order.")],
     outputs: o.Reports = o.ReportOptions(),
 ) -> None:
-    """Merge the tables of all shards into one table and one result.
+    """Merge the tables of all shards into one.
 
     The result is that of one machine that asked everything; costs are summed. Shards of different questions, settings
     or models are refused, and missing ones named with the command that scores them.

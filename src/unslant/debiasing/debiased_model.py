@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Self, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.arrays import Floats
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import asker_of
 from unslant.debiasing.base import Method, Outcome
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
-from unslant.models.open import gives_replies, open_chat, open_model, opened
+from unslant.models.open import gives_replies, opened, options_of_each
 from unslant.models.options import ModelKeywords
 from unslant.presentations import parse_labels
 from unslant.prompts import Writer, load_template, usual_template
@@ -64,7 +68,8 @@ class Debiased:
     Args:
         model: a name for :func:`unslant.open_model`, or a loaded model.
         method: a method, or its name with settings, such as ``vote:orders=shared:24``.
-        fit: questions to fit on, for methods that need them: anything that :func:`unslant.load_questions` takes.
+        fit: questions to fit on, for methods that need them: anything that :func:`unslant.load_questions` takes; None
+            to call :meth:`fit` later.
         labels, template, chat: how questions are asked; labels as a list, or as for ``--labels``; by default the
             template ``plain``, for replies ``label-alone`` or, with ``reasoning``, ``reasoning``.
         elicit: what is read of a model: ``labels`` or ``generate``; ``auto`` is labels where it gives
@@ -97,19 +102,41 @@ class Debiased:
         models = ModelOptions(**{f.name: given.pop(f.name) for f in fields(ModelOptions) if f.name in given})
         self.method = method_named(method, given) if isinstance(method, str) else method
         self.method.check_installed()
-        fit = [] if isinstance(fit, list | tuple) and not fit else list(load_questions(fit))
-        if self.method.needs_fit and not fit:
+        later = fit is None
+        fit = [] if later or (isinstance(fit, list | tuple) and not fit) else list(load_questions(fit))
+        if self.method.needs_fit and not fit and not later:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
         in_words = gives_replies(model, models) if elicit == "auto" else elicit == "generate"
         needs = self.method.asks(in_words)
         writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
         alphabet = parse_labels(labels if isinstance(labels, str) else ",".join(labels))
-        if not isinstance(model, str):
-            self.model = opened(model, needs)
-        else:
-            self.model = open_chat(model, models, generate) if in_words else open_model(model, models, needs)
+        (models,) = options_of_each([model], models, needs)
+        self.model = opened(model, needs, models, generate)
         self.asker = asker_of(self.model, writer, alphabet, in_words=in_words, remember=False)
-        self._debiaser = self.method.fitted(self.asker, fit)
+        self._debiaser = None if later and self.method.needs_fit else self.method.fitted(self.asker, fit)
+
+    def fit(self, questions: Any) -> Self:
+        """Fit the method on questions, in place of those before; methods that need none ignore them.
+
+        Args:
+            questions: anything that :func:`unslant.load_questions` takes.
+        """
+        found = list(load_questions(questions)) if self.method.needs_fit else []
+        self.close()
+        self._debiaser = self.method.fitted(self.asker, found)
+        return self
+
+    def predict(self, questions: Any) -> NDArray[np.int64]:
+        """The place of the option chosen for each question, counted from 0; -1 where there is no answer. Shape (N,)."""
+        return np.array([one.choice if one.status == "ok" else -1 for one in self.answers(questions)], np.int64)
+
+    def predict_proba(self, questions: Any) -> list[Floats]:
+        """The probabilities of each question's options, which sum to 1; NaN where there is no answer."""
+        asked = load_questions(questions, need_answers=False).questions
+        return [
+            np.asarray(one.probs, np.float64) if one.status == "ok" else np.full(len(question.options), np.nan)
+            for question, one in zip(asked, self.answers(asked), strict=True)
+        ]
 
     @property
     def cost(self) -> Cost:
@@ -126,11 +153,14 @@ class Debiased:
         Args:
             questions: anything that :func:`unslant.load_questions` takes; right options are not needed.
         """
+        if self._debiaser is None:
+            raise InputError(f"{self.method.name} is not fitted yet: call fit(questions) first")
         return self._debiaser.answer(load_questions(questions, need_answers=False).questions)
 
     def close(self) -> None:
         """Restore the model."""
-        self._debiaser.close()
+        if self._debiaser is not None:
+            self._debiaser.close()
 
     def __enter__(self) -> Debiased:
         return self

@@ -495,13 +495,21 @@ class UnknownOptionError(InputError, TypeError):
     """An unknown keyword option."""
 
 
+def by_kind(kinds: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Keywords sorted by the dataclass that has such a field, the first of several; UnknownOptionError lists all."""
+    places = {f.name: name for name in reversed([*kinds]) for f in dataclasses.fields(kinds[name])}
+    parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for name, value in options.items():
+        if name not in places:
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(places))}")
+        parts[places[name]][name] = value
+    return parts
+
+
 def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
     """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
     start: Any = settings if settings is not None else kind()
     known = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
     if not isinstance(start, cast(Any, kind)):
         raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(known)}")
-    for name in options:
-        if name not in known:
-            raise UnknownOptionError(f"no option {name!r}: {one_of(name, known)}")
-    return cast(T, replace(start, **options))
+    return cast(T, replace(start, **by_kind({"": kind}, options)[""]))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
 from unslant.asking import Progress, no_progress
-from unslant.errors import InputError, MostlyFailedError, UnslantError, one_of
+from unslant.errors import InputError, MostlyFailedError, UnslantError
 from unslant.experiment import options as o
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.options import (
@@ -210,12 +210,7 @@ class Study(Generic[S]):
         """
         kinds = {"settings": self.settings, "options": ModelOptions, "generate": GenerateOptions}
         kinds |= {"inputs": self.inputs} if self.inputs else {}
-        places = {f.name: name for name, kind in reversed(kinds.items()) for f in fields(kind)}
-        parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-        for name, value in options.items():
-            if name not in places:
-                raise o.UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(places))}")
-            parts[places[name]][name] = value
+        parts = o.by_kind(kinds, options)
         made: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
         log = (log,) if isinstance(log, str | Path) else tuple(log)
         if log:
@@ -226,10 +221,11 @@ class Study(Generic[S]):
         if not models:
             models = (self.model,) if self.model else ()
         return Given(
-            **made | {"options": tuple(options_of_each(models, made["options"])) if _all_named(models) else
-                      (made["options"],) * len(models)},
-            models=tuple(models), questions=self._default_questions(questions), log=log,
-        )  # fmt: skip
+            **made | {"options": tuple(options_of_each(models, made["options"]))},
+            models=tuple(models),
+            questions=self._default_questions(questions),
+            log=log,
+        )
 
     def _default_questions(self, questions: Any) -> Any:
         return self.questions if questions is None else questions
@@ -323,10 +319,6 @@ class Study(Generic[S]):
         texts = [model] if model else []
         names = [part.strip() for text in (*texts, *more) for part in text.split(",") if part.strip()]
         return names or ([self.model] if self.model else []), self._default_questions(questions)
-
-
-def _all_named(models: Sequence[Any]) -> bool:
-    return all(isinstance(model, str) for model in models)
 
 
 class StudyFunction(Protocol[P, R_co]):

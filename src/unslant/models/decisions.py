@@ -8,6 +8,7 @@ none is missing, but some servers round them to two decimals.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import numpy as np
 
-from unslant.errors import ModelError
+from unslant.errors import ModelError, shortened
 from unslant.models.answered import named_in
 from unslant.models.base import Scored
 from unslant.models.first_token import number
@@ -147,7 +148,8 @@ class DecisionModel(HttpModel):
             answer, model = read_answer(self.format, reply, options), _text(reply["model"])
             used, known = _tokens(reply["usage"])
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            problem = f"{place}: the reply does not have the shape of /{self.format} ({error!r})"
+            problem = f"the reply does not have the shape of /{self.format} ({error!r})"
+            problem = f"{place}: {_complaint(reply) or problem}"
             if self._decides:  # that it does not decide can be said of its first reply only
                 return Scored(0, None, problem), ""
             raise ModelError(f"{self.model} at {self.url}, {problem}") from None
@@ -162,6 +164,13 @@ def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
     """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
     body, connection = options.body(), connection_of(options)
     return joined([DecisionModel(name, url, extra_body=body, **connection) for url in options.addresses])
+
+
+def _complaint(reply: Any) -> str:
+    """What a server says is wrong in a reply with status 200; empty if it says nothing."""
+    said = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
+    said = said.get("message", said) if isinstance(said, Mapping) else said
+    return f"the server replied: {shortened(said if isinstance(said, str) else json.dumps(said), 300)}" if said else ""
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

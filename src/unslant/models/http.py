@@ -143,13 +143,20 @@ class Endpoint:
         return without_secrets(text, {*self._secrets, self._key(), b64encode(plain).decode()})
 
     async def send(
-        self, client: httpx.AsyncClient, route: str, body: Mapping[str, Any] | None = None, *, timed: bool = False
+        self,
+        client: httpx.AsyncClient,
+        route: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timed: bool = False,
+        retries: int | None = None,
     ) -> Any:
         """The decoded reply to a POST of ``body``, or to a GET, repeating what may be transient.
 
         Args:
             route: below the base URL; with two slashes, below the server's root (the base URL without ``/v1``).
             timed: how long it takes says how busy the server is.
+            retries: at most so many of them.
 
         Raises:
             ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.
@@ -159,7 +166,8 @@ class Endpoint:
         url = urlunsplit(at._replace(path=f"{root}/{route.lstrip('/')}"))
         tries = AsyncRetrying(
             retry=retry_if_exception_type(_Transient),
-            stop=stop_after_attempt(self.retries + 1) | stop_before_delay(self.deadline),
+            stop=stop_after_attempt(min(self.retries, self.retries if retries is None else retries) + 1)
+            | stop_before_delay(self.deadline),
             wait=self._pause,
             before_sleep=self._say_what_is_awaited,
             reraise=True,
@@ -172,7 +180,8 @@ class Endpoint:
             problem = self.redacted(f"no usable reply after {count} tries; the last one: {last}")
             raise (Refused(problem, last.status) if last.status else Unusable(problem)) from None
         except TimeoutError:
-            raise Unusable(f"no usable reply within {self.deadline:g} s") from None
+            last_problem = f"; the last try: {tries.statistics['last']}" if "last" in tries.statistics else ""
+            raise Unusable(self.redacted(f"no usable reply within {self.deadline:g} s{last_problem}")) from None
         except Refused as problem:
             raise Refused(self.redacted(str(problem)), problem.status) from None
         except Malformed as problem:
@@ -189,6 +198,7 @@ class Endpoint:
 
     def _say_what_is_awaited(self, state: RetryCallState) -> None:
         problem = state.outcome.exception() if state.outcome else None
+        state.retry_object.statistics["last"] = problem  # the deadline may end the wait for the next try
         self.waiting = self.redacted(f"{self.base_url}: {problem}; next try in {state.upcoming_sleep:.0f} s")
 
     async def _once(self, client: httpx.AsyncClient, url: str, body: Mapping[str, Any] | None, timed: bool) -> Any:
@@ -223,12 +233,13 @@ class Endpoint:
                 if body is None:
                     raise Refused("the answer is no JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
-        problem = f"HTTP {response.status_code} {response.reason_phrase}"
+        said = data[:300].decode("utf-8", "replace").strip()
+        problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {said}' if said else ''}"
         if response.status_code in _OVERLOADED:
             self.limit.overloaded()
         if response.status_code in _RETRIED:
             raise _Transient(problem, _retry_after(response), response.status_code)
-        raise Refused(f"{problem}: {data[:300].decode('utf-8', 'replace')}", response.status_code)
+        raise Refused(problem, response.status_code)
 
     def all(
         self,
@@ -239,6 +250,12 @@ class Endpoint:
         """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
         check_online(self.base_url)
         return as_they_come(items, ask, self.limit, self.client, runs)
+
+
+def hint_of(url: str) -> str:
+    """What to try where an address without the ``/v1`` of most servers has no such route; else empty."""
+    at = urlsplit(url)
+    return "" if at.path.strip("/") else f" (most servers are at {urlunsplit(at._replace(path='/v1'))})"
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from unslant.extras import needed
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.http import hint_of
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -116,7 +117,8 @@ class InspectChat(ChatModel):
             # what it finds wrong is in no prompt
             wrong = self._wrong(other) or ("" if self._may_succeed_again(other) else "no request is accepted")
         if wrong:
-            raise ModelError(f"{self.name}: {wrong} ({self._told(found)})") from None
+            url = _address(self._model) if wrong == _NOT_ASKED_AGAIN[404] else ""
+            raise ModelError(f"{self.name}: {wrong} ({self._told(found)}){hint_of(url) if url else ''}") from None
         return None
 
     def _wrong(self, error: BaseException) -> str:

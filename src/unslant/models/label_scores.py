@@ -1,6 +1,6 @@
 """Label scores from a server's replies, in the most exact way that the server has.
 
-1. By their token ids, where it takes ``logprob_token_ids`` (vLLM).
+1. By their token ids, where it takes ``logprob_token_ids`` (vLLM) or has ``/v1/score`` (SGLang, plain prompts).
 2. As some of the most probable first tokens: as many as the labels need and the server gives (llama.cpp any number,
    OpenAI 20 in a chat and 5 elsewhere). A label outside these is only known to lie below: no unseen token is more
    probable than the least probable one returned, nor than what the returned ones leave. Its score is an interval
@@ -30,17 +30,19 @@ from unslant.models.first_token import (
     choice_of,
     echoed,
     label_bounds,
+    number,
     prompt_tokens,
     refuse_thoughts,
     top_logprobs,
 )
-from unslant.models.http import Endpoint, Refused
+from unslant.models.http import Endpoint, Malformed, Refused
 from unslant.prompts.prompt import Prompt
 
 TOPS = (100, 20, 5)
 """Most probable tokens asked for, unless a number is given: the first that the server does not refuse."""
 MORE = (1_000, 10_000)
 """... and then, where a label is not among them and the server gave as many as were asked for."""
+_TOLERANCE = 1e-3
 _LENGTHS = ("max_tokens", "max_completion_tokens")
 _WRONG_REQUEST = (400, 422)
 _TAIL = 16  # characters of a prompt's end, which decide about the tokens of a label behind it
@@ -58,10 +60,14 @@ class Kind:
         sign: a name in that answer.
         tokenize: from a text and a model's name, the body of its POST /tokenize; None where it has none.
         by_id: whether it takes ``logprob_token_ids``.
+        score_route: whether its ``/v1/score`` gives the probability of every one of some token ids after a prompt.
         echo: whether its completions may echo the prompt with log-probabilities.
         only_chat: why a plain prompt cannot be scored; empty where it can.
         in_ascii: what makes it begin with a whole character, where half of one would come without log-probabilities;
             those that come are of the model, as without it.
+        any_name: whether it answers under any model's name, having one model.
+        slots: the name, in the answer at ``route``, of how many prompts it keeps in its cache; empty where prompts
+            share one.
     """
 
     name: str
@@ -70,9 +76,12 @@ class Kind:
     sign: str = ""
     tokenize: Callable[[str, str], dict[str, Any]] | None = None
     by_id: bool = False
+    score_route: bool = False
     echo: bool = False
     only_chat: str = ""
     in_ascii: Mapping[str, Any] | None = None
+    any_name: bool = False
+    slots: str = ""
 
 
 def _prompt(text: str, model: str) -> dict[str, Any]:
@@ -83,7 +92,16 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("vllm", "vllm", "//version", "version", _prompt, by_id=True, echo=True),
-        Kind("sglang", "sglang", "//get_model_info", "model_path", _prompt, echo=True),
+        Kind(
+            "sglang",
+            "sglang",
+            "//get_model_info",
+            "model_path",
+            _prompt,
+            score_route=True,
+            echo=True,
+            any_name=True,
+        ),
         Kind(
             "llama.cpp",
             "llamacpp",
@@ -91,6 +109,8 @@ KINDS: Mapping[str, Kind] = {
             "default_generation_settings",
             lambda text, _: {"content": text, "add_special": False},
             in_ascii={"grammar": "root ::= [ -~]+"},
+            any_name=True,
+            slots="total_slots",
         ),
         Kind(
             "ollama",
@@ -163,7 +183,7 @@ class LabelScores:
         self._cost = cost
         self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
-        self._by_id = self._echoes = True
+        self._by_id = self._scores = self._echoes = True
         self.answered_by: dict[Prompt, tuple[str, str]] = {}
         self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
 
@@ -207,7 +227,12 @@ class LabelScores:
                 f"label {prompt.continuations[long]!r} is {len(ids[long] or ())} tokens to this model, and the server "
                 "gives the probability of one token only; use --labels=A"
             )
-        if len(known) == len(prompt.continuations) <= MOST_IDS and kind.by_id and self._by_id and not self.top:
+        whole = len(known) == len(prompt.continuations) and not self.top
+        if kind.score_route and self._scores and whole and not prompt.messages:
+            bounds = await self._by_score_route(client, prompt, [own[0] for own in known])
+            if bounds is not None:
+                return bounds
+        if whole and len(known) <= MOST_IDS and kind.by_id and self._by_id:
             single = [own[0] for own in known]
             asked = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
             found = self._read(
@@ -221,6 +246,33 @@ class LabelScores:
         if not kind.tokenize and self._echoes and any(len(label.strip()) > 1 for label in prompt.continuations):
             return bounds if bounds.exact.all() else await self._by_echo(client, prompt) or bounds
         return bounds
+
+    async def _by_score_route(self, client: httpx.AsyncClient, prompt: Prompt, ids: Sequence[int]) -> Bounds | None:
+        """From ``/v1/score``, which gives probabilities over the whole vocabulary unless it is asked to normalise them;
+        None where an older server has no such route, or a probability is so small that it comes as 0."""
+        body = {"model": self.model, "query": prompt.text, "items": [""], "label_token_ids": list(ids)}
+        try:
+            reply = await self.endpoint.send(
+                client, "/score", {**body, "apply_softmax": False, "item_first": False, **self._extra}, timed=True
+            )
+        except Refused as refused:
+            if refused.status not in (*_WRONG_REQUEST, 404, 405):
+                raise
+            self._scores = False
+            return None
+        scores: Any = reply.get("scores") if isinstance(reply, Mapping) else None
+        try:
+            (found,) = scores
+            values = np.array([number(one) for one in found])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise Malformed(f"the scores are not in a known shape ({error})") from None
+        if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + _TOLERANCE:
+            raise Malformed(f"the scores are not one probability for each of {len(ids)} labels: {values.tolist()}")
+        self.answered_by[prompt] = named_in(reply)
+        self._count(reply)
+        if not values.all():
+            return None
+        return Bounds(np.log(values), np.log(values))
 
     async def _by_rank(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
         """From the most probable tokens: as many as the server gives and the labels need."""

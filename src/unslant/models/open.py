@@ -18,7 +18,9 @@ entry point of the group ``unslant.backends``, under the scheme of its names::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -80,6 +82,7 @@ class Address(NamedTuple):
 
 _WEB = ("http://", "https://")
 _DECISIONS = ("/systemone", "/decisions")
+_ROUTE = re.compile(r"/(?:chat/completions|completions|responses|models|generate)/?$")
 BACKENDS: dict[str, Backend] = {
     "": Backend(
         "a local model",
@@ -169,9 +172,8 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     applies = backend.options - (scoring_options() if tuple(needs) == ("generate",) else frozenset())
     if backend.open_weights and needs and "generate" not in needs:
         applies -= {"connections"}  # the engine fills its batches by tokens
-    useless = [f"--{f.name.replace('_', '-')}" for f in fields(options) if f.name in options.given - applies]
-    if useless:
-        raise InputError(f"{name} is {backend.what}: leave out {' and '.join(useless)}, which would have no effect")
+    if useless := options.given - applies:
+        raise InputError(f"{name} is {backend.what}: leave out {_flags(useless)}, which would have no effect")
     elsewhere = "--ray" * (options.ray is not None) or "--tensor-parallel" * (options.tensor_parallel is not None)
     if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
         raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
@@ -195,6 +197,11 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
                 "scheme and host, such as http://127.0.0.1:8080/v1, and any of @ / ? # in a password as %40, %2F, "
                 "%3F, %23"
             )
+        if route := _ROUTE.search(urlsplit(url).path):
+            raise InputError(
+                f"--base-url {url_without_secrets(url)}: ends in the route {route[0]}; give the address before it: "
+                f"{url_without_secrets(url.replace(route[0], '', 1))}"
+            )
     if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
             "--base-url is given several times: servers can share the scoring of labels, all in the same way; replies "
@@ -211,24 +218,32 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
     if isinstance(model, str):
         address_of(model, options)
         return "score" not in _split(model, options or ModelOptions())[1].can
-    return isinstance(model, Model) and "score" not in model.info.can
+    return isinstance(model, Model) and _is_whole(model) and "score" not in model.info.can
 
 
-def options_of_each(names: Sequence[str], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
-    """For each of several models, the options that apply to it; the others keep their defaults.
+def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
+    """For each of several models, named or loaded, the options that apply to it; the others keep their defaults.
 
     Raises:
         InputError: on an option that applies to none of them; see also :func:`address_of`.
     """
-    useful = [_split(name, options)[1].options for name in names]
+    names = [model for model in models if isinstance(model, str)]
+    if options.given and not names:
+        raise InputError(f"the model is loaded already: leave out {_flags(options.given)}, which would have no effect")
+    useful = [_split(model, options)[1].options if isinstance(model, str) else frozenset[str]() for model in models]
     found = []
-    for name, own in zip(names, useful, strict=True):
+    for name, own in zip(models, useful, strict=True):
         for_others: dict[str, Any] = {
             f.name: f.default for f in fields(options) if f.name in frozenset().union(*useful) - own
         }
         found.append(replace(options, **for_others))
-        address_of(name, found[-1], needs)
+        if isinstance(name, str):
+            address_of(name, found[-1], needs)
     return found
+
+
+def _flags(names: Iterable[str]) -> str:
+    return " and ".join(f"--{name.replace('_', '-')}" for name in sorted(names))
 
 
 def _split(name: str, options: ModelOptions) -> tuple[str, Backend, str]:
@@ -266,8 +281,8 @@ def open_model(
     """Open a model that gives log-probabilities of labels.
 
     Args:
-        name: see the table at the top of this module; or a loaded causal language model of transformers, given with its
-            ``tokenizer`` (it stays where it is, as it is).
+        name: see the table at the top of this module; or a text-generation pipeline of transformers, or a loaded causal
+            language model of transformers with its ``tokenizer`` (both stay where they are, as they are).
         options: how it is run; any of them can be given as a keyword instead (``device="cpu"``).
         needs: what it must be able to do.
 
@@ -278,6 +293,8 @@ def open_model(
     if not isinstance(name, str):
         if options or changes:
             raise InputError("the model is loaded already: leave out options that say how to load it")
+        if tokenizer is None and _is_pipeline(name):
+            name, tokenizer = name.model, name.tokenizer
         if tokenizer is None or not _of_transformers(name):
             raise InputError(_not_a_model(name))
         from unslant.models.hf.model import TransformersModel
@@ -320,24 +337,64 @@ def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[
         open_chat(name, options)
 
 
-def opened(model: Any, needs: Sequence[str] = ("score",)) -> Any:
-    """The model given to a study: a name, a model that can ``score`` or ``generate``, or a function that loads one.
+def opened(
+    model: Any,
+    needs: Sequence[str] = ("score",),
+    options: ModelOptions | None = None,
+    generate: GenerateOptions | None = None,
+) -> Any:
+    """The model given to a study: a name, a model that can ``score`` or ``generate``, a text-generation pipeline of
+    transformers, or a function that loads one of these.
+
+    Args:
+        options, generate: how a named model is run.
 
     Raises:
         InputError: if it is none of these.
     """
     if isinstance(model, str):
-        return open_model(model, needs=needs) if "score" in needs else open_chat(model)
-    if callable(model) and not isinstance(model, Model) and not _of_transformers(model):
-        model = model()
-    if not isinstance(model, Model) or needs[0] not in model.info.can:
+        return open_model(model, options, needs) if "score" in needs else open_chat(model, options, generate)
+    if callable(model) and not isinstance(model, Model) and not _of_transformers(model) and not _is_pipeline(model):
+        model = _loaded_by(model)
+    if _is_pipeline(model) and "score" in needs:
+        model = open_model(model)
+    if not isinstance(model, Model) or not _is_whole(model) or needs[0] not in model.info.can:
         raise InputError(_not_a_model(model))
     return model
 
 
+def _loaded_by(function: Callable[..., Any]) -> Any:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        raise InputError(f"{_not_a_model(function)}; a function that loads a model takes no arguments") from None
+    except ValueError:  # some built-in functions have no signature
+        raise InputError(_not_a_model(function)) from None
+    return function()
+
+
 def _of_transformers(model: object) -> bool:
     # By its shape: the library need not be installed, and models of peft and of others wrap those of transformers.
-    return hasattr(model, "get_input_embeddings") and hasattr(model, "config")
+    return hasattr(model, "get_input_embeddings") and hasattr(getattr(model, "config", None), "name_or_path")
+
+
+def _is_pipeline(model: object) -> bool:
+    return _of_transformers(getattr(model, "model", None)) and hasattr(model, "tokenizer")
+
+
+def _is_whole(model: Model) -> bool:
+    return hasattr(model, "_info")
+
+
+_ELSEWHERE = {
+    "vllm": "start `vllm serve NAME` and give http://127.0.0.1:8000/v1#NAME",
+    "sglang": "start `python -m sglang.launch_server --model-path NAME` and give http://127.0.0.1:30000/v1#NAME",
+    "llama_cpp": "give its .gguf file by name, or the address of llama-server, as http://127.0.0.1:8080/v1#NAME",
+    "xllamacpp": "give its .gguf file by name, or the address of its server, as http://127.0.0.1:8080/v1#NAME",
+    "inspect_ai": "give its name, as inspect:PROVIDER/NAME",
+    "openai": "give the address that it asks and the model, as https://HOST/v1#NAME",
+}
+"""Package of a model in memory that cannot be asked in this process -> how the same model is given."""
 
 
 def _not_a_model(model: object) -> str:
@@ -346,9 +403,16 @@ def _not_a_model(model: object) -> str:
         return (
             f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
         )
+    if _is_pipeline(model):
+        return f"{kind}: a pipeline in memory is asked for the scores of labels; for replies give the model's name"
+    if isinstance(model, Model) and not _is_whole(model):
+        return f"{kind} has no info: call super().__init__(ModelInfo(name=...)) in its __init__"
     if isinstance(model, Model):
         return f"{model.name} can {' and '.join(sorted(model.info.can))} only"
+    if how := _ELSEWHERE.get(type(model).__module__.partition(".")[0]):
+        return f"{kind} is a model in memory that unslant cannot ask directly: {how}"
+    what = "ChatModel, with its replies in _replies" if hasattr(model, "generate") else "ScoringModel"
     return (
         f"{kind} is not a model; give a name, what unslant.open_model returns, or an object whose class is a subclass "
-        "of unslant.models.ScoringModel"
+        f"of unslant.models.{what}"
     )

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from unslant.errors import ModelError
+from unslant.errors import ModelError, one_of
 from unslant.models.base import NOBODY, Scored
+from unslant.models.concurrent import Limit
 from unslant.models.first_token import Bounds, NoScores
-from unslant.models.http import Connection, Malformed, Refused, Unusable, is_lost
+from unslant.models.http import Connection, Malformed, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.label_scores import KINDS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
@@ -29,8 +30,11 @@ from unslant.prompts.prompt import Prompt
 
 LOOK = 5.0
 """Seconds to look what a server has below its root."""
-_HELLO = {"prompt": "1 + 1 =", "max_tokens": 1, "temperature": 0}
-_HELLO_CHAT = {"messages": [{"role": "user", "content": "1 + 1 ="}], "max_tokens": 1, "temperature": 0}
+LOOKS = 1
+"""Retries of a GET that only says who the server is; some answer it with 500 for good."""
+_ONE = {"max_tokens": 1, "temperature": 0}
+_HELLO = "/completions", {"prompt": "1 + 1 =", **_ONE}
+_HELLO_CHAT = "/chat/completions", {"messages": [{"role": "user", "content": "1 + 1 ="}], **_ONE}
 _PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
 _PASSING = frozenset({"created", "permission", "status", "last_used", "expires_at"})
 _SHOWN = 300
@@ -65,6 +69,7 @@ class ServedModel(HttpModel):
         self._scores: LabelScores | None = None
         self._gave_scores = False
         self._max_completion_tokens = max_completion_tokens
+        self._slots = 0  # not asked yet
 
     @property
     def _address(self) -> Mapping[str, str]:
@@ -78,20 +83,23 @@ class ServedModel(HttpModel):
         """What the server says of itself: its list of models, llama.cpp's properties, the name that its replies give.
 
         What it does not say is left out; so is the fingerprint of its system, of which it may have several (see
-        :mod:`unslant.models.answered`).
+        :mod:`unslant.models.answered`). Plain completions are asked for only where a chat gave no reply: a proxy such
+        as LiteLLM stops asking a backend for minutes after a route that this does not have.
 
         Raises:
-            ModelError: if it cannot be reached, or does not accept the key.
+            ModelError: if it cannot be reached, does not accept the key, or serves another model than the one named.
         """
-        routes = [("/models", None), ("//props", None), ("/completions", _HELLO), ("/chat/completions", _HELLO_CHAT)]
         try:
-            models, props, *replies = self._all_told(routes)
+            models, props, reply = self._all_told([("/models", None), ("//props", None), _HELLO_CHAT])
+            if not isinstance(reply, Mapping):
+                (reply,) = self._all_told([_HELLO])
         except ModelError as error:
             raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
                 "used without asking with --offline"
             ) from None
-        names = {str(reply.get("model") or "") for reply in replies if isinstance(reply, Mapping)} - {"", self.model}
+        self._check_name(models)
+        names = {str(reply.get("model") or "") if isinstance(reply, Mapping) else ""} - {"", self.model}
         told = {
             "models": _entry(models, self.model),
             "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
@@ -103,15 +111,32 @@ class ServedModel(HttpModel):
         found = dict(self.server.all(asked, self._told))
         return [found[i] for i in range(len(asked))]
 
+    def _check_name(self, listed: Any) -> None:
+        """Refuse a name that the server does not list, where it would answer under any name.
+
+        Raises:
+            ModelError: with the names it has.
+        """
+        entries = _entries(listed)
+        names = [str(name) for entry in entries for name in (entry.get("id"), *(entry.get("aliases") or ()))]
+        kind = known_from("", {str(entry.get("owned_by")) for entry in entries})
+        files = {name.replace("\\", "/").rpartition("/")[2] for name in names}  # llama.cpp may list the file's path
+        if kind and kind.any_name and self.model not in {*names, *files, *(f.removesuffix(".gguf") for f in files)}:
+            raise ModelError(
+                f"{self.server.base_url} does not serve {self.model!r}, though it would answer under that name: "
+                f"{one_of(self.model, dict.fromkeys(names))}"
+            )
+
     async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
         route, body = asked
         if route.startswith("//"):  # which only some servers have; what else may stand there says nothing
             with suppress(ModelError, TimeoutError):
                 async with asyncio.timeout(LOOK):
-                    return await self.server.send(client, route)
+                    return await self.server.send(client, route, retries=LOOKS)
             return None
         try:
-            return await self.server.send(client, route, body and {"model": self.model, **body, **self._extra})
+            body = body and {"model": self.model, **body, **self._extra}
+            return await self.server.send(client, route, body, retries=None if body else LOOKS)
         except Malformed:
             return None  # which says nothing of who it is
         except Refused as refused:
@@ -126,6 +151,7 @@ class ServedModel(HttpModel):
             self._kind = known_from(host, set())
         if self._kind is None:
             (models,) = self._all_told([("/models", None)])
+            self._check_name(models)
             owners = {str(entry.get("owned_by")) for entry in _entry(models, self.model)}
             self._kind = known_from(host, owners)
         if self._kind is None:
@@ -133,6 +159,14 @@ class ServedModel(HttpModel):
             answers = self._all_told([(route, None) for route in routes])
             self._kind = known_by(dict(zip(routes, answers, strict=True)))
         return self._kind
+
+    def _limit_to_slots(self) -> None:
+        """Ask no more at once than the server has caches: one that is asked more drops a cache for each of them."""
+        if (kind := self._known()).slots and not self._slots:
+            (about,) = self._all_told([(kind.route, None)])
+            found = about.get(kind.slots) if isinstance(about, Mapping) else None
+            self._slots = found if isinstance(found, int) and found > 0 else self.server.limit.most
+            self.server.limit = Limit(min(self.server.limit.most, self._slots))
 
     def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
         """Index of each prompt and what is known of its continuations, as replies come in.
@@ -164,6 +198,7 @@ class ServedModel(HttpModel):
         """
         try:
             scores = self._label_scores()
+            self._limit_to_slots()
         except ModelError as error:
             raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
         scores.check(prompts)
@@ -177,10 +212,11 @@ class ServedModel(HttpModel):
             except NoScores as error:
                 if self._gave_scores:  # that it gives none can be said of its first reply only
                     return f"{place}: {error}"
-                raise ModelError(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
+                raise ModelError(f"{self.model} at {self.url}, {place}: {error}{hint_of(self.url)}") from None
             except ModelError as error:
                 kind = Unusable if is_lost(error) else ModelError
-                raise kind(f"{self.model} at {self.server.base_url}, {place}: {error}") from None
+                hint = hint_of(self.url) if isinstance(error, Refused) and error.status in (404, 405) else ""
+                raise kind(f"{self.model} at {self.url}, {place}: {error}{hint}") from None
             finally:
                 by = scores.answered_by.pop(prompt, NOBODY)
             self._gave_scores = True
@@ -189,7 +225,7 @@ class ServedModel(HttpModel):
         return ask
 
     def runs(self, prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-        """The prompts of a group, in the order of the tree of their beginnings.
+        """The prompts of a group, in the order of the tree of their beginnings, and so the groups.
 
         So each finds in the server's prefix cache what it shares with the one before; several groups at a time.
         """
@@ -212,25 +248,33 @@ class ServedModel(HttpModel):
 def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
     """Indices of prompts that are to be asked one after the other, so that a prefix cache serves them best.
 
-    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. A
-    group is cut where there are fewer groups than may be asked at once.
+    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. The
+    groups are sorted likewise, since those of one subject share its worked examples. A group is cut where there are
+    fewer groups than may be asked at once.
     """
+    texts = [prompt.as_text() for prompt in prompts]
     groups: dict[str | int, list[int]] = {}
     for i, prompt in enumerate(prompts):
         groups.setdefault(prompt.group or i, []).append(i)
     pieces = -(-at_once // max(len(groups), 1))
     found = []
     for own in groups.values():
-        own.sort(key=lambda i: prompts[i].as_text())
+        own.sort(key=texts.__getitem__)
+    for own in sorted(groups.values(), key=lambda own: texts[own[0]]):
         size = -(-len(own) // pieces)
         found += [own[start : start + size] for start in range(0, len(own), size)]
     return found
 
 
+def _entries(listed: Any) -> list[Mapping[str, Any]]:
+    """The models of a list of models."""
+    entries = listed.get("data") if isinstance(listed, Mapping) else None
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+
+
 def _entry(listed: Any, model: str) -> Any:
     """What a list of models says of one of them, or of all where it is not there, but for what changes by itself."""
-    entries = listed.get("data") if isinstance(listed, Mapping) else None
-    entries = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    entries = _entries(listed)
     found = [entry for entry in entries if entry.get("id") == model] or entries
     return [{key: value for key, value in entry.items() if key not in _PASSING} for entry in found]
 

@@ -245,10 +245,10 @@ def _records(source: Any) -> Iterator[Record]:
     name = type(source).__name__
     if isinstance(source, Mapping):
         splits = [str(key) for key, value in source.items() if hasattr(value, "cast_column")]
-        if splits:
+        if len(splits) > 1:
             raise InputError(f"{name} holds the splits {', '.join(splits)}; give one of them: [{splits[0]!r}]")
         try:
-            source = items_of(dict(source))
+            source = source[splits[0]] if splits else items_of(dict(source))
         except ValueError as error:
             raise InputError(f"{name} {error}") from None
     if hasattr(source, "cast_column"):

@@ -108,8 +108,9 @@ def _connect(ray: Any, where: str) -> None:
             logging_level="ERROR",
             include_dashboard=False,
         )
-    except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ModelError(f"--ray {where}: no cluster of Ray there: {first_line(error)}") from error
+    except Exception as error:  # Ray raises a bare Exception where a node is slow to start
+        reason = "Ray could not be started" if where in ("auto", "local") else "no cluster of Ray there"
+        raise ModelError(f"--ray {where}: {reason}: {first_line(error)}") from error
 
 
 def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:

@@ -1,12 +1,15 @@
 """Where a document of a task may keep its option texts.
 
 Tasks keep options in a list (``choices``), inside a dictionary (``choices.text``), in records, in separate fields
-(``opa`` to ``opd``, ``A`` to ``D``), or written behind labels within a text (``(A) ... (B) ...``).
+(``opa`` to ``opd``, ``A`` to ``D``), written behind labels within a text (``(A) ... (B) ...``), or as a list of Python
+or JSON within a text (MuSR, RACE).
 """
 
 from __future__ import annotations
 
+import ast
 import copy
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +18,11 @@ from typing import Any
 from unslant.presentations import ALPHABETS
 
 Path = tuple[Any, ...]
-"""Keys and indices from the document inwards; the last may be a slice of a text."""
+"""Keys and indices from the document inwards; the last may be a slice of a text. :data:`WRITTEN_LIST` leads into the
+list that a text holds."""
+WRITTEN_LIST = "a list written as a text"
+_LONGEST_LIST = 1 << 17
+"""Characters of a text that is read as a list."""
 _COUNTERS = [[name.lower() for name in ALPHABETS[key]] for key in ("A", "1", "0")]
 _LABELS = [ALPHABETS[key] for key in ("A", "a", "1")]
 _WRITTEN = (r"\({}\)", r"(?<!\w){}\s?[.):]")
@@ -53,12 +60,12 @@ class OptionField:
                 if isinstance(last, slice):
                     parts.setdefault(tuple(outer), []).append((last, value))
                 else:
-                    _at(made, outer)[last] = value
-        for (*outer, last), replaced in parts.items():
-            text = _at(doc, (*outer, last))
+                    made = _with(made, (*outer, last), value)
+        for path, replaced in parts.items():
+            text = _at(doc, path)
             for part, value in sorted(replaced, key=lambda one: -one[0].start):
                 text = text[: part.start] + str(value) + text[part.stop :]
-            _at(made, outer)[last] = text
+            made = _with(made, path, text)
         return made
 
 
@@ -97,8 +104,38 @@ def _same(value: object, choice: str) -> bool:
 
 def _at(doc: Any, path: Sequence[Any]) -> Any:
     for key in path:
-        doc = doc[key]
+        doc = _list_in(doc) if key is WRITTEN_LIST else doc[key]
     return doc
+
+
+def _with(doc: Any, path: Sequence[Any], value: Any) -> Any:
+    """A document, changed in place but for texts, with another value at a path."""
+    if not path:
+        return value
+    key, *inner = path
+    if key is not WRITTEN_LIST:
+        doc[key] = _with(doc[key], inner, value)
+        return doc
+    changed = _with(_list_in(doc), inner, value)
+    try:
+        json.loads(doc)
+    except ValueError:
+        return repr(changed)
+    return json.dumps(changed, ensure_ascii=False)
+
+
+def _list_in(text: str) -> list[Any] | None:
+    """The list that a text spells, in Python or JSON; None where it spells none."""
+    if not (text.lstrip().startswith("[") and text.rstrip().endswith("]") and len(text) <= _LONGEST_LIST):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(found, list):
+            return found
+    return None
 
 
 def _is_text(value: object) -> bool:
@@ -119,7 +156,12 @@ def _groups(value: Any, path: Path, name: str, n: int) -> Iterator[tuple[str, li
             for key in value[0]:
                 if all(_is_text(item.get(key)) for item in value):
                     yield f"{name}.{key}", [(*path, i, key) for i in range(len(value))]
-    elif isinstance(value, str) and n > 1:
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        for i in reversed(range(len(value))):  # of several problems on one passage, the last is asked
+            yield from _groups(value[i], (*path, i), f"{name}[{i}]", n)
+    if isinstance(value, str) and n > 1:
+        if listed := _list_in(value):
+            yield from _groups(listed, (*path, WRITTEN_LIST), name, n)
         for parts in _enumerated(value, n):
             yield f"{name} (a part of)", [(*path, part) for part in parts]
 

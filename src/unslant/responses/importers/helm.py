@@ -146,4 +146,13 @@ def _score(request: Mapping[str, Any], option: str) -> float:
     return float("nan")
 
 
-IMPORTER = Importer("scenario_state.json of HELM", recognises, read)
+_OTHERS = ({"adapter_spec", "metric_specs"}, {"instance_id", "stats"}, {"sum_squared", "mean"}, {"definition_path"})
+"""Keys of the other files that HELM writes for a run."""
+
+
+def instead(head: Head) -> str:
+    """The file with the answers, for the other files of a run."""
+    return "give the scenario_state.json of the run" if any(keys <= head.names for keys in _OTHERS) else ""
+
+
+IMPORTER = Importer("scenario_state.json of HELM", recognises, read, instead)

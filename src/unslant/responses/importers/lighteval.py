@@ -172,4 +172,9 @@ def _answered(
     return "words", Logged.of_reply(reply, labels=labels, finish_reason=finish_reason, **common)
 
 
-IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read)
+def instead(head: Head) -> str:
+    """The files with the answers, for a results file."""
+    return "give its details_*.parquet (--save-details)" if {"config_general", "results"} <= head.names else ""
+
+
+IMPORTER = Importer("details_*.parquet of lighteval, also of the first Open LLM Leaderboard", recognises, read, instead)

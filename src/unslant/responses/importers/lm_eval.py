@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,
     Logged,
+    differing,
     in_results,
     is_mean,
     main_metric,
@@ -95,7 +95,7 @@ def read(head: Head) -> list[Log]:
         if again:
             dropped["the same document under another filter"] += 1
         elif not found:
-            dropped["requests that are neither one for each option nor one reply"] += 1
+            dropped["requests that are neither one for each option nor one reply about options"] += 1
         pages += found
         for one in found:
             documents.setdefault(one.page.id, set()).add(str(number))
@@ -103,8 +103,14 @@ def read(head: Head) -> list[Log]:
     if any(len(own) > 1 for own in documents.values()):  # what looks like an id is none
         pages = [replace(one, page=replace(one.page, id=own)) for one, own in zip(pages, numbers, strict=True)]
     kinds = {one.kind for one in pages}
-    if len(kinds) != 1:
-        raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
+    if not kinds:
+        raise InputError.at(
+            path,
+            f"none of its {len(filters):,} documents has options in its prompt or among what is scored (an open "
+            "question, for example), so that there is no order to audit; give the samples of a multiple-choice task",
+        )
+    if len(kinds) > 1:
+        raise InputError.at(path, f"holds {' and '.join(sorted(kinds))} scores; give a file of one kind")
     fits, fits_other = (
         sum(map(_Page.fits, pages, found))
         for found in zip(*((one.page.answers, one.other) for one in pages), strict=True)
@@ -203,9 +209,9 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
         "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # generated
-        options = shown_options(_options(doc, None), context)
-        if not options:
-            return []
+        options = shown_options(document_options(doc), context)
+        if not options or any(option.strip() not in context for option in options):
+            return []  # an open question, whatever else its document lists
         labels = labels_for(ALPHABETS["A"], len(options))
         right = _by_text(str(data["target"]), labels, options)
         right = _by_index(str(data["target"]), len(options)) if right is None else right
@@ -231,12 +237,12 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     hit = None if score is None else {0.0: False, 1.0: True}.get(score)
     if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options stand in the contexts, as in winogrande
         labels = labels_for(ALPHABETS["A"], n)
-        options = _differing(contexts)
+        options = differing(contexts)
         right = _by_outcome(scores, hit)
         common["question"] = common["question"] or options[0]
         return [_Page("texts", Logged.of_scores(scores, labels=labels, answers=right, options=options, **common),
                       right, hit)]  # fmt: skip
-    options = _options(doc, n)
+    options = document_options(doc, n)
     bare = tuple(text.strip("().") for text in texts)
     same = list(map(str.strip, options)) == texts
     alphabet = next((own[:n] for own in ALPHABETS.values() if set(own[:n]) == set(bare)), ())
@@ -260,19 +266,6 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     return [_Page(kind, page, answers_of[0 if several and hit is None else -1], hit)]
 
 
-def _differing(contexts: Sequence[str]) -> tuple[str, ...]:
-    """What is different in texts that begin and end alike, in whole words."""
-    before = "".join(_common(contexts).rpartition(" ")[:2])
-    rest = [text[len(before) :] for text in contexts]
-    after = "".join(_common([text[::-1] for text in rest])[::-1].partition(" ")[1:])
-    return tuple(text.removesuffix(after).strip() or text for text in rest)
-
-
-def _common(texts: Sequence[str]) -> str:
-    """What all texts begin with."""
-    return "".join(one[0] for one in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
-
-
 def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
     """The right place where the target does not tell it: the best if that was right, of two the other if not."""
     best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
@@ -281,7 +274,7 @@ def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
     return frozenset({best if hit else 1 - best})
 
 
-def _options(doc: Mapping[str, Any], n: int | None) -> tuple[str, ...]:
+def document_options(doc: Mapping[str, Any], n: int | None = None) -> tuple[str, ...]:
     """The option texts of a document, under the names that tasks give them."""
     for key in _TEXTS:
         found = doc.get(key)
@@ -334,4 +327,15 @@ def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> froz
     return frozenset(places) if places and min(places) >= 0 else None
 
 
-IMPORTER = Importer("samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", recognises, read)
+def instead(head: Head) -> str:
+    """The samples of a results file, or how to have them written."""
+    if not {"results", "configs", "n-shot"} <= head.names:
+        return ""
+    time = head.path.stem.removeprefix("results").removeprefix("_")
+    samples = sorted(one.name for one in head.path.parent.glob(f"samples_*{time}.jsonl"))
+    return f"give {' '.join(samples)}" if samples else "run lm_eval with --log_samples, and give its samples_*.jsonl"
+
+
+IMPORTER = Importer(
+    "samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", recognises, read, instead
+)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -337,6 +338,19 @@ def order_on_page(text: str, options: Sequence[str]) -> Order:
         if len(run) == len(options):
             listed = tuple(run)
     return listed
+
+
+def differing(contexts: Sequence[str]) -> tuple[str, ...]:
+    """What is different in texts that begin and end alike, in whole words."""
+    before = "".join(_common(contexts).rpartition(" ")[:2])
+    rest = [text[len(before) :] for text in contexts]
+    after = "".join(_common([text[::-1] for text in rest])[::-1].partition(" ")[1:])
+    return tuple(text.removesuffix(after).strip() or text for text in rest)
+
+
+def _common(texts: Sequence[str]) -> str:
+    """What all texts begin with."""
+    return "".join(one[0] for one in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
 
 
 def question_on_page(text: str) -> str:

@@ -1,56 +1,88 @@
-"""``predictions/*.json`` of OpenCompass: generated answers (also circular), perplexities (PPL), conditional
-probabilities (CLP).
+"""``predictions/*.json`` of OpenCompass: generated answers (also circular, and ``tmp_*.jsonl`` of a run that did not
+end), perplexities (PPL), log-likelihoods (LL), conditional probabilities (CLP).
 
 In a circular evaluation ``gold`` is ``ID--LETTER--PATTERN``: option i of the file stands under letter ``PATTERN[i]``.
 Entries of other files are numbered, and every shard (``_0.json``, ``_1.json``) begins at 0. The perplexities are of
 whole prompts with an answer in them: no scores of labels, so only the choice, the least of them, is read.
+Log-likelihoods are of the same continuation after each option. A right option that is a number counts from 0, and
+OpenCompass leaves out a ``gold`` of 0 (``if gold:`` in ``icl_base_inferencer.py``, 0.5.4).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, options_on_page, question_on_page, understood
+from unslant.questions.formats import whole_records
+from unslant.responses.importers.logged import Log, Logged, differing, options_on_page, question_on_page, understood
 from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
 _NOTE = "Perplexities are of whole prompts: only which answer has the least is read, as a choice."
 
 
+_NO_GOLD = "In {} entries OpenCompass logged no right option; as those of the others are numbers, theirs is 0."
+_TEMPORARY = "The file is the temporary one of a run that did not end: only part of the data set is in it."
+
+
 def recognises(head: Head) -> bool:
-    first = head.first.get("0")
-    return isinstance(first, Mapping) and "prediction" in first and bool({"origin_prompt", "prompt"} & set(first))
+    first = head.first if {"idx", "prediction"} <= head.names else head.first.get("0")
+    return isinstance(first, Mapping) and "prediction" in first and (
+        bool({"origin_prompt", "prompt"} & set(first)) or any(str(key).startswith(_PPL) for key in first)
+    )  # fmt: skip
 
 
 def read(head: Head) -> list[Log]:
     path = head.path
+    temporary = "idx" in head.names
+    rows: dict[str, Any] = (
+        {str(one.data["idx"]): one.data for one in whole_records(path)} if temporary else parse_json(read_text(path))
+    )
+    numbers = [row.get("gold") for row in rows.values() if isinstance(row, Mapping) and row.get("gold") is not None]
+    by_number = bool(numbers) and all(isinstance(gold, int) for gold in numbers)
+    missing = sum(isinstance(row, Mapping) and row.get("gold") is None for row in rows.values())
     pages: list[Logged] = []
     kinds: dict[str, None] = {}
-    for number, row in parse_json(read_text(path)).items():
+    for number, row in rows.items():
         place = f"{path}, entry {number}"
         with understood(place, "prediction of OpenCompass"):
-            kind, page = _page(row, str(number), place)
+            gold = {"gold": 0} if by_number and row.get("gold") is None else {}
+            kind, page = _page({**row, **gold}, str(number), place)
         kinds[kind] = None
         pages.append(page)
-    task = re.sub(r"_\d+$", "", path.stem)
-    notes = (_NOTE,) if "perplexities" in kinds else ()
-    scores = "labels" if list(kinds) == ["labels"] else "words"
-    return [Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=notes)]
+    if len(kinds) > 1:
+        raise InputError.at(path, f"holds {' and '.join(kinds)}; give a file of one kind")
+    (kind,) = kinds
+    task = re.sub(r"_\d+$", "", path.stem.removeprefix("tmp_") if temporary else path.stem)
+    notes = [_NOTE] * (kind == "perplexities") + [_NO_GOLD.format(missing)] * (by_number and missing > 0)
+    notes += [_TEMPORARY] * temporary
+    scores = {"labels": "labels", "log-likelihoods": "texts"}.get(kind, "words")
+    return [Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=tuple(notes))]
 
 
 def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]:
-    text = _text(row.get("origin_prompt") or row["prompt"])
+    names = [str(key) for key in row if str(key).startswith(_PPL)]
+    first = row[names[0]] if names else {}
+    text = _text(row.get("origin_prompt") or row.get("prompt") or first.get("testing input") or first["prompt"])
     common: dict[str, Any] = {"id": number, "place": place, "question": question_on_page(text)}
-    if names := [str(key) for key in row if str(key).startswith(_PPL)]:
+    if names:
         labels = tuple(name.removeprefix(_PPL) for name in names)
+        right = _gold(row["gold"], labels)
+        if "Loglikelihood" in first:
+            likelihoods = [float(row[name]["Loglikelihood"]) for name in names]
+            best = int(np.argmax(likelihoods))
+            _check_chosen("prediction", row.get("prediction"), labels, best, "the highest log-likelihood")
+            texts = differing([_text(row[name].get("testing input") or row[name]["prompt"]) for name in names])
+            common["question"] = common["question"] or texts[0]
+            page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
+            return "log-likelihoods", page
         best = int(np.argmin([float(row[name]["PPL"]) for name in names]))
-        right = frozenset({labels.index(str(row["gold"]))})
         _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
         shown = options_on_page(text, labels)
         return "perplexities", Logged(labels=labels, options=shown, answers=right, chosen=frozenset({best}), **common)
@@ -60,7 +92,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         labels = named if len(named) == n else labels_for(ALPHABETS["A"], n)
         with np.errstate(divide="ignore"):
             scores = np.log(np.array(row["prediction"], np.float64))
-        right = frozenset({labels.index(str(row["gold"])) if str(row["gold"]) in labels else int(row["gold"])})
+        right = _gold(row["gold"], labels)
         options = options_on_page(text, labels)
         best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1
         _check_chosen("pred_label", row.get("pred_label"), labels, best, "the highest probability")
@@ -73,10 +105,11 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         order = tuple(pattern.index(label) for label in labels)
         options = options_on_page(text, labels)
     else:
-        letter, options = str(row["gold"]).strip().strip("()."), options_on_page(text)
+        options = options_on_page(text)
         labels = labels_for(ALPHABETS["A"], len(options))
-        if letter not in labels:
-            raise ValueError(f"gold {row['gold']!r} is none of the {len(options)} options that its prompt lists")
+        if not options:
+            raise ValueError("its prompt lists no options, so that there is no order to audit")
+        letter = labels[min(_gold(row["gold"], labels))]
     page = Logged.of_reply(
         str(row["prediction"]),
         labels=labels,
@@ -86,6 +119,16 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         **common,
     )
     return "replies", page
+
+
+def _gold(gold: Any, labels: Sequence[str]) -> frozenset[int]:
+    """The right place; raises ValueError where there is none."""
+    name = str(gold).strip().strip("().")
+    if name in labels:
+        return frozenset({list(labels).index(name)})
+    if not (name.isdigit() and int(name) < len(labels)):
+        raise ValueError(f"gold {gold!r} is none of its {len(labels)} options ({', '.join(labels)}; or 0, 1, ...)")
+    return frozenset({int(name)})
 
 
 def _check_chosen(key: str, said: Any, labels: tuple[str, ...], best: int, what: str) -> None:

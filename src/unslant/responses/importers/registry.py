@@ -80,11 +80,13 @@ class Importer:
         what: its name for people.
         recognises: whether a file is of this format.
         read: its :class:`Log` s (one for each model), or a table of responses as it is.
+        instead: what to give in place of another file of the same harness that holds no answers; empty for others.
     """
 
     what: str
     recognises: Callable[[Head], bool]
     read: Callable[[Head], list[Log] | Responses]
+    instead: Callable[[Head], str] = lambda head: ""
 
 
 def _members(content: bytes, path: Path) -> frozenset[str]:
@@ -107,17 +109,24 @@ IMPORTERS: dict[str, str] = {
     "lighteval": f"{_HERE}.lighteval:IMPORTER",
     "opencompass": f"{_HERE}.opencompass:IMPORTER",
     "helm": f"{_HERE}.helm:IMPORTER",
+    "every-eval": f"{_HERE}.every_eval:IMPORTER",
     _TABLE: f"{_HERE}.tables:IMPORTER",
 }
 """Name -> ``module:object`` of an :class:`Importer`. A new format is a file and a row."""
 
 
-def importers() -> Iterator[Importer]:
-    """Every format, in the order in which they are tried: ours, those of other packages, and last any table, which
-    would take many a log for a table of pages. They are imported one by one, so that a package that cannot be imported
-    does not keep the others from being read."""
+def importers(*, tables: bool = True) -> Iterator[Importer]:
+    """Every format, in the order in which they are tried: ours, those of other packages, and last any table.
+
+    Nearly any log would pass for a table of pages. Formats are imported one by one, so that a package that cannot be
+    imported does not keep the others from being read.
+
+    Args:
+        tables: with the format of tables.
+    """
     rows = with_plugins(IMPORTERS, GROUP)
-    for name in sorted(rows, key=lambda name: (name == _TABLE, name not in IMPORTERS)):
+    names = [name for name in rows if tables or name != _TABLE]
+    for name in sorted(names, key=lambda name: (name == _TABLE, name not in IMPORTERS)):
         importer: Importer = load_row(rows[name], f"the log format {name}")
         yield importer
 
@@ -130,11 +139,35 @@ def read_log(head: Head) -> list[Log] | Responses:
     """
     importer = next((one for one in importers() if one.recognises(head)), None)
     if importer is None:
+        if instead := next(filter(None, (one.instead(head) for one in importers())), ""):
+            raise InputError.at(head.path, f"holds the scores of a run and no answers: {instead}")
         known = "; ".join(one.what for one in importers())
         reason = f"is of no known format; known are {known} (--fields NAME=COLUMN names columns)"
         raise InputError.at(head.path, reason)
     with understood(head.path, f"file of this format ({importer.what})"):
         return importer.read(head)
+
+
+_LOG_SUFFIXES = (".jsonl", ".json", ".eval", ".parquet")
+
+
+def log_files(path: Path) -> list[Path]:
+    """The file, or the logs in a folder and the folders within: files of all known formats but tables of your own.
+
+    Raises:
+        InputError: if a folder holds none, or a file in it cannot be read.
+    """
+    if not path.is_dir():
+        return [path]
+    inside = (one for one in sorted(path.rglob("*")) if one.is_file() and one.suffix in _LOG_SUFFIXES)
+    found = []
+    for one in inside:
+        head = Head.of(one)
+        if any(importer.recognises(head) for importer in importers(tables=False)):
+            found.append(one)
+    if not found:
+        raise InputError.at(path, "is a folder without a log of a known format; give a table of your own by its file")
+    return found
 
 
 def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
@@ -144,6 +177,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
     orders make an order set. Scores of labels, scores of option texts and replies are tables of their own.
 
     Args:
+        paths: files, or folders with logs (:func:`log_files`).
         fields: field -> column or key, for the generic table.
 
     Raises:
@@ -152,7 +186,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
     own: list[Responses] = []
     logs: dict[tuple[str, str], list[Log]] = {}
     names: dict[tuple[str, str], list[str]] = {}
-    for path in map(Path, paths):
+    for path in (file for given in paths for file in log_files(Path(given))):
         found = read_log(replace(Head.of(path), fields=fields or {}))
         if isinstance(found, Responses):
             own.append(found)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from unslant.asking import Progress, no_progress
 from unslant.debiasing.lora1 import TrainSettings
-from unslant.experiment.options import Pool, PromptOptions, ScoredLabelOptions, part_of, with_options
+from unslant.experiment.options import Pool, PromptOptions, ScoredLabelOptions, by_kind, part_of, with_options
+from unslant.models import ModelOptions
 
 if TYPE_CHECKING:
     from unslant.studies.debias.training_log import TrainingLog
@@ -38,7 +39,8 @@ def train(
         questions: what :func:`unslant.load_questions` takes.
         out: folder for adapter, log and checkpoint; a run that was stopped there is resumed.
         settings, options: an :class:`AdapterSettings`, its fields as keywords (``epochs=3``, ``held_out="q.jsonl"``,
-            ...), or both.
+            ...), or both; also how a named model is opened (``device="cpu"``, ...: fields of
+            :class:`~unslant.models.ModelOptions`).
 
     Returns:
         The log of the training on the held-out questions.
@@ -49,9 +51,12 @@ def train(
     """
     from unslant.extras import needed
     from unslant.files import dump_json
+    from unslant.models.open import opened, options_of_each
     from unslant.writing import write_atomically
 
-    chosen = with_options(AdapterSettings, settings, options)
+    parts = by_kind({"settings": AdapterSettings, "models": ModelOptions}, options)
+    chosen = with_options(AdapterSettings, settings, parts["settings"])
+    (models,) = options_of_each([model], ModelOptions(**parts["models"]), ("score", "train"))
     recipe = part_of(chosen, TrainSettings)
     needed("peft", "training an adapter")
     needed("torch", "training an adapter")
@@ -60,7 +65,6 @@ def train(
     from unslant.debiasing.lora1.training import split
     from unslant.debiasing.lora1.training import train as run
     from unslant.experiment.provenance_block import provenance
-    from unslant.models.open import opened
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze
     from unslant.studies.debias.training_log import PROVENANCE, TrainingLog
@@ -71,7 +75,7 @@ def train(
     following = chosen.pool(chosen.held_out)
     training, held_out = (list(found), list(following)) if following else split(found.questions, chosen.seed)
     elicitation, alphabet = Cloze(chosen.writer()), parse_labels(chosen.labels)
-    loaded = opened(model, ("score", "train"))
+    loaded = opened(model, ("score", "train"), models)
     asker = ModelAsker(loaded, elicitation, alphabet)
     run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
     block = provenance([loaded.unwrapped], [found], chosen)

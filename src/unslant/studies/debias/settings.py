@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from unslant.experiment.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
+from unslant.models.options import ModelKeywords
 from unslant.reach import Reach
 
 DEFAULT_METHODS = (
@@ -36,8 +37,9 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
 
 
-class AnswerKeywords(TypedDict, total=False):
-    """The fields of :class:`AnswerSettings` as keywords of :func:`unslant.debias`, for editors and type checkers."""
+class AnswerKeywords(ModelKeywords, total=False):
+    """Keywords of :func:`unslant.debias`, for editors and type checkers: how a named model is opened, the fields of
+    :class:`AnswerSettings`, and how replies are generated."""
 
     fields: Mapping[str, str]
     answer_base: int | None
@@ -53,3 +55,6 @@ class AnswerKeywords(TypedDict, total=False):
     to_end: bool
     method: str
     train: Pool | None
+    temperature: float | None
+    max_tokens: int | None
+    inspect: tuple[str, ...]

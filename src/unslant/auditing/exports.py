@@ -1,0 +1,292 @@
+"""An audit in the formats that others collect results in.
+
+=================  ====================================================================================================
+``flat``           one JSON object of numbers, for ``mlflow.log_metrics`` and ``wandb.log``
+``eval-results``   ``.eval_results/*.yaml`` of a model on the Hugging Face Hub
+``model-index``    the older block of a model card
+``every-eval``     a record of Every Eval Ever (schema 0.3.0) and its samples
+=================  ====================================================================================================
+
+The score is the mean over option orders; published score, interval and number of orders are beside it, as far as the
+format has a place for them. The two formats of the Hub are made and checked by ``huggingface_hub``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from unslant.auditing.result import AuditResult
+from unslant.errors import InputError
+from unslant.experiment.result import StudyResult
+from unslant.extras import needed
+from unslant.files import dump_json
+from unslant.metrics import Estimate
+from unslant.metrics.registry import metric_at
+from unslant.questions import Question
+from unslant.reports.export import APART, numbers
+from unslant.responses import Response
+from unslant.responses.importers.every_eval import LABELS, LOGPROBS, ORDER
+from unslant.version import __version__
+from unslant.writing import write_all, write_atomically
+
+SCHEMA_VERSION = "0.3.0"
+"""Of Every Eval Ever."""
+_SCORE = "expected_accuracy"
+_RECORDED = (_SCORE, "accuracy", "vote_accuracy", "robust_accuracy", "consistency", "pbm")
+"""Metrics in a record of Every Eval Ever; all are shares from 0 to 1."""
+_LOWER_IS_BETTER = frozenset({"pbm"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What a format says of a run and the run itself does not."""
+
+    dataset: str = ""
+    """Id of the questions' data set on the Hub, such as allenai/ai2_arc."""
+    task: str = ""
+    """Task within the data set, as its leaderboard names it (eval-results), or a name for people."""
+    subset: str = ""
+    """Configuration of the data set."""
+    split: str = ""
+    """Split of the data set, such as test."""
+    source_url: str = ""
+    """Address where the run or its report can be seen."""
+    organization: str = ""
+    """Who ran the evaluation (every-eval)."""
+    relationship: str = "third_party"
+    """Of that organization to the model: first_party, third_party, collaborative or other (every-eval)."""
+
+
+def flat(result: StudyResult) -> dict[str, float]:
+    """Every number of a result that is known: key -> value, and ``key/low``, ``key/high`` and ``key/n``."""
+    found: dict[str, float] = {}
+    for path, parts in numbers(result.to_dict(), APART):
+        if metric_at(path) is None or parts["value"] is None:
+            continue
+        key = ".".join(path)
+        found[key] = float(parts["value"])
+        found |= {f"{key}/{part}": float(parts[part]) for part in ("low", "high", "n") if parts.get(part) is not None}
+    return found
+
+
+def eval_results(result: AuditResult, options: ExportOptions) -> str:
+    """The YAML of ``.eval_results/``: the mean over orders, with its interval in the notes."""
+    hub = needed("huggingface_hub", "the format eval-results", InputError)
+    _need(options, "dataset", "task")
+    entry = hub.EvalResultEntry(
+        dataset_id=options.dataset,
+        task_id=options.task,
+        value=_estimate(result, _SCORE).value,
+        date=result.provenance.date or None,
+        source_url=options.source_url or None,
+        notes=_notes(result),
+    )
+    return str(hub.utils.yaml_dump(hub.eval_result_entries_to_yaml([entry])))
+
+
+def model_index(result: AuditResult, options: ExportOptions) -> str:
+    """The front matter of a model card with a ``model-index``."""
+    hub = needed("huggingface_hub", "the format model-index", InputError)
+    _need(options, "dataset")
+    made = [
+        hub.EvalResult(
+            task_type="multiple-choice",
+            task_name=options.task or None,
+            dataset_type=options.dataset,
+            dataset_name=result.run.question_set,
+            dataset_config=options.subset or None,
+            dataset_split=options.split or None,
+            metric_type="accuracy",
+            metric_name=name,
+            metric_value=_estimate(result, key).value,
+            source_name=f"unslant {__version__}" if options.source_url else None,
+            source_url=options.source_url or None,
+        )
+        for key, name in ((_SCORE, f"accuracy, {_notes(result)}"), ("accuracy", "accuracy, published order"))
+    ]
+    card = hub.ModelCardData(model_name=result.run.name, eval_results=made)
+    return f"---\n{card.to_yaml()}\n---\n"
+
+
+def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A record of Every Eval Ever, and its samples: every question in every order, under its own labels."""
+    _need(options, "organization")
+    if options.relationship not in (known := ("first_party", "third_party", "collaborative", "other")):
+        raise InputError(f"--relationship {options.relationship}: use one of {', '.join(known)}")
+    now, run = str(time.time()), result.run
+    name, model = run.question_set, run.name
+    about = {"dataset_name": options.dataset or name}
+    if options.dataset:
+        about |= {"source_type": "hf_dataset", "hf_repo": options.dataset}
+        about |= {"hf_split": options.split} if options.split else {}
+    else:
+        about |= {"source_type": "other"}
+    local = bool(result.provenance.models and result.provenance.models[0].digest and not run.server)
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{name}/{model}/{now}",
+        "retrieved_timestamp": now,
+        "source_metadata": {
+            "source_name": "unslant",
+            "source_type": "evaluation_run",
+            "source_organization_name": options.organization,
+            "evaluator_relationship": options.relationship,
+            **({"source_organization_url": options.source_url} if options.source_url else {}),
+        },
+        "eval_library": {"name": "unslant", "version": __version__},
+        "model_info": {
+            "name": model,
+            "id": model,
+            **({"inference_engine": {"name": run.server or run.engine}} if run.server or run.engine else {}),
+            "additional_details": {
+                "deployment_type": "self_deployed" if local else "unknown",
+                "model_availability": "open_weights" if local else "unknown",
+            },
+        },
+        "evaluation_results": [_recorded(result, key, name, about) for key in _RECORDED if _known(result, key)],
+        **({"evaluation_timestamp": result.provenance.date} if result.provenance.date else {}),
+    }
+    return record, list(_samples(result, record, name))
+
+
+def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str]) -> dict[str, Any]:
+    estimate, metric = _estimate(result, key), metric_at(("metrics", "means", key))
+    assert metric is not None
+    interval = {"lower": estimate.low, "upper": estimate.high, "confidence_level": estimate.confidence}
+    return {
+        "evaluation_result_id": key,
+        "evaluation_name": name,
+        "source_data": dict(source),
+        "metric_config": {
+            "evaluation_description": metric.meaning,
+            "metric_id": f"unslant.{key}",
+            "metric_name": metric.name,
+            "metric_kind": "accuracy" if "accuracy" in key else key,
+            "metric_unit": "proportion",
+            "lower_is_better": key in _LOWER_IS_BETTER,
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+        },
+        "score_details": {
+            "score": estimate.value,
+            "details": {"notes": _notes(result)},
+            "uncertainty": {"confidence_interval": interval | {"method": estimate.method}, "num_samples": estimate.n},
+        },
+    }
+
+
+def _samples(result: AuditResult, record: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    questions = {question.id: question for question in result.responses.questions}
+    published = next((row.labels for row in result.responses.rows() if row.kind == "order"), ())
+    for row in result.responses.rows():
+        question = questions.get(row.question_id)
+        own_labels = row.labels == published[: len(row.labels)]
+        if question is None or not own_labels or row.kind != "order" or sorted(row.contents) != [*range(row.n_options)]:
+            continue
+        yield _sample(row, question, record, name)
+
+
+def _sample(row: Response, question: Question, record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    choices = [question.options[k] for k in row.contents]
+    answer = next((question.options[k] for k in row.chosen or ()), "") if row.status == "ok" else ""
+    right = row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
+    metadata = {ORDER: json.dumps([*row.contents]), LABELS: json.dumps([*row.labels]), "subject": row.subject}
+    if row.logprobs is not None:
+        metadata[LOGPROBS] = json.dumps([float(value) for value in row.logprobs])
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": record["evaluation_id"],
+        "model_id": record["model_info"]["id"],
+        "evaluation_name": name,
+        "evaluation_result_id": _SCORE,
+        "sample_id": row.question_id,
+        "interaction_type": "single_turn",
+        "input": {
+            "raw": question.stem,
+            "reference": [question.options[k] for k in sorted(row.answers)],
+            "choices": choices,
+        },
+        "output": {"raw": [row.raw if row.raw is not None else answer]},
+        "messages": None,
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": answer,
+                "extraction_method": "unslant's reader"
+                if row.logprobs is None
+                else "highest log-probability of a label",
+                "is_terminal": True,
+            }
+        ],
+        "evaluation": {"score": float(right), "is_correct": right},
+        "error": None if row.status == "ok" else row.status,
+        "metadata": metadata,
+    }
+
+
+def _known(result: AuditResult, key: str) -> bool:
+    found = next((one for metric, one in result.metrics.means.items() if metric.key == key), None)
+    return found is not None and found.value == found.value and found.low == found.low
+
+
+def _estimate(result: AuditResult, key: str) -> Estimate:
+    if not _known(result, key):
+        raise InputError(f"{result.run.question_set}: has no {key}, which this format needs; ask several orders")
+    found: Estimate = result.metrics.means[key]
+    return found
+
+
+def _notes(result: AuditResult) -> str:
+    """What the score is: orders, interval, number of questions, published score."""
+    mean, published = _estimate(result, _SCORE), result.metrics.means["accuracy"]
+    as_published = f"; in the published order {published.value:.3f}" if published.value == published.value else ""
+    interval = f"{mean.confidence:.0%} interval {mean.low:.3f} to {mean.high:.3f}"
+    return f"mean over option orders, {mean.n} questions, {interval}{as_published}; unslant {__version__}"
+
+
+def _need(options: ExportOptions, *names: str) -> None:
+    if missing := [name for name in names if not getattr(options, name)]:
+        raise InputError(f"this format needs {' and '.join(f'--{name}' for name in missing)}")
+
+
+def _write_every_eval(result: AuditResult, options: ExportOptions, out: Path) -> list[Path]:
+    record, samples = every_eval(result, options)
+    named = out / f"{uuid.uuid4()}"
+    files = [named.with_suffix(".json"), *([out / f"{named.name}_samples.jsonl"] if samples else [])]
+    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
+    write_all(
+        partial(write_atomically, files[0], dump_json(record)),
+        *([partial(write_atomically, files[1], lines)] if samples else ()),
+    )
+    return files
+
+
+FORMATS: Mapping[str, Callable[[AuditResult, ExportOptions], str]] = {
+    "flat": lambda result, options: dump_json(flat(result)),
+    "eval-results": eval_results,
+    "model-index": model_index,
+}
+"""Formats of one file; ``every-eval`` writes two into a folder."""
+EVERY_EVAL = "every-eval"
+
+
+def export(result: AuditResult, to: str, out: Path, options: ExportOptions) -> list[Path]:
+    """Write an audit in a format; the files that were written.
+
+    Raises:
+        InputError: if the format needs more than is given, or the audit has no mean over orders.
+        OutputError: if a file cannot be written.
+    """
+    if to == EVERY_EVAL:
+        return _write_every_eval(result, options, out)
+    write_atomically(out, FORMATS[to](result, options))
+    return [out]

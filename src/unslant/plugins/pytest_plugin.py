@@ -1,0 +1,68 @@
+"""A fixture of pytest: a model in a test suite must answer the same in every order of the options.
+
+Installed with unslant; nothing of it is imported until a test asks for the fixture::
+
+    def test_my_model_does_not_answer_by_position(assert_order_robust):
+        assert_order_robust("org/name", "questions.jsonl", at_least=0.8, limit=100)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from unslant.auditing.result import AuditResult
+
+_NAMED = 5
+"""Questions that a failure names."""
+
+
+def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options: Any) -> AuditResult:
+    """Audit a model, and fail if its answers depend on the order of the options more than is allowed.
+
+    Args:
+        model, questions, options: as for :func:`unslant.audit`.
+        at_least: share of questions, from 0 to 1, that must have the same answer in every order. The test fails where
+            the interval of that share lies below; where it holds both sides, a warning says that this few questions
+            cannot tell.
+
+    Returns:
+        The audit.
+
+    Raises:
+        AssertionError: naming the share, its interval, and questions whose answers change.
+        InputError: if ``at_least`` is not a share, or as of :func:`unslant.audit`.
+    """
+    from unslant import InputError, audit
+
+    if not 0 <= at_least <= 1:
+        raise InputError(f"at_least {at_least}: give a share from 0 to 1")
+    result = audit(model, questions, **options)
+    if result.failure:
+        raise AssertionError(result.headline)
+    share = result.metrics.means["consistency"]
+    said = (
+        f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f}) of {share.n} questions have the same answer in every "
+        f"order of their options; at least {at_least:g} is asked for"
+    )
+    if share.high < at_least:
+        answers: dict[str, set[int]] = {}
+        for row in result.responses.rows():
+            if row.kind == "order" and row.status == "ok":
+                answers.setdefault(row.question_id, set()).add(row.choice)
+        changing = [question for question, given in answers.items() if len(given) > 1]
+        more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
+        raise AssertionError(f"{said}. {result.headline}. Answers change in {', '.join(changing[:_NAMED])}{more}")
+    if share.low < at_least:
+        warnings.warn(f"{said}: too few questions to tell", stacklevel=2)
+    return result
+
+
+@pytest.fixture(scope="session")
+def assert_order_robust() -> Callable[..., AuditResult]:
+    """See :func:`order_robust`."""
+    return order_robust

@@ -1,0 +1,131 @@
+"""Audits in others' formats: each checked against what its makers publish, and read back where there is a reader."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import unslant
+from tests.command_line import unslant as command
+from unslant.auditing.exports import ExportOptions, eval_results, every_eval, flat, model_index
+from unslant.auditing.logs import audit_logs
+from unslant.auditing.result import AuditResult
+from unslant.responses.importers import load_logs
+
+DATA = Path(__file__).parent / "data"
+OPTIONS = ExportOptions(
+    dataset="org/set", task="default", split="test", source_url="https://example.org/run", organization="Org"
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return unslant.audit("prefers-a", "embedded", limit=8)
+
+
+def _mean(result: AuditResult) -> Any:
+    return result.metrics.means["expected_accuracy"]
+
+
+def test_flat_numbers_are_known_and_have_their_intervals(result: AuditResult) -> None:
+    found = flat(result)
+    assert all(isinstance(value, float) and value == value for value in found.values())
+    key = "metrics.means.expected_accuracy"
+    mean = _mean(result)
+    assert [found[name] for name in (key, f"{key}/low", f"{key}/high", f"{key}/n")] == [
+        mean.value, mean.low, mean.high, 8.0
+    ]  # fmt: skip
+    assert set("".join(found)) <= {*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./: "}  # of MLflow
+
+
+def test_results_for_the_hub_are_what_its_library_reads(result: AuditResult) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    yaml = pytest.importorskip("yaml")
+    (entry,) = hub.parse_eval_result_entries(yaml.safe_load(eval_results(result, OPTIONS)))
+    mean = _mean(result)
+    assert (entry.dataset_id, entry.task_id, entry.value) == ("org/set", "default", mean.value)
+    assert f"95% interval {mean.low:.3f} to {mean.high:.3f}" in entry.notes
+    card = hub.ModelCard(model_index(result, OPTIONS))
+    found = {one.metric_name.partition(",")[2]: one for one in card.data.eval_results}
+    assert [one.metric_value for one in found.values()] == [mean.value, result.metrics.means["accuracy"].value]
+    assert {one.dataset_split for one in found.values()} == {"test"}
+
+
+def test_records_of_every_eval_ever_follow_its_schema_and_are_read_back(result: AuditResult, tmp_path: Path) -> None:
+    for options in (OPTIONS, ExportOptions(organization="Org")):
+        record, samples = every_eval(result, options)
+        jsonschema.validate(record, json.loads((DATA / "eval.schema.json").read_text("utf-8")))
+        schema = jsonschema.Draft7Validator(json.loads((DATA / "instance_level_eval.schema.json").read_text("utf-8")))
+        assert [error.message for sample in samples for error in schema.iter_errors(sample)] == []
+    by_key = {one["evaluation_result_id"]: one["score_details"] for one in record["evaluation_results"]}
+    assert by_key["expected_accuracy"]["score"] == _mean(result).value
+    path = tmp_path / "x_samples.jsonl"
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples), "utf-8")
+    back = audit_logs(path)
+    assert isinstance(back, AuditResult)
+    for name in ("expected_accuracy", "vote_accuracy", "robust_accuracy", "consistency", "pbm"):
+        assert back.metrics.means[name].value == pytest.approx(result.metrics.means[name].value, abs=1e-12)
+    assert back.run.logged is not None
+    assert [one.parted for one in back.run.logged.reported] == [0]
+
+
+def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
+    """As the project's own converters write them: choices by text, answers by text, label or number; no scores."""
+
+    def sample(i: int, reference: str, extracted: str, **more: Any) -> dict[str, Any]:
+        attribution = {"turn_idx": 0, "source": "output.raw", "extracted_value": extracted, "extraction_method": "none"}
+        return {
+            "schema_version": "0.3.0", "evaluation_id": "e", "model_id": "org/m", "evaluation_name": "set",
+            "sample_id": str(i), "interaction_type": "single_turn",
+            "input": {"raw": f"Which is {i}?", "reference": [reference], "choices": ["one", "two", "three"]},
+            "output": {"raw": [extracted]}, "answer_attribution": [attribution | {"is_terminal": True}],
+            "evaluation": {"score": 1.0, "is_correct": True}, **more,
+        }  # fmt: skip
+
+    rows = [
+        sample(0, "two", "two"),
+        sample(1, "B", "B"),
+        sample(2, "1", "two"),
+        sample(3, "two", "The answer is B."),
+        sample(4, "two", "I cannot say.", evaluation={"score": 0.0, "is_correct": False}),
+        sample(5, "x", "y", input={"raw": "2 + 2?", "reference": ["4"], "choices": None}),
+    ]
+    path = tmp_path / "1_samples.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (found,) = load_logs([path])
+    assert [(row.status, row.status == "ok" and row.choice) for row in found.rows()] == [("ok", 1)] * 4 + [
+        ("unparsed", False)
+    ]
+    assert {tuple(row.answers) for row in found.rows()} == {(1,)}
+    assert found.run.logged.dropped == {"samples without choices": 1}
+    assert found.run.logged.reported[0].parted == 0
+
+
+def test_the_command_writes_each_format_and_names_what_is_missing(result: AuditResult, tmp_path: Path) -> None:
+    run = tmp_path / "run.parquet"
+    result.to_parquet(run)
+    for to, given in (
+        ("flat", ()),
+        ("eval-results", ("--dataset", "org/set", "--task", "default")),
+        ("model-index", ("--dataset", "org/set")),
+        ("every-eval", ("--organization", "Org")),
+    ):
+        out = tmp_path / to
+        if to == "every-eval":
+            out.mkdir()
+        done = command("export", run, "--to", to, "--out", out, *given)
+        assert done.code == 0, done.err
+        assert all(Path(line).stat().st_size for line in done.out.splitlines())
+        if given:
+            done = command("export", run, "--to", to, "--out", out)
+            assert done.code == 2
+            assert f"this format needs {' and '.join(given[::2])}" in done.err
+    assert len(list((tmp_path / "every-eval").iterdir())) == 2
+    done = command(
+        "export", run, "--to", "every-eval", "--out", tmp_path, "--organization", "O", "--relationship", "no"
+    )
+    assert "--relationship no: use one of first_party" in done.err

@@ -1,0 +1,102 @@
+"""Folders of logs, other files of a run, open questions, and the kinds of files that OpenCompass writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unslant.errors import InputError
+from unslant.responses import Responses
+from unslant.responses.importers import load_logs
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_folders_hold_their_logs_and_other_files_name_them(shared_data: Path, tmp_path: Path) -> None:
+    logs = shared_data / "logs"
+    for folder, pattern in (("lm_eval_more/race", "samples_*.jsonl"), ("helm", "scenario_state.json")):
+        (path,) = (logs / folder).glob(pattern)
+        ((of_folder,), (of_file,)) = load_logs([logs / folder]), load_logs([path])
+        assert of_folder.table.equals(of_file.table)
+    for name, words in (
+        (
+            "lm_eval_more/race/results_2026-11-22T17-10-43.770580.json",
+            "give samples_p_race_2026-11-22T17-10-43.770580.js",
+        ),
+        ("helm/stats.json", "give the scenario_state.json"),
+        ("helm/run_spec.json", "give the scenario_state.json"),
+        ("helm/per_instance_stats.json", "give the scenario_state.json"),
+        ("lighteval/results.json", "give its details_"),
+    ):
+        with pytest.raises(InputError, match=rf"{Path(name).name}: holds the scores of a run and no answers: {words}"):
+            load_logs([logs / name])
+    (alone,) = (logs / "lm_eval_more" / "race").glob("results_*.json")
+    with pytest.raises(InputError, match="run lm_eval with log_samples"):
+        load_logs([write(tmp_path / alone.name, [json.loads(alone.read_text())])])
+    (tmp_path / alone.name).unlink()
+    (tmp_path / "mine.csv").write_text("id,answer,chosen\nq,A,B\n")
+    with pytest.raises(InputError, match="is a folder without a log of a known format"):
+        load_logs([tmp_path])
+
+
+def test_open_questions_have_no_options(tmp_path: Path) -> None:
+    """As SQuAD's, whose several answers are spellings and no options."""
+    doc = {"id": "s", "context": "Denver won.", "question": "Who won?", "answers": {"text": ["Denver", "Denver won"]}}
+    line = {
+        "doc_id": 0, "doc": doc, "target": "Denver", "arguments": {"gen_args_0": {"arg_0": "Who won?", "arg_1": {}}},
+        "resps": [["Denver"]], "filtered_resps": ["Denver"], "filter": "none", "metrics": ["exact_match"],
+        "exact_match": 1.0,
+    }  # fmt: skip
+    with pytest.raises(InputError, match="none of its 1 documents has options in its prompt"):
+        load_logs([write(tmp_path / "samples_squad.jsonl", [line])])
+
+
+def _opencompass(folder: Path, rows: list[dict[str, Any]]) -> Responses:
+    folder.mkdir(exist_ok=True)
+    path = folder / "set.json"
+    path.write_text(json.dumps({str(i): row for i, row in enumerate(rows)}))
+    (found,) = load_logs([path])
+    return found
+
+
+def test_opencompass_log_likelihoods(tmp_path: Path) -> None:
+    """As ``LLInferencer`` of OpenCompass 0.5.4 writes them for Winogrande, whose labels are the numbers 1 and 2."""
+
+    def row(scores: tuple[float, float], gold: object) -> dict[str, Any]:
+        texts = ["Ann was kind to all.", "Bea was kind to all."]
+        of_label = {
+            f"label: {i + 1}": {"testing input": text, "prompt": text, "Loglikelihood": score}
+            for i, (text, score) in enumerate(zip(texts, scores, strict=True))
+        }
+        return {"in-context examples": "", **of_label, "prediction": 1 + int(scores[1] > scores[0]), "gold": gold}
+
+    found = _opencompass(tmp_path / "m", [row((-2.0, -3.0), "1"), row((-2.0, -1.0), 1), row((-5.0, -4.0), 2)])
+    assert found.run.logged.scores == "texts"
+    assert found.rows()[0].logprobs.tolist() == [-2.0, -3.0]
+    assert [(one.choice, sorted(one.answers)) for one in found.rows()] == [(0, [0]), (1, [0]), (1, [1])]
+    with pytest.raises(InputError, match="prediction is 2, but the highest log-likelihood is that of '1'"):
+        _opencompass(tmp_path / "m", [row((-2.0, -3.0), "1") | {"prediction": 2}])
+
+
+def test_opencompass_numbers_as_right_options_and_files_of_a_run_that_stopped(tmp_path: Path) -> None:
+    prompt = "Which?\nA. one\nB. two\nC. three\nAnswer:"
+    rows = [{"origin_prompt": prompt, "prediction": label} for label in "ABC"]
+    golds: list[dict[str, Any]] = [{}, {"gold": 1}, {"gold": 0}]  # a gold of 0 is not written
+    found = _opencompass(tmp_path / "m", [row | gold for row, gold in zip(rows, golds, strict=True)])
+    assert [sorted(one.answers) for one in found.rows()] == [[0], [1], [0]]
+    assert "In 1 entries OpenCompass logged no right option" in " ".join(found.run.logged.notes)
+    letters = _opencompass(tmp_path / "n", [row | {"gold": "C"} for row in rows])
+    path = write(tmp_path / "tmp_set.jsonl", [{"idx": str(i), **row, "gold": "C"} for i, row in enumerate(rows)])
+    (temporary,) = load_logs([path])
+    assert [one.chosen for one in temporary.rows()] == [one.chosen for one in letters.rows()]
+    assert "a run that did not end" in " ".join(temporary.run.logged.notes)
+    with pytest.raises(InputError, match="gold 3 is none of its 3 options"):
+        _opencompass(tmp_path / "m", [rows[0] | {"gold": 3}])
+    with pytest.raises(InputError, match="its prompt lists no options"):
+        _opencompass(tmp_path / "m", [{"origin_prompt": "2 + 2 =", "prediction": "4", "gold": "4"}])
