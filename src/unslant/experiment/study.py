@@ -101,7 +101,12 @@ class Study(Generic[S]):
 
     def read(self, given: Given[S]) -> StudyResult:
         """The result of recorded responses."""
-        results = [cast("type[RecordedResult]", self.result).from_parquet(path) for path in given.log]
+        from unslant.experiment.recorded import listed_files, tables_of
+        from unslant.responses.importers.logged import placed
+
+        with placed(listed_files(given.log)):
+            tables = tables_of(self.name, given.log, getattr(given.settings, "fields", None))
+            results = [cast("type[RecordedResult]", self.result).of(table) for table in tables]
         return results[0] if len(results) == 1 else self.compare(results, given)
 
     def load(self, given: Given[S]) -> Any:
