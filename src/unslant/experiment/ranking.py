@@ -16,7 +16,6 @@ from unslant.errors import InputError
 from unslant.questions.formats import table_rows
 from unslant.reach import Reach
 
-
 Ranks = tuple[int, int]
 """Lowest and highest rank of a confidence set."""
 

@@ -106,8 +106,12 @@ class Study(Generic[S]):
 
         with placed(listed_files(given.log)):
             tables = tables_of(self.name, given.log, getattr(given.settings, "fields", None))
-            results = [cast("type[RecordedResult]", self.result).of(table) for table in tables]
+            results = [self.recorded(table, given) for table in tables]
         return results[0] if len(results) == 1 else self.compare(results, given)
+
+    def recorded(self, responses: Responses, given: Given[S]) -> Any:
+        """The result of one model from a file, with the settings that have an effect there (:attr:`of_logs`)."""
+        return cast("type[RecordedResult]", self.result).of(responses)
 
     def load(self, given: Given[S]) -> Any:
         """All questions, before the model is opened."""

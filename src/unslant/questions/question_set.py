@@ -132,8 +132,8 @@ def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
     """One question as a line of the canonical JSONL form, without the line's end.
 
     Keys of a multiple-choice question: ``id``, ``question``, ``options``, ``answer`` (index from 0, or a list of them;
-    ``[]`` when none is right), ``context``, ``subject``, ``source``, ``pinned`` (list of indices), and ``authors`` where
-    there are any.
+    ``[]`` when none is right), ``context``, ``subject``, ``source``, ``pinned`` (list of indices), and ``authors``
+    where there are any.
     The other types keep the names of their attributes, with ``question`` for the stem of a maths question.
     """
     record: dict[str, object] = {}

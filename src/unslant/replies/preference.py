@@ -34,9 +34,12 @@ _SIDE = {
     r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
     "said_two": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two)\b|(?-i:B)\b|(?:the )?{compared_second}"
     r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
-    "verdict": r"(?:(?P<relation>[AB12] ?[<>=≈]{1,3} ?[AB12])|(?P<tie>C\b|{tie_word}\b)|(?P<first>{one})|(?P<second>{two}))",
+    "verdict": r"(?:(?P<relation>[AB12] ?[<>=≈]{1,3} ?[AB12])|(?P<tie>C\b|{tie_word}\b)"
+    r"|(?P<first>{one})|(?P<second>{two}))",
 }
-_BRACKET = pattern(r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]", parts=_SIDE)
+_BRACKET = pattern(
+    r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]", parts=_SIDE
+)
 _WHOLE = pattern(r"\W{0,4}{verdict}\W{0,4}", parts=_SIDE)
 _FIELD = pattern(
     r"(?:(?:^|(?<=[.!?] ))[ \[(]{0,3}{preference_field}[\])]{0,2}(?: is)? ?(?:[:=]|(?<=\]) ?)[ \"'(]{0,3}|⟦ ?)"

@@ -37,7 +37,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "system_A": ("system_A", "system_a", "model_a"),
     "system_B": ("system_B", "system_b", "model_b"),
     "responses": ("responses", "answers"),
-    "systems": ("systems",),
+    "chosen": ("chosen",),
+    "rejected": ("rejected",),
+    "systems": ("systems", "models"),
     "label": ("label", "gold"),
     "decision": ("decision", "verdict", "winner", "preference"),
     "scores": ("scores",),
@@ -47,8 +49,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "subject": ("subject", "source", "category", "subset"),
     "repeat": ("repeat", "sample", "trial"),
 }
-"""Field -> names it is found under. ``decision`` names a place as shown (A is the answer shown first), ``label`` an answer
-of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
+"""Field -> names it is found under. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
+answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
 _ASKED = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
@@ -199,24 +201,71 @@ def _alpaca(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
     )
 
 
+@dataclass(frozen=True)
+class Answers:
+    """The answers that a record compares: their texts, who wrote them, and those that its label prefers."""
+
+    id: str
+    question: str
+    texts: tuple[str, ...]
+    systems: tuple[str, ...]
+    right: frozenset[int]
+    subject: str
+
+
+def named_fields(record: Record, fields: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+    """Field -> its column and value, of those that a record has; see :data:`FIELDS`."""
+    found = {
+        key: next((name for name in ([fields[key]] if key in fields else usual) if name in record.data), None)
+        for key, usual in FIELDS.items()
+    }
+    return {key: (name, record.data[name]) for key, name in found.items() if name}
+
+
+def answers_of(record: Record, fields: Mapping[str, str]) -> Answers:
+    """What a record of a table compares: ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a list.
+
+    Raises:
+        InputError: naming place and field.
+    """
+    row = {key: value for key, (_, value) in named_fields(record, fields).items()}
+    if missing := next((key for key in ("question", *_needed(row)) if row.get(key) in (None, "")), None):
+        raise InputError.at(record.place, f"is missing; name its column: --fields {missing}=COLUMN", field=missing)
+    if "chosen" in row:
+        sides = [one if isinstance(one, list) else [one] for one in (row["chosen"], row["rejected"])]
+        texts, right = [*sides[0], *sides[1]], frozenset(range(len(sides[0])))
+    else:
+        texts = row["responses"] if "responses" in row else [row["response_A"], row["response_B"]]
+        right = _places(row.get("label"), len(texts), record.place, "label") or frozenset()
+    systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
+    if not (isinstance(texts, list) and len(texts) > 1 and len(systems) in (0, len(texts))):
+        raise InputError.at(record.place, f"{len(texts)} answers by {len(systems)} systems: give two answers or more")
+    digest = hashlib.sha256("\x1f".join(map(str, [row["question"], *texts])).encode()).hexdigest()[:12]
+    return Answers(
+        str(row.get("id") or digest), str(row["question"]), tuple(map(str, texts)), tuple(map(str, systems)), right,
+        str(row.get("subject") or ""),
+    )  # fmt: skip
+
+
+def _needed(row: Mapping[str, Any]) -> tuple[str, ...]:
+    if "chosen" in row or "responses" in row:
+        return ("chosen", "rejected") if "chosen" in row else ("responses",)
+    return "response_A", "response_B"
+
+
 def _table(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    data, place = record.data, record.place
-    names = {key: next((n for n in ([fields[key]] if key in fields else usual) if n in data), "") for key, usual in
-             FIELDS.items()}  # fmt: skip
-    row = {key: data[name] for key, name in names.items() if name}
-    several = isinstance(row.get("responses"), list)
-    answers = tuple(map(str, row["responses"] if several else (row["response_A"], row["response_B"])))
-    systems = row.get("systems", ()) if several else [row[key] for key in ("system_A", "system_B") if row.get(key)]
-    n, order = len(answers), _order(row.get("order"), len(answers), place)
-    shown = order or tuple(range(n))
-    reply = row.get("reply")
+    answers, place = answers_of(record, fields), record.place
+    named = named_fields(record, fields)
+    row, n = {key: value for key, (_, value) in named.items()}, len(answers.texts)
+    order = _order(row.get("order"), n, place)
+    shown, reply = order or tuple(range(n)), row.get("reply")
     if row.get("scores") is not None:
         scores = [float(score) for score in row["scores"]]
         if len(scores) != n:
-            raise InputError.at(place, f"holds {len(scores)} for {n} answers", field=names["scores"])
+            raise InputError.at(place, f"holds {len(scores)} for {n} answers", field=named["scores"][0])
         preferred: frozenset[int] | None = frozenset(i for i in range(n) if scores[i] == max(scores))
     elif "decision" in row:
-        at = _places(row["decision"], n, place, names["decision"])
+        at = _places(row["decision"], n, place, named["decision"][0])
         preferred = None if at is None else frozenset(shown[k] for k in at)
     else:
         letters = ALPHABETS["A"][:n]
@@ -224,17 +273,17 @@ def _table(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
         preferred = frozenset(shown[letters.index(label)] for label in read.labels) if read.status == "ok" else None
     yield _Judgement(
         judge=str(row.get("judge") or ""),
-        id=str(row.get("id") or hashlib.sha256("\x1f".join([str(row["question"]), *answers]).encode()).hexdigest()[:12]),
-        question=str(row["question"]),
-        answers=answers,
-        systems=tuple(map(str, systems)),
-        right=_places(row.get("label"), n, place, names["label"]) or frozenset(),
+        id=answers.id,
+        question=answers.question,
+        answers=answers.texts,
+        systems=answers.systems,
+        right=answers.right,
         preferred=preferred,
         order=order,
         reply=None if reply is None else str(reply),
-        subject=str(row.get("subject") or ""),
+        subject=answers.subject,
         repeat=int(row.get("repeat") or 0),
-        failed=reply is None and preferred is None,
+        failed=reply is None and preferred is None and "decision" not in row,
     )
 
 
@@ -245,8 +294,10 @@ def _places(value: object, n: int, place: str, field: str) -> frozenset[int] | N
     given = value if isinstance(value, list) else [] if value is None else [value]
     found = [ALPHABETS["A"].index(str(one)) if str(one) in ALPHABETS["A"] else one for one in given]
     if not all(type(one) is int and 0 <= one < n for one in found):
-        raise InputError.at(place, f"{value!r}: give labels, A to {ALPHABETS['A'][n - 1]}, or 0 to {n - 1}", field=field)
-    return frozenset(found) or None
+        raise InputError.at(
+            place, f"{value!r}: give labels, A to {ALPHABETS['A'][n - 1]}, or 0 to {n - 1}", field=field
+        )
+    return frozenset(one for one in found if isinstance(one, int)) or None
 
 
 def _order(value: object, n: int, place: str) -> tuple[int, ...] | None:
@@ -276,7 +327,7 @@ def _format(head: Head) -> tuple[str, _Reader] | None:
     names = head.names
     known = next(((name, read) for name, needed, read in _FORMATS if needed <= names and not head.fields), None)
     there = {key for key, usual in FIELDS.items() if names & {*usual, head.fields.get(key, "")}}
-    answers = {"response_A", "response_B"} <= there or "responses" in there
+    answers = any(needed <= there for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
     own = answers and bool(there & {"decision", "reply", "scores"})
     return known or (("a table of judgements", _table) if own else None)
 

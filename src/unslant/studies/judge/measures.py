@@ -36,39 +36,33 @@ NO_LABELS = "needs labels"
         unit="share")  # fmt: skip
 def place_numbers(verdicts: Verdicts, responses: Responses) -> Numbers:
     """How verdicts depend on the order of the answers, and how often there is none."""
-    v, mean, one = verdicts, verdicts.bootstrap.mean, np.ones(len(verdicts))
+    v, mean = verdicts, verdicts.bootstrap.mean
     complete = v.in_orders & (np.bincount(v.pair[~v.decided], minlength=len(v)) == 0)
-    same = np.array([_same(v.credit[pages]) for pages in v.pages_of], float)
-    wins = np.nan_to_num(v.by_place) == 1
-    follows = np.array([bool(pages) and bool(wins[pages].all(axis=0).any()) for pages in v.pages_of], float)
     clear = v.decided & ~v.tied & v.placed
-    firsts, clears = (np.bincount(v.pair[kept], minlength=len(v)).astype(float) for kept in (clear & wins[:, 0], clear))
-    last = v.by_place[np.arange(len(v.pair)), (v.order >= 0).sum(axis=1) - 1]
-    moved = v.per_pair(v.by_place[:, 0] - last, v.placed)
+    hits = clear & (np.nan_to_num(v.by_place[:, 0]) == 1)
+    firsts, clears = (np.bincount(v.pair[kept], minlength=len(v)).astype(float) for kept in (hits, clear))
     tied = np.where(v.decided, v.tied, np.nan).astype(float)
     ties = v.per_pair(tied, v.decided)
     by_order = v.per_pair(tied, v.placed & v.swapped) - v.per_pair(tied, v.placed & ~v.swapped)
     undecided = v.per_pair((~v.decided).astype(float), np.ones(len(v.pair), bool))
-    return Numbers(
-        {
-            "judge.consistency": mean(np.where(v.in_orders, same, np.nan), note="" if v.in_orders.any() else NO_ORDERS),
-            "judge.consistency_decided": mean(np.where(complete, same, np.nan), note="" if complete.any() else NO_ORDERS),
-            "judge.reversed": mean(np.where(v.in_orders, follows, np.nan), note="" if v.in_orders.any() else NO_ORDERS),
-            "judge.first": v.bootstrap.ratio(firsts, clears, note="" if clears.any() else "places are not logged"),
-            "judge.moved": mean(np.where(complete, moved, np.nan), share=False, note="" if complete.any() else NO_ORDERS),
-            "judge.ties": mean(ties),
-            "judge.tie_orders": mean(np.where(complete, by_order, np.nan), share=False,
-                                     note="" if complete.any() else NO_ORDERS),
-            "judge.undecided": mean(undecided * one),
-            "judge.stability": mean(_stability(v), note="" if v.repeat.any() else "each page was judged once"),
-            "judge.reading": _own_reading(v, responses),
-        }
-    )  # fmt: skip
+    note = "" if v.in_orders.any() else NO_ORDERS
 
+    def of_orders(values: Floats | Bools, kept: Bools, *, share: bool = True) -> Estimate:
+        return mean(np.where(kept, values, np.nan), share=share, note=note)
 
-def _same(credit: Floats) -> bool:
-    """Whether pages have one verdict."""
-    return bool(len(credit)) and bool(np.isfinite(credit[:, 0]).all() and (np.nanmax(np.ptp(credit, axis=0)) < 1e-9))
+    found = {
+        "consistency": of_orders(v.same, v.in_orders),
+        "consistency_decided": of_orders(v.same, complete),
+        "reversed": of_orders(v.follows, v.in_orders),
+        "first": v.bootstrap.ratio(firsts, clears, note="" if clears.any() else "places are not logged"),
+        "moved": of_orders(v.moved, complete, share=False),
+        "ties": mean(ties),
+        "tie_orders": of_orders(by_order, complete, share=False),
+        "undecided": mean(undecided),
+        "stability": mean(_stability(v), note="" if v.repeat.any() else "each page was judged once"),
+        "reading": _own_reading(v, responses),
+    }
+    return Numbers({f"judge.{name}": value for name, value in found.items()})
 
 
 def _stability(v: Verdicts) -> Floats:
@@ -78,7 +72,7 @@ def _stability(v: Verdicts) -> Floats:
     for r in np.flatnonzero(v.repeat > 0):
         before = first.get((int(v.pair[r]), tuple(v.order[r])))
         if before is not None:
-            values[r] = _same(v.credit[[before, r]])
+            values[r] = v.agree([int(before), int(r)])
     return v.per_pair(values, v.repeat > 0)
 
 
@@ -123,14 +117,14 @@ def right_numbers(v: Verdicts) -> Numbers:
     exact, half = page_right(v), _credit_right(v)
     of_label = np.where(v.labelled, 1.0, np.nan)
     given = v.per_pair(exact, v.placed & ~v.swapped if v.placed.any() else np.ones(len(v.pair), bool))
-    both = np.array([bool(pages) and bool(exact[pages].all()) for pages in v.pages_of], float)
+    both = np.array([bool(pages) and bool(exact[list(pages)].all()) for pages in v.pages_of], float)
     return Numbers(
         {
             "judge.right_given": mean(given * of_label, note=note),
             "judge.right_mean": mean(v.per_pair(half, np.ones(len(v.pair), bool)) * of_label, note=note),
             "judge.right_both": mean(np.where(v.in_orders, both, np.nan) * of_label, note=note or
                                      ("" if v.in_orders.any() else NO_ORDERS)),
-            "judge.right_voted": mean((v.voted == v.right).all(axis=1) * of_label, note=note),
+            "judge.right_voted": mean(agrees(v.voted, v.right, v.exists).astype(float) * of_label, note=note),
             "judge.kappa": kappa(_codes(v.voted), _codes(v.right), v.labelled & v.voted.any(axis=1), v),
         }
     )  # fmt: skip
@@ -138,8 +132,15 @@ def right_numbers(v: Verdicts) -> Numbers:
 
 def page_right(v: Verdicts) -> Floats:
     """(R,) 1 where the answers preferred are those of the label, 0 elsewhere."""
-    preferred = np.nan_to_num(v.credit) > 0
-    return np.asarray((preferred == v.right[v.pair]).all(axis=1) & v.decided, float)
+    return agrees(np.nan_to_num(v.credit) > 0, v.right[v.pair], v.exists[v.pair]).astype(float)
+
+
+def agrees(preferred: Bools, right: Bools, exists: Bools) -> Bools:
+    """(R,) whether (R, N) answers preferred are right: some of the right ones and no other; of a label that is a tie,
+    all."""
+    tie = (right == exists).all(axis=1)
+    inside = preferred.any(axis=1) & ~(preferred & ~right).any(axis=1)
+    return np.asarray(np.where(tie, (preferred == right).all(axis=1), inside))
 
 
 def _credit_right(v: Verdicts) -> Floats:
@@ -170,13 +171,14 @@ def kappa(one: Floats, other: Floats, kept: Bools, v: Verdicts) -> Estimate:
         n = totals[:, -1]
         agreed = totals[:, 0] / n
         chance = (totals[:, 1 : 1 + k] * totals[:, 1 + k : 1 + 2 * k]).sum(axis=1) / n**2
-        return np.divide(agreed - chance, 1 - chance, out=np.full(len(n), np.nan), where=chance < 1)
+        found: Floats = np.divide(agreed - chance, 1 - chance, out=np.full(len(n), np.nan), where=chance < 1)
+        return found
 
     return v.bootstrap.statistic(np.stack(features, 1).astype(float), statistic, int(kept.sum()), low=-1.0, high=1.0)
 
 
-@metric("judge.longer", "longer answer preferred", "of the verdicts for one answer, those for the longest", unit="share",
-        short="longer wins")  # fmt: skip
+@metric("judge.longer", "longer answer preferred", "of the verdicts for one answer, those for the longest",
+        unit="share", short="longer wins")  # fmt: skip
 @metric("judge.longer_right", "longer answer right", "of the same pairs, those whose label is the longest answer",
         unit="share", short="longer is right")  # fmt: skip
 def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
@@ -194,7 +196,8 @@ def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
         {
             "judge.longer": v.bootstrap.ratio(np.bincount(v.pair[hits], minlength=len(v)).astype(float), n, note=note),
             "judge.longer_right": v.bootstrap.mean(
-                np.where(labelled, (longest & v.right).any(axis=1), np.nan), note=note or NO_LABELS * (not labelled.any())
+                np.where(labelled, (longest & v.right).any(axis=1), np.nan),
+                note=note or NO_LABELS * (not labelled.any()),
             ),
         }
     )
@@ -210,13 +213,15 @@ def by_subject(v: Verdicts, least: int = 20) -> Mapping[str, Numbers]:
 
 def changes(v: Verdicts) -> dict[str, int]:
     """What becomes of the verdict when the order changes -> pairs: every pair in two orders or more is counted once."""
-    counts = dict.fromkeys(("same verdict", "winner follows the place", "to or from a tie", "no decision in an order"), 0)
+    counts = dict.fromkeys(
+        ("same verdict", "winner follows the place", "to or from a tie", "no decision in an order"), 0
+    )
     for pages, several in zip(v.pages_of, v.in_orders, strict=True):
         if several:
-            if not v.decided[pages].all():
+            if not v.decided[list(pages)].all():
                 counts["no decision in an order"] += 1
-            elif _same(v.credit[pages]):
+            elif v.agree(pages):
                 counts["same verdict"] += 1
             else:
-                counts["to or from a tie" if v.tied[pages].any() else "winner follows the place"] += 1
+                counts["to or from a tie" if v.tied[list(pages)].any() else "winner follows the place"] += 1
     return counts

@@ -15,21 +15,26 @@ coefficient of length is then an association given correctness, and no cause.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, stdtrit
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics import Estimate, metric
+from unslant.experiment.comparison import ranks_of
+from unslant.experiment.ranking import Ranks, rank_sets
+from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.sampling import LEAST_UNITS
 from unslant.studies.judge.verdicts import Verdicts
 
 PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "place", "length", "right", "tie width", "tie width, swapped"
-PENALTY = 0.01
-"""Precision of a normal prior on every coefficient (standard deviation 10): nothing next to a hundred verdicts, and an
-estimate where a system wins every time."""
+PRIOR = 1.0
+"""Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
+Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
+wins every time."""
 _STEPS = 100
 _FEWEST = 20
 """Verdicts a coefficient below which nothing is fitted."""
@@ -103,126 +108,146 @@ def fitted(v: Verdicts, *, systems: bool = True, habits: bool = True, pages: Boo
     used |= np.array([name in (PLACE, WIDTH) and bool(X[:, k].any()) for k, name in enumerate(names)])
     used[: len(columns)] &= np.abs(X[:, : len(columns)]).max(axis=0) > 1e-9
     X, kept_names = X[:, used], tuple(name for name, one in zip(names, used, strict=True) if one)
-    if not kept_names or len(pair) < _FEWEST * min(2, len(kept_names)) or np.unique(clusters).size < len(kept_names) + 2:
+    if (
+        _places_decide(v)
+        or not kept_names
+        or len(pair) < _FEWEST * min(2, len(kept_names))
+        or np.unique(clusters).size < len(kept_names) + 2
+    ):
         return None
-    coefficients, covariance = _regression(X, y, clusters)
+    coefficients, covariance = _regression(X, y, clusters, _pseudo(kept_names, v.systems if systems else ()))
     return Fit(kept_names, coefficients, covariance, int(np.unique(clusters).size), int(np.unique(pair).size))
 
 
-def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:
-    """Logistic regression by Newton's method, and its sandwich covariance."""
+def _places_decide(v: Verdicts) -> bool:
+    """Whether hardly a pair has a winner that does not follow the place: nothing is then left to estimate from."""
+    return bool(v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum())
+
+
+def _pseudo(names: Sequence[str], systems: Sequence[str]) -> Floats:
+    """(K, P) pseudo-verdicts, weighted by their size: one for each coefficient that is not of a system, and for systems
+    one for every two of them, so that none is favoured."""
+    rows = [np.eye(len(names))[k] for k, name in enumerate(names) if name not in systems]
+    place = {name: k for k, name in enumerate(names)}
+    for a, one in enumerate(systems):
+        for other in systems[:a]:
+            row = np.zeros(len(names))
+            for name, sign in ((one, 1.0), (other, -1.0)):
+                if name in place:
+                    row[place[name]] = sign
+            rows.append(row)
+    return np.array(rows)
+
+
+def _regression(X: Floats, y: Floats, clusters: Ints, pseudo: Floats) -> tuple[Floats, Floats]:
+    """Logistic regression by Newton's method, and its sandwich covariance; ``pseudo`` are rows with half a win each."""
+    n = len(X)
+    X, y = np.concatenate([X, pseudo]), np.concatenate([y, np.full(len(pseudo), 0.5)])
+    clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(len(pseudo))])
+    weights = np.ones(len(X))
+    weights[n:] = PRIOR * X.shape[1] / len(pseudo)
     beta = np.zeros(X.shape[1])
-    ridge = PENALTY * np.eye(len(beta))
     for _ in range(_STEPS):
         p = expit(X @ beta)
-        information = (X * (p * (1 - p))[:, None]).T @ X + ridge
-        step = np.linalg.solve(information, X.T @ (y - p) - PENALTY * beta)
+        information = (X * (weights * p * (1 - p))[:, None]).T @ X
+        step = np.linalg.solve(information, X.T @ (weights * (y - p)))
         # A full step overshoots where a coefficient is on its way to infinity; halving keeps the likelihood in reach.
         beta = beta + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-9:
             break
     p = expit(X @ beta)
-    bread = np.linalg.inv((X * (p * (1 - p))[:, None]).T @ X + ridge)
+    bread = np.linalg.inv((X * (weights * p * (1 - p))[:, None]).T @ X)
     sums = np.zeros((int(clusters.max()) + 1, len(beta)))
-    np.add.at(sums, clusters, X * (y - p)[:, None])
+    np.add.at(sums, clusters, X * (weights * (y - p))[:, None])
     groups = np.unique(clusters).size
     meat = sums.T @ sums * groups / max(1, groups - len(beta))
     return beta, bread @ meat @ bread
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Systems by their corrected win rates.
+class Ranked(Measured):
+    """A system.
 
     Attributes:
-        published: mean credit in the order of the file, the rate that a run in one order prints.
-        averaged: mean credit over orders.
-        corrected: without the judge's preference for places and lengths, against the same opponents.
+        rank_published, rank: by win rate, published and corrected; 1 is best.
+        ranks_published, ranks: lowest and highest rank of their confidence sets.
+        numbers: win rates as published, averaged over orders, and corrected.
     """
 
     system: str
-    published: Estimate
-    averaged: Estimate
-    corrected: Estimate
     rank_published: int
     rank: int
-    ranks_published: tuple[int, int]
-    ranks: tuple[int, int]
+    ranks_published: Ranks
+    ranks: Ranks
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
-class Match:
-    """Two systems: the difference of their strengths in log-odds, all pairs together, before and after correction."""
+class Match(Measured):
+    """Two systems, the higher one by corrected strength, and the difference before and after correction."""
 
     higher: str
     lower: str
-    before: Estimate
-    difference: Estimate
+    numbers: Numbers
 
     @property
     def differ(self) -> bool:
         """Whether the corrected difference is shown."""
-        return self.difference.excludes(0.0)
+        return self["after"].excludes(0.0)
 
     @property
-    def differed(self) -> bool:
-        """Whether a run in the order of the file shows a difference, whichever way round."""
-        return self.before.excludes(0.0)
+    def published(self) -> Shown:
+        """What the order of the file alone says of the two."""
+        turned = self["before"].value < 0
+        names = (self.lower, self.higher) if turned else (self.higher, self.lower)
+        return Shown(*names, self["before"].excludes(0.0))
 
     @property
     def change(self) -> str:
         """What correction does to what may be said of the two; empty where nothing."""
-        turned = self.before.value < 0
-        if self.differ and turned:
-            return "turned round" if self.differed else "order changed, and now shown"
-        if self.differed and not self.differ:
-            return "no longer shown" + ", and turned" * turned
-        return "now shown" if self.differ and not self.differed else ""
+        before = self.published
+        if before.differ and before.higher != self.higher:
+            return "turned round" if self.differ else "no longer shown"
+        return "" if before.differ == self.differ else "now shown" if self.differ else "no longer shown"
 
 
-@metric("judge.published", "win rate as published", "mean credit in the order of the file; a tie is half a win",
-        unit="share", short="published")  # fmt: skip
-@metric("judge.averaged", "win rate over both orders", "mean credit over both orders", unit="share", short="averaged")
-@metric("judge.corrected", "corrected win rate", "win rate of a judge with these strengths and no preference for a place "
-        "or a length, against the same opponents", unit="share", source="Rao and Kupper 1967", short="corrected")  # fmt: skip
-@metric("judge.before", "difference before", "difference of two strengths, from the order of the file alone, in log-odds; "
-        "intervals of all pairs of systems hold together", signed=True, unit="nats", short="before")  # fmt: skip
-@metric("judge.after", "difference after", "the same without the judge's preference for a place or a length", signed=True,
-        unit="nats", short="after")  # fmt: skip
-def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
-    """Systems by corrected win rate, best first, and every two of them; empty without two systems or more."""
-    from unslant.experiment.ranking import rank_sets
+class Shown(NamedTuple):
+    """Two systems, and whether their difference is shown."""
 
-    file_order = ~v.swapped if (v.placed & ~v.swapped).any() else np.ones(len(v.pair), bool)
-    before, after = fitted(v, habits=False, pages=file_order), fitted(v)
-    if not v.systems or before is None or after is None:
-        return (), ()
-    met = _met(v)
-    rates = {name: _published(v, s, file_order) for s, name in enumerate(v.systems)}
-    averaged = {name: _published(v, s, np.ones(len(v.pair), bool)) for s, name in enumerate(v.systems)}
-    corrected = {name: _win_rate(after, v.systems, s, met[s]) for s, name in enumerate(v.systems)}
-    matches = _matches(v.systems, before, after)
-    sets = rank_sets(v.systems, matches)
-    turned = [_Shown(*((m.lower, m.higher) if m.before.value < 0 else (m.higher, m.lower)), m.differed) for m in matches]
-    published_sets = rank_sets(v.systems, turned)
-    places, published_places = (_ranks({name: one.value for name, one in found.items()}) for found in (corrected, rates))
-    rows = [
-        Ranked(name, rates[name], averaged[name], corrected[name], published_places[name], places[name],
-               published_sets[name], sets[name])
-        for name in v.systems
-    ]  # fmt: skip
-    return tuple(sorted(rows, key=lambda one: one.rank)), matches
-
-
-@dataclass(frozen=True)
-class _Shown:
     higher: str
     lower: str
     differ: bool
 
 
-def _ranks(values: Mapping[str, float]) -> dict[str, int]:
-    return {name: 1 + sum(other > value for other in values.values()) for name, value in values.items()}
+@metric("judge.published", "win rate as published", "in the order of the file; a tie is half a win", unit="share",
+        short="published")  # fmt: skip
+@metric("judge.averaged", "win rate over both orders", "mean over both orders", unit="share", short="averaged")
+@metric("judge.corrected", "corrected win rate", "of a judge with no preference for a place or a length, against the "
+        "same opponents", unit="share", source="Rao and Kupper 1967", short="corrected")  # fmt: skip
+@metric("judge.before", "difference before", "of strengths, by the order of the file alone; the intervals of all pairs "
+        "of systems hold together", signed=True, unit="nats", short="before")  # fmt: skip
+@metric("judge.after", "difference after", "the same without preferences for a place or a length", signed=True,
+        unit="nats", short="after")  # fmt: skip
+def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
+    """Systems by corrected win rate, best first, and every two of them; empty without two systems or more."""
+    every = np.ones(len(v.pair), bool)
+    listed = ~v.swapped if (v.placed & ~v.swapped).any() else every
+    before, after = fitted(v, habits=False, pages=listed), fitted(v)
+    if not v.systems or before is None or after is None:
+        return (), ()
+    met, matches = _met(v), _matches(v.systems, before, after)
+    rates = [
+        Numbers({"judge.published": _rate(v, s, listed), "judge.averaged": _rate(v, s, every),
+                 "judge.corrected": _win_rate(after, v.systems, s, met[s])})
+        for s in range(len(v.systems))
+    ]  # fmt: skip
+    ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
+    sets = [rank_sets(v.systems, found) for found in ([one.published for one in matches], matches)]
+    rows = [
+        Ranked(name, ranks[0][s] or 0, ranks[1][s] or 0, sets[0][name], sets[1][name], rates[s])
+        for s, name in enumerate(v.systems)
+    ]
+    return tuple(sorted(rows, key=lambda one: one.rank)), matches
 
 
 def _met(v: Verdicts) -> Floats:
@@ -235,7 +260,7 @@ def _met(v: Verdicts) -> Floats:
     return met
 
 
-def _published(v: Verdicts, s: int, pages: Bools) -> Estimate:
+def _rate(v: Verdicts, s: int, pages: Bools) -> Estimate:
     """Mean credit of a system's answers over pairs, those about one question together."""
     own = (v.system[v.pair] == s) & v.exists[v.pair]
     credit = np.where(own.any(axis=1), (np.nan_to_num(v.credit) * own).sum(axis=1), np.nan)
@@ -247,8 +272,9 @@ def _row(fit: Fit, systems: Sequence[str], s: int) -> Floats:
 
 
 def _win_rate(fit: Fit, systems: Sequence[str], s: int, met: Floats) -> Estimate:
-    """Mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met; its interval by the delta method on the
-    log-odds scale, which keeps it between 0 and 1."""
+    """Mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met.
+
+    Its interval is by the delta method on the log-odds scale, which keeps it between 0 and 1."""
     tie = np.zeros(len(fit.names))
     for name, share in ((WIDTH, 1.0), (WIDTH_SWAPPED, 0.5)):  # the mean width of both orders
         if fit.has(name):
@@ -280,13 +306,10 @@ def _matches(systems: Sequence[str], before: Fit, after: Fit) -> tuple[Match, ..
     rows = []
     for (a, b), was, now in zip(places, *found, strict=True):
         if now.value < 0:
-            a, b, was, now = b, a, _negated(was), _negated(now)
-        rows.append(Match(systems[a], systems[b], was, now))
+            a, b = b, a
+            was, now = (replace(one, value=-one.value, low=-one.high, high=-one.low) for one in (was, now))
+        rows.append(Match(systems[a], systems[b], Numbers({"judge.before": was, "judge.after": now})))
     return tuple(rows)
-
-
-def _negated(one: Estimate) -> Estimate:
-    return Estimate(-one.value, -one.high, -one.low, one.n, one.method, one.confidence, one.note)
 
 
 def _joint_quantile(apart: Floats, fit: Fit) -> float:

@@ -109,7 +109,7 @@ class Verdicts:
     @cached_property
     def labelled(self) -> Bools:
         """(Q,) pairs with a label; where all answers are right, it is a tie."""
-        return self.right.any(axis=1)
+        return np.asarray(self.right.any(axis=1))
 
     @cached_property
     def decided(self) -> Bools:
@@ -119,7 +119,8 @@ class Verdicts:
     @cached_property
     def tied(self) -> Bools:
         """(R,) pages whose decision is a tie."""
-        return self.decided & (self.credit.max(axis=1, initial=0.0, where=~np.isnan(self.credit)) < 1)
+        most = self.credit.max(axis=1, initial=0.0, where=~np.isnan(self.credit))
+        return np.asarray(self.decided & (most < 1))
 
     @cached_property
     def by_place(self) -> Floats:
@@ -141,13 +142,35 @@ class Verdicts:
         return tuple(found)
 
     @cached_property
+    def same(self) -> Bools:
+        """(Q,) pairs with one verdict on all pages; a page without a decision agrees with none."""
+        return np.array([self.agree(pages) for pages in self.pages_of])
+
+    def agree(self, pages: Sequence[int]) -> bool:
+        """Whether some pages have one verdict."""
+        credit = np.nan_to_num(self.credit[list(pages)])
+        return bool(len(pages) and self.decided[list(pages)].all() and np.ptp(credit, axis=0).max() < 1e-9)
+
+    @cached_property
+    def moved(self) -> Floats:
+        """(Q,) credit at the first place less that at the last, over decided pages; nan without one."""
+        last = self.by_place[np.arange(len(self.pair)), (self.order >= 0).sum(axis=1) - 1]
+        return self.per_pair(self.by_place[:, 0] - last, self.placed)
+
+    @cached_property
+    def follows(self) -> Bools:
+        """(Q,) pairs in which the answer at one place wins on every page."""
+        wins = np.nan_to_num(self.by_place) == 1
+        return np.array([bool(pages) and bool(wins[list(pages)].all(axis=0).any()) for pages in self.pages_of])
+
+    @cached_property
     def in_orders(self) -> Bools:
         """(Q,) pairs shown in two orders or more."""
-        return np.array([len(pages) > 1 and bool(self.placed[pages].all()) for pages in self.pages_of])
+        return np.array([len(pages) > 1 and bool(self.placed[list(pages)].all()) for pages in self.pages_of])
 
     @cached_property
     def mean_credit(self) -> Floats:
-        """(Q, N) credit over all pages of a pair; a page without a decision counts for no answer. nan in the padding."""
+        """(Q, N) credit over all pages of a pair, of which one without a decision gives none; nan in the padding."""
         total = np.zeros(self.exists.shape)
         np.add.at(total, self.pair, np.nan_to_num(self.credit))
         pages = np.bincount(self.pair, minlength=len(self))[:, None]
@@ -165,4 +188,4 @@ class Verdicts:
         kept = pages & ~np.isnan(values)
         total = np.bincount(self.pair[kept], values[kept], len(self))
         n = np.bincount(self.pair[kept], minlength=len(self))
-        return np.divide(total, n, out=np.full(len(self), np.nan), where=n > 0)
+        return np.asarray(np.divide(total, n, out=np.full(len(self), np.nan), where=n > 0))

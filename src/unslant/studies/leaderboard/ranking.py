@@ -19,6 +19,7 @@ RANK_BY = {"mean": "expected_accuracy", "vote": "vote_accuracy"}
 KEYS = ("expected_accuracy", "accuracy", "vote_accuracy", "pbm")
 _DIFFERENCE = (-1.0, 1.0)
 
+
 @dataclass(frozen=True)
 class Pair(Jsonable):
     """Two models, compared on the same questions.
