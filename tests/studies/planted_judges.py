@@ -48,10 +48,11 @@ def truth(habit: Habit) -> dict[str, float]:
     return {name: rate(name) for name in STRENGTHS}
 
 
-def judged(habit: Habit, seed: int, pairs: int = 360, *, weak_first: bool = False) -> Responses:
+def judged(habit: Habit, seed: int, pairs: int = 360, *, weak_first: bool = False, spread: float = 1.0) -> Responses:
     """Verdicts in both orders on ``pairs`` pairs, every two systems equally often.
 
     Args:
+        spread: standard deviation of the log2 of an answer's length.
         weak_first: the file lists the weaker system first in every pair, so that a run in one order favours it.
     """
     rng = np.random.default_rng(seed)
@@ -61,7 +62,7 @@ def judged(habit: Habit, seed: int, pairs: int = 360, *, weak_first: bool = Fals
     for k in range(pairs):
         two = met[k % len(met)]
         two = two[::-1] if weak_first or rng.random() < 0.5 else two
-        doublings = [8 + WORDY[name] + rng.normal() for name in two]
+        doublings = [8 + WORDY[name] + spread * rng.normal() for name in two]
         texts = tuple("x" * max(1, round(2**one) - 1) for one in doublings)
         question = Question(f"q{k}", f"Question {k}?", texts, frozenset(), authors=two)
         questions.append(question)
