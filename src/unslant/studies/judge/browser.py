@@ -23,7 +23,7 @@ FILTERS = (
     Filter("all pairs"),
     Filter("same verdict in every order", (("consistency", "=", 1),)),
 )
-SORTS = (Sort("moved by the place, most first", "judge.moved", descending=True), Sort("file order"))
+SORTS = (Sort("moved by the place, most first", "places.moved", descending=True), Sort("file order"))
 
 
 def browser(results: Mapping[str, JudgeResult]) -> QuestionBrowser | None:
@@ -39,7 +39,7 @@ def browser(results: Mapping[str, JudgeResult]) -> QuestionBrowser | None:
         ]
         return {"questions": questions, "runs": [_run(name, one.verdicts, at) for name, one in results.items()]}
 
-    metric = METRICS["judge.moved"]
+    metric = METRICS["places.moved"]
     return QuestionBrowser(EXPLANATION, metric, FILTERS, SORTS, data, len(ids), MOST_BYTES) if ids else None
 
 
@@ -53,7 +53,7 @@ def _run(name: str, v: Verdicts, at: Mapping[str, int]) -> dict[str, Any]:
             v.labelled, v.per_pair((np.nan_to_num(v.credit) * v.right[v.pair]).sum(1), every), np.nan
         ),
         "vote_accuracy": v.right[np.arange(len(v)), voted] & (voted >= 0),
-        "judge.moved": v.moved,
+        "places.moved": v.moved,
     }
     blocks: dict[tuple[int, int], list[int]] = {}
     for i, q in enumerate(rows):

@@ -26,6 +26,7 @@ class Way(Measured):
     """One way to a verdict, on the labelled pairs that are no tie.
 
     Attributes:
+        way: its name.
         orders: asked for each verdict.
     """
 
@@ -42,7 +43,8 @@ class Abstention(Jsonable):
         error: the highest error wanted, 0 to 1.
         margin: least difference in credit (or probability) between the two answers, averaged over orders; None where no
             margin keeps the error that low.
-        kept: share of the pairs that then have a verdict; wrong: share of those that are wrong.
+        kept: share of the pairs that then have a verdict.
+        wrong: share of those that are wrong.
     """
 
     error: float
@@ -51,8 +53,8 @@ class Abstention(Jsonable):
     wrong: Estimate
 
 
-@metric("judge.way_right", "right", "verdicts that are the label's; a tie, or none, is not", unit="share")
-@metric("judge.way_change", "change", "from the order of the file, same pairs", unit="difference")
+@metric("corrections.right", "right", "verdicts that are the label's; a tie, or none, is not", unit="share")
+@metric("corrections.change", "change", "from the order of the file, same pairs", unit="difference")
 def ways(v: Verdicts) -> tuple[Way, ...]:
     """Every way that these verdicts allow; empty without labels, or without both orders."""
     kept = v.labelled & v.in_orders & (v.right.sum(axis=1) < v.exists.sum(axis=1))
@@ -72,8 +74,8 @@ def ways(v: Verdicts) -> tuple[Way, ...]:
             every[name] = values * only, 1
     published = every[GIVEN][0]
     return tuple(
-        Way(name, orders, Numbers({"judge.way_right": v.bootstrap.mean(values),
-                                   "judge.way_change": v.bootstrap.mean(values - published, share=False)}))
+        Way(name, orders, Numbers({"corrections.right": v.bootstrap.mean(values),
+                                   "corrections.change": v.bootstrap.mean(values - published, share=False)}))
         for name, (values, orders) in every.items()
     )  # fmt: skip
 
@@ -119,8 +121,8 @@ def _mapped(by_place: Floats) -> Floats:
     return found
 
 
-@metric("judge.kept", "pairs with a verdict", "pairs whose margin is large enough", unit="share")
-@metric("judge.wrong", "wrong verdicts", "of the pairs with a verdict", unit="share")
+@metric("abstention.kept", "pairs with a verdict", "pairs whose margin is large enough", unit="share")
+@metric("abstention.wrong", "wrong verdicts", "of the pairs with a verdict", unit="share")
 def abstention(v: Verdicts, error: float) -> Abstention | None:
     """The lowest margin at which at most ``error`` of the verdicts are wrong, with 95 % confidence.
 

@@ -16,23 +16,23 @@ NO_ORDERS = "needs pairs shown in both orders"
 NO_LABELS = "needs labels"
 
 
-@metric("judge.consistency", "same verdict in both orders", "pairs whose verdict is the same in every order; a page "
+@metric("places.consistency", "same verdict in both orders", "pairs whose verdict is the same in every order; a page "
         "without a decision agrees with none", unit="share", short="consistency")  # fmt: skip
-@metric("judge.consistency_decided", "same verdict, where decided", "the same, of pairs with a decision in every order",
+@metric("places.consistency_decided", "same verdict, where decided", "of pairs with a decision in every order",
         unit="share")  # fmt: skip
-@metric("judge.reversed", "winner follows the place", "pairs in which the answer at one place wins in every order",
+@metric("places.reversed", "winner follows the place", "pairs in which the answer at one place wins in every order",
         unit="share")  # fmt: skip
-@metric("judge.first", "first answer preferred", "of the verdicts for one answer, those for the one shown first",
+@metric("places.first", "first answer preferred", "of the verdicts for one answer, those for the one shown first",
         unit="share")  # fmt: skip
-@metric("judge.moved", "verdict moved by the place", "credit of the answer shown first less that of the last, "
+@metric("places.moved", "verdict moved by the place", "credit of the answer shown first less that of the last, "
         "averaged over orders: 0 without a preference for a place", unit="difference")  # fmt: skip
-@metric("judge.ties", "ties", "decisions that prefer no answer", unit="share")
-@metric("judge.tie_orders", "ties by order", "ties in the swapped order less ties in that of the file, same pairs",
+@metric("places.ties", "ties", "decisions that prefer no answer", unit="share")
+@metric("places.tie_orders", "ties by order", "ties in the swapped order less ties in that of the file, same pairs",
         unit="difference")  # fmt: skip
-@metric("judge.undecided", "without a decision", "pages without a decision", unit="share")
-@metric("judge.stability", "same verdict when asked again", "samples of one page with the verdict of its first",
+@metric("places.undecided", "without a decision", "pages without a decision", unit="share")
+@metric("places.stability", "same verdict when asked again", "samples of one page with the verdict of its first",
         unit="share")  # fmt: skip
-@metric("judge.reading", "own reading", "decisions that unslant's own reading of the judge's words or scores shares",
+@metric("places.reading", "own reading", "decisions that unslant's own reading of the judge's words or scores shares",
         unit="share")  # fmt: skip
 def place_numbers(verdicts: Verdicts, responses: Responses) -> Numbers:
     """How verdicts depend on the order of the answers, and how often there is none."""
@@ -62,7 +62,7 @@ def place_numbers(verdicts: Verdicts, responses: Responses) -> Numbers:
         "stability": mean(_stability(v), note="" if v.repeat.any() else "each page was judged once"),
         "reading": _own_reading(v, responses),
     }
-    return Numbers({f"judge.{name}": value for name, value in found.items()})
+    return Numbers({f"places.{name}": value for name, value in found.items()})
 
 
 def _stability(v: Verdicts) -> Floats:
@@ -101,15 +101,15 @@ def _own_reading(v: Verdicts, responses: Responses) -> Estimate:
     return v.bootstrap.ratio(same, n, note="" if n.any() else "no logged words")
 
 
-@metric("judge.right_given", "right in the file's order", "verdict of the order of the file that is the label's",
+@metric("rights.right_given", "right in the file's order", "verdict of the order of the file that is the label's",
         unit="share", short="one order")  # fmt: skip
-@metric("judge.right_mean", "right, averaged over orders", "right verdicts, averaged over orders; a tie is half right",
+@metric("rights.right_mean", "right, averaged over orders", "right verdicts, averaged over orders; a tie is half right",
         unit="share", short="averaged")  # fmt: skip
-@metric("judge.right_both", "right in both orders", "pairs whose verdict is the label's in every order", unit="share",
+@metric("rights.right_both", "right in both orders", "pairs whose verdict is the label's in every order", unit="share",
         short="both orders")  # fmt: skip
-@metric("judge.right_voted", "right when voted over orders", "pairs whose answer with most credit over orders is the "
+@metric("rights.right_voted", "right when voted over orders", "pairs whose answer with most credit over orders is the "
         "label's alone", unit="share", short="voted")  # fmt: skip
-@metric("judge.kappa", "agreement with the labels", "Cohen's kappa of the voted verdict and the label: 1 is perfect, 0 "
+@metric("rights.kappa", "agreement with the labels", "Cohen's kappa of voted verdict and label: 1 is perfect, 0 "
         "chance", source="Cohen 1960", short="kappa")  # fmt: skip
 def right_numbers(v: Verdicts) -> Numbers:
     """Agreement with the labels; pages without a decision are not right."""
@@ -120,12 +120,12 @@ def right_numbers(v: Verdicts) -> Numbers:
     both = np.array([bool(pages) and bool(exact[list(pages)].all()) for pages in v.pages_of], float)
     return Numbers(
         {
-            "judge.right_given": mean(given * of_label, note=note),
-            "judge.right_mean": mean(v.per_pair(half, np.ones(len(v.pair), bool)) * of_label, note=note),
-            "judge.right_both": mean(np.where(v.in_orders, both, np.nan) * of_label, note=note or
+            "rights.right_given": mean(given * of_label, note=note),
+            "rights.right_mean": mean(v.per_pair(half, np.ones(len(v.pair), bool)) * of_label, note=note),
+            "rights.right_both": mean(np.where(v.in_orders, both, np.nan) * of_label, note=note or
                                      ("" if v.in_orders.any() else NO_ORDERS)),
-            "judge.right_voted": mean(agrees(v.voted, v.right, v.exists).astype(float) * of_label, note=note),
-            "judge.kappa": kappa(_codes(v.voted), _codes(v.right), v.labelled & v.voted.any(axis=1), v),
+            "rights.right_voted": mean(agrees(v.voted, v.right, v.exists).astype(float) * of_label, note=note),
+            "rights.kappa": kappa(_codes(v.voted), _codes(v.right), v.labelled & v.voted.any(axis=1), v),
         }
     )  # fmt: skip
 
@@ -177,9 +177,9 @@ def kappa(one: Floats, other: Floats, kept: Bools, v: Verdicts) -> Estimate:
     return v.bootstrap.statistic(np.stack(features, 1).astype(float), statistic, int(kept.sum()), low=-1.0, high=1.0)
 
 
-@metric("judge.longer", "longer answer preferred", "of the verdicts for one answer, those for the longest",
+@metric("longer", "longer answer preferred", "of the verdicts for one answer, those for the longest",
         unit="share", short="longer wins")  # fmt: skip
-@metric("judge.longer_right", "longer answer right", "of the same pairs, those whose label is the longest answer",
+@metric("longer_right", "longer answer right", "of the same pairs, those whose label is the longest answer",
         unit="share", short="longer is right")  # fmt: skip
 def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
     """How often the longest answer is preferred, and how often it is right; pairs of one length are left out."""
@@ -194,8 +194,8 @@ def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
     note = "" if usable.any() else "needs texts of different lengths"
     return Numbers(
         {
-            "judge.longer": v.bootstrap.ratio(np.bincount(v.pair[hits], minlength=len(v)).astype(float), n, note=note),
-            "judge.longer_right": v.bootstrap.mean(
+            "longer": v.bootstrap.ratio(np.bincount(v.pair[hits], minlength=len(v)).astype(float), n, note=note),
+            "longer_right": v.bootstrap.mean(
                 np.where(labelled, (longest & v.right).any(axis=1), np.nan),
                 note=note or NO_LABELS * (not labelled.any()),
             ),

@@ -30,7 +30,7 @@ def page(result: JudgeResult | JudgeComparison) -> Page:
 
 def _one(result: JudgeResult) -> Page:
     run = result.run
-    keys = {"judge.consistency": result.places, "judge.first": result.places, "judge.right_both": result.rights}
+    keys = {"places.consistency": result.places, "places.first": result.places, "rights.right_both": result.rights}
     return Page(
         about=asked_about(run, count(len(result.verdicts), "pair")),
         headline=headline(result),
@@ -158,11 +158,11 @@ def _order_panel(result: JudgeResult) -> Panel:
 
 def _right_panel(result: JudgeResult) -> Panel:
     found = result.abstention
-    kept = {"judge.kept": found.kept, "judge.wrong": found.wrong} if found else {}
+    kept = {"abstention.kept": found.kept, "abstention.wrong": found.wrong} if found else {}
     at = f"a margin of {found.margin:.2f} or more" if found and found.margin is not None else "no margin does it"
     note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}." if found else ""
-    columns: list[str | Column] = ["judge.way_right", "judge.way_change", Column("orders asked", 0, key="orders")]
-    plot = Plot(charts.intervals, "With 95 % intervals.", ["judge.way_right"], of="pairs")
+    columns: list[str | Column] = ["corrections.right", "corrections.change", Column("orders asked", 0, key="orders")]
+    plot = Plot(charts.intervals, "With 95 % intervals.", ["corrections.right"], of="pairs")
     ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrections]
     return Panel(
         "judge-right",
@@ -185,12 +185,12 @@ def _systems_panel(result: JudgeResult) -> Panel:
          "before, 95 %": "{} to {}".format(*one.ranks_published), "95 %": "{} to {}".format(*one.ranks)}
         for one in result.systems
     ]  # fmt: skip
-    rates = ["judge.published", "judge.averaged", "judge.corrected"]
+    rates = ["systems.published", "systems.averaged", "systems.corrected"]
     explained = "Win rates in the order of the file, over both orders, and without the judge's habits; 95 % intervals."
     before, after = [Column("rank before", 0), Column("before, 95 %")], [Column("rank", 0), Column("95 %")]
     columns: list[str | Column] = [rates[0], *before, *rates[1:], *after]
     matches = [{**vars(one), **one.numbers.cells(), "change": one.change or "none"} for one in result.matches]
-    apart: list[str | Column] = ["judge.before", "judge.after", Column("change")]
+    apart: list[str | Column] = ["matches.before", "matches.after", Column("change")]
     return Panel(
         "judge-systems",
         "Which system wins?",
@@ -208,7 +208,7 @@ def _systems_panel(result: JudgeResult) -> Panel:
 def _lengths_panel(result: JudgeResult) -> Panel:
     subjects = {"all": result.lengths, **result.subjects}
     rows = [{"subject": name, **numbers.cells()} for name, numbers in subjects.items() if numbers["longer"].defined]
-    columns = ["judge.longer", "judge.longer_right"]
+    columns = ["longer", "longer_right"]
     return Panel(
         "judge-lengths",
         "Is the longer answer preferred?",
@@ -226,14 +226,14 @@ def _several(result: JudgeComparison) -> Page:
     kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
     alpha = result.alpha["alpha"]
     biased = [one.run.name for one in results if any(h.name == "place" and h.verdict.differs for h in one.habits)]
-    keys = ("judge.consistency", "judge.first", "judge.moved", "judge.ties", "judge.undecided", "judge.reading")
-    rights = ("judge.right_given", "judge.right_both", "judge.right_voted", "judge.kappa")
+    keys = ("places.consistency", "places.first", "places.moved", "places.ties", "places.undecided", "places.reading")
+    rights = ("rights.right_given", "rights.right_both", "rights.right_voted", "rights.kappa")
     rows = [{"judge": one.run.name, **one.places.cells(*keys), **one.rights.cells(*rights)} for one in results]
     plot = Plot(
-        partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", ["judge.consistency"], of="pairs"
+        partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", ["places.consistency"], of="pairs"
     )
     pairs: list[Mapping[str, Any]] = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
-    both = ["judge.share", "judge.between"]
+    both = ["agreement.share", "agreement.kappa"]
     return Page(
         about=count(len(results), "judge"),
         headline=f"{count(len(results), 'judge')}{kept}",

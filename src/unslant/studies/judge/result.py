@@ -38,7 +38,12 @@ ERROR = 0.1
 
 @dataclass(frozen=True)
 class Habit(Jsonable):
-    """A preference that has nothing to do with the answers' quality: for a place, for a length, or ties by order."""
+    """A preference that has nothing to do with the answers' quality.
+
+    Attributes:
+        name: place, length, or ties (by order).
+        shown: above or below zero; equal, to within a bound; or unclear.
+    """
 
     name: str
     verdict: Verdict
@@ -47,12 +52,12 @@ class Habit(Jsonable):
         return {"name": self.name, "shown": self.verdict.kind, "p": self.verdict.p} | self.verdict.estimate.to_dict()
 
 
-@metric("judge.place_odds", "first place, in log-odds", "what standing first adds", unit="nats", signed=True)
-@metric("judge.length_odds", "length, in log-odds", "what twice the length adds, given which answer is right, or who "
+@metric("place_odds", "first place, in log-odds", "what standing first adds", unit="nats", signed=True)
+@metric("length_odds", "length, in log-odds", "what twice the length adds, given which answer is right, or who "
         "wrote them: an association", unit="nats", signed=True)  # fmt: skip
 def odds_numbers(fit: Fit | None) -> Numbers:
     """The two coefficients, where they are known."""
-    known = {"judge.place_odds": PLACE, "judge.length_odds": LENGTH}
+    known = {"place_odds": PLACE, "length_odds": LENGTH}
     return Numbers({key: fit.estimate(name) for key, name in known.items() if fit and fit.has(name)})
 
 
@@ -61,13 +66,19 @@ class JudgeResult(RecordedResult):
     """One judge.
 
     Attributes:
-        places: how verdicts depend on the order of the answers; rights: agreement with the labels; lengths: how often
-            the longest answer is preferred; odds: place and length at once; subjects: lengths by subject.
-        habits: place, length and ties by order, their differences corrected for their number (Holm).
+        places: how verdicts depend on the order of the answers.
+        rights: agreement with the labels.
+        lengths: how often the longest answer is preferred.
+        odds: place and length at once, in log-odds.
+        subjects: lengths by subject.
+        habits: place, length and ties by order; their differences are corrected for their number (Holm).
         changes: what becomes of the verdict when the order changes -> pairs.
-        undecided, misread: rule of our reader -> logged pages without a decision, and those with another one.
-        corrections, abstention: against the labels; systems, matches: win rates and every two systems; empty or None
-            where there are no labels, or no systems.
+        undecided: rule of our reader -> logged pages without a decision.
+        misread: rule of our reader -> logged pages that it reads otherwise.
+        corrections: each way to a verdict against the labels; empty without labels or both orders.
+        abstention: verdicts only where the margin is large; None without labels.
+        systems: by corrected win rate, best first; empty where no systems are known.
+        matches: every two systems.
         verdicts: as arrays, from which every number is computed.
     """
 
@@ -93,9 +104,7 @@ class JudgeResult(RecordedResult):
 
     @classmethod
     def of(cls, responses: Responses, error: float | None = None) -> JudgeResult:
-        """Args:
-        error: for abstention; by default that of the run's settings, or :data:`ERROR`.
-        """
+        """The result, with abstention at this ``error``, by default that of the run's settings."""
         v = Verdicts.of(responses)
         places, odds = place_numbers(v, responses), odds_numbers(fitted(v, systems=not v.labelled.any()))
         systems, matches = ranking(v)
@@ -123,9 +132,7 @@ def _habits(places: Numbers, odds: Numbers) -> tuple[Habit, ...]:
     found = {
         "place": (places["moved"], NONE_WITHIN),
         "length": (
-            odds[METRICS["judge.length_odds"]]
-            if METRICS["judge.length_odds"] in odds
-            else Estimate.undefined("not known"),
+            odds[METRICS["length_odds"]] if METRICS["length_odds"] in odds else Estimate.undefined("not known"),
             NONE_IN_ODDS,
         ),
         "ties": (places["tie_orders"], NONE_WITHIN),
@@ -141,7 +148,11 @@ def _habits(places: Numbers, odds: Numbers) -> tuple[Habit, ...]:
 
 @dataclass(frozen=True)
 class Agreed(Measured):
-    """Two judges on the pairs that both decide."""
+    """Two judges on the pairs that both decide.
+
+    Attributes:
+        one, other: their names.
+    """
 
     one: str
     other: str
@@ -153,7 +164,9 @@ class JudgeComparison(StudyResult):
     """Several judges.
 
     Attributes:
-        agreement: of every two; alpha: Krippendorff's, of all, over the pairs that two or more decide.
+        results: of each judge.
+        agreement: of every two judges.
+        alpha: of all, over the pairs that two or more decide.
     """
 
     study = "judge"
@@ -184,8 +197,8 @@ def _voted(v: Verdicts) -> Iterator[tuple[str, float]]:
     yield from ((name, float(value)) for name, value in zip(v.ids, values, strict=True) if value)
 
 
-@metric("judge.share", "same verdict", "pairs on which two judges agree, voted over orders", unit="share")
-@metric("judge.between", "kappa", "agreement of two judges beyond chance", source="Cohen 1960")
+@metric("agreement.share", "same verdict", "pairs on which two judges agree, voted over orders", unit="share")
+@metric("agreement.kappa", "kappa", "agreement of two judges beyond chance", source="Cohen 1960")
 def _agreed(results: Sequence[JudgeResult], codes: Sequence[Mapping[str, float]]) -> Iterator[Agreed]:
     for a, b in combinations(range(len(results)), 2):
         v = results[a].verdicts
@@ -193,11 +206,11 @@ def _agreed(results: Sequence[JudgeResult], codes: Sequence[Mapping[str, float]]
         kept = (one > 0) & (other > 0)
         note = "" if kept.any() else "no pair in common"
         share = v.bootstrap.mean(np.where(kept, one == other, np.nan).astype(float), note=note)
-        numbers = Numbers({"judge.share": share, "judge.between": kappa(one, other, kept, v)})
+        numbers = Numbers({"agreement.share": share, "agreement.kappa": kappa(one, other, kept, v)})
         yield Agreed(results[a].run.name, results[b].run.name, numbers)
 
 
-@metric("judge.alpha", "agreement of all judges", "Krippendorff's alpha of verdicts voted over orders: 1 is perfect, 0 "
+@metric("alpha", "agreement of all judges", "Krippendorff's alpha of verdicts voted over orders: 1 is perfect, 0 "
         "chance", source="Krippendorff 2011", short="alpha")  # fmt: skip
 def alpha(codes: Sequence[Mapping[str, float]], stems: Mapping[str, str]) -> Numbers:
     """Over the pairs with a verdict of two judges or more, with its bootstrap interval.
@@ -208,7 +221,7 @@ def alpha(codes: Sequence[Mapping[str, float]], stems: Mapping[str, str]) -> Num
     ids = [name for name in stems if sum(name in found for found in codes) > 1]
     kinds = sorted({value for found in codes for value in found.values()})
     if len(ids) < 2 or len(kinds) < 2:
-        return Numbers({"judge.alpha": Estimate.undefined("needs pairs that two judges decide", len(ids))})
+        return Numbers({"alpha": Estimate.undefined("needs pairs that two judges decide", len(ids))})
     counts = np.array([[sum(found.get(name) == kind for found in codes) for kind in kinds] for name in ids], float)
     sizes = counts.sum(axis=1)
     observed = (sizes**2 - (counts**2).sum(axis=1)) / (sizes - 1)
@@ -221,4 +234,4 @@ def alpha(codes: Sequence[Mapping[str, float]], stems: Mapping[str, str]) -> Num
 
     features = np.column_stack([observed, sizes, counts])
     bootstrap = Bootstrap(len(ids), contexts=[stems[name] for name in ids])
-    return Numbers({"judge.alpha": bootstrap.statistic(features, statistic, len(ids), low=-1.0, high=1.0)})
+    return Numbers({"alpha": bootstrap.statistic(features, statistic, len(ids), low=-1.0, high=1.0)})

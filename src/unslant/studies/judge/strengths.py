@@ -169,6 +169,7 @@ class Ranked(Measured):
     """A system.
 
     Attributes:
+        system: its name.
         rank_published, rank: by win rate, published and corrected; 1 is best.
         ranks_published, ranks: lowest and highest rank of their confidence sets.
         numbers: win rates as published, averaged over orders, and corrected.
@@ -184,7 +185,11 @@ class Ranked(Measured):
 
 @dataclass(frozen=True)
 class Match(Measured):
-    """Two systems, the higher one by corrected strength, and the difference before and after correction."""
+    """Two systems, and the difference of their strengths before and after correction.
+
+    Attributes:
+        higher, lower: names of the systems, the one with the higher corrected strength first.
+    """
 
     higher: str
     lower: str
@@ -219,14 +224,14 @@ class Shown(NamedTuple):
     differ: bool
 
 
-@metric("judge.published", "win rate as published", "in the order of the file; a tie is half a win", unit="share",
+@metric("systems.published", "win rate as published", "in the order of the file; a tie is half a win", unit="share",
         short="published")  # fmt: skip
-@metric("judge.averaged", "win rate over both orders", "mean over both orders", unit="share", short="averaged")
-@metric("judge.corrected", "corrected win rate", "of a judge with no preference for a place or a length, against the "
+@metric("systems.averaged", "win rate over both orders", "mean over both orders", unit="share", short="averaged")
+@metric("systems.corrected", "corrected win rate", "of a judge with no preference for a place or a length, against the "
         "same opponents", unit="share", source="Rao and Kupper 1967", short="corrected")  # fmt: skip
-@metric("judge.before", "difference before", "of strengths, by the order of the file alone; the intervals of all pairs "
+@metric("matches.before", "difference before", "of strengths, by the file's order alone; the intervals of all pairs "
         "of systems hold together", signed=True, unit="nats", short="before")  # fmt: skip
-@metric("judge.after", "difference after", "the same without preferences for a place or a length", signed=True,
+@metric("matches.after", "difference after", "the same without preferences for a place or a length", signed=True,
         unit="nats", short="after")  # fmt: skip
 def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     """Systems by corrected win rate, best first, and every two of them; empty without two systems or more."""
@@ -237,8 +242,8 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
         return (), ()
     met, matches = _met(v), _matches(v.systems, before, after)
     rates = [
-        Numbers({"judge.published": _rate(v, s, listed), "judge.averaged": _rate(v, s, every),
-                 "judge.corrected": _win_rate(after, v.systems, s, met[s])})
+        Numbers({"systems.published": _rate(v, s, listed), "systems.averaged": _rate(v, s, every),
+                 "systems.corrected": _win_rate(after, v.systems, s, met[s])})
         for s in range(len(v.systems))
     ]  # fmt: skip
     ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
@@ -308,7 +313,7 @@ def _matches(systems: Sequence[str], before: Fit, after: Fit) -> tuple[Match, ..
         if now.value < 0:
             a, b = b, a
             was, now = (replace(one, value=-one.value, low=-one.high, high=-one.low) for one in (was, now))
-        rows.append(Match(systems[a], systems[b], Numbers({"judge.before": was, "judge.after": now})))
+        rows.append(Match(systems[a], systems[b], Numbers({"matches.before": was, "matches.after": now})))
     return tuple(rows)
 
 
