@@ -132,7 +132,7 @@ def test_the_default_has_something_to_show(tmp_path: Path) -> None:
     assert {one["name"]: one["shown"] for one in found["habits"]}["place"] == "above"
     assert found["systems"][0]["system"] == "careful"
     assert found["cost"]["ordinary_runs"] < 1.3
-    assert {one["way"] for one in found["corrections"]} > {"vote over both orders"}
+    assert {one["way"] for one in found["corrected_verdicts"]} > {"vote over both orders"}
     assert "Which system wins?" in html.read_text("utf-8")
     again = command_line("study", "judge", "--log", responses)
     assert found["headline"] in " ".join(again.out.split())

@@ -53,8 +53,8 @@ class Abstention(Jsonable):
     wrong: Estimate
 
 
-@metric("corrections.right", "right", "verdicts that are the label's; a tie, or none, is not", unit="share")
-@metric("corrections.change", "change", "from the order of the file, same pairs", unit="difference")
+@metric("corrected_verdicts.right", "right", "verdicts that are the label's; a tie, or none, is not", unit="share")
+@metric("corrected_verdicts.change", "change", "from the order of the file, same pairs", unit="difference")
 def ways(v: Verdicts) -> tuple[Way, ...]:
     """Every way that these verdicts allow; empty without labels, or without both orders."""
     kept = v.labelled & v.in_orders & (v.right.sum(axis=1) < v.exists.sum(axis=1))
@@ -74,8 +74,8 @@ def ways(v: Verdicts) -> tuple[Way, ...]:
             every[name] = values * only, 1
     published = every[GIVEN][0]
     return tuple(
-        Way(name, orders, Numbers({"corrections.right": v.bootstrap.mean(values),
-                                   "corrections.change": v.bootstrap.mean(values - published, share=False)}))
+        Way(name, orders, Numbers({"corrected_verdicts.right": v.bootstrap.mean(values),
+                                   "corrected_verdicts.change": v.bootstrap.mean(values - published, share=False)}))
         for name, (values, orders) in every.items()
     )  # fmt: skip
 

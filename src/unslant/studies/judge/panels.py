@@ -161,9 +161,13 @@ def _right_panel(result: JudgeResult) -> Panel:
     kept = {"abstention.kept": found.kept, "abstention.wrong": found.wrong} if found else {}
     at = f"a margin of {found.margin:.2f} or more" if found and found.margin is not None else "no margin does it"
     note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}." if found else ""
-    columns: list[str | Column] = ["corrections.right", "corrections.change", Column("orders asked", 0, key="orders")]
-    plot = Plot(charts.intervals, "With 95 % intervals.", ["corrections.right"], of="pairs")
-    ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrections]
+    columns: list[str | Column] = [
+        "corrected_verdicts.right",
+        "corrected_verdicts.change",
+        Column("orders asked", 0, key="orders"),
+    ]
+    plot = Plot(charts.intervals, "With 95 % intervals.", ["corrected_verdicts.right"], of="pairs")
+    ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
     return Panel(
         "judge-right",
         "Is the verdict right?",

@@ -75,7 +75,7 @@ class JudgeResult(RecordedResult):
         changes: what becomes of the verdict when the order changes -> pairs.
         undecided: rule of our reader -> logged pages without a decision.
         misread: rule of our reader -> logged pages that it reads otherwise.
-        corrections: each way to a verdict against the labels; empty without labels or both orders.
+        corrected_verdicts: each way to a verdict against the labels; empty without labels or both orders.
         abstention: verdicts only where the margin is large; None without labels.
         systems: by corrected win rate, best first; empty where no systems are known.
         matches: every two systems.
@@ -96,7 +96,7 @@ class JudgeResult(RecordedResult):
     changes: Mapping[str, int]
     undecided: Mapping[str, int]
     misread: Mapping[str, int]
-    corrections: tuple[Way, ...]
+    corrected_verdicts: tuple[Way, ...]
     abstention: Abstention | None
     systems: tuple[Ranked, ...]
     matches: tuple[Match, ...]
