@@ -10,15 +10,19 @@ import numpy as np
 
 from unslant.experiment.provenance import asked_about, cost_lines, logged_lines, settings_rows, spent
 from unslant.metrics import METRICS, Estimate
+from unslant.metrics.verdicts import FEWEST
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
 from unslant.studies.judge.browser import browser
 from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, Habit, JudgeComparison, JudgeResult
 
 _HABITS = {
-    "place": ("prefers a place", f"preference for a place that moves verdicts by {NONE_WITHIN} or more"),
-    "length": ("prefers longer or shorter answers", f"preference for length of {NONE_IN_ODDS} in log-odds or more"),
-    "ties": ("ties more often in one order", f"difference in ties of {NONE_WITHIN} or more"),
+    "place": ("a preference for a place", f"preference for a place that moves verdicts by {NONE_WITHIN} or more"),
+    "length": (
+        "a preference for longer or shorter answers",
+        f"preference for length of {NONE_IN_ODDS} in log-odds or more",
+    ),
+    "ties": ("more ties in one order", f"difference in ties of {NONE_WITHIN} or more"),
 }
 """Habit -> what is asked, and what is excluded where it is shown to be small."""
 
@@ -30,11 +34,12 @@ def page(result: JudgeResult | JudgeComparison) -> Page:
 
 def _one(result: JudgeResult) -> Page:
     run = result.run
+    lines = (_habits_line(result), _corrected_line(result), _last_line(result))
     keys = {"places.consistency": result.places, "places.first": result.places, "rights.right_both": result.rights}
     return Page(
         about=asked_about(run, count(len(result.verdicts), "pair")),
         headline=headline(result),
-        lines=(_habits_line(result), _corrected_line(result), _last_line(result)),
+        lines=lines if len(result.verdicts) >= FEWEST else (),
         tiles=Tile.row(*((key, numbers[key]) for key, numbers in keys.items())),
         panels=(_order_panel(result), _right_panel(result), _systems_panel(result), _lengths_panel(result)),
         notes=(*_notes(result), *logged_lines(run), *cost_lines(run.cost)),
@@ -48,6 +53,8 @@ def _one(result: JudgeResult) -> Page:
 def headline(result: JudgeResult) -> str:
     """How often the verdict changes with the order, and how often it is right in both."""
     name, pairs = result.run.name, count(len(result.verdicts), "pair")
+    if len(result.verdicts) < FEWEST:
+        return f"{name} judged {pairs}: too few for a verdict"
     same, right = result.places["consistency"], result.rights["right_both"]
     if not same.defined:
         given = result.rights["right_given"]
@@ -69,7 +76,7 @@ def _habits_line(result: JudgeResult) -> str:
         parts.append("no " + " or ".join(_HABITS[one.name][1] for one in none))
     if unclear := by_kind.get("unclear"):
         settled = f" ({unsettled(unclear[0].verdict, 'pair')})" if len(unclear) == 1 else ""
-        parts.append(f"not shown that it {' or '.join(_HABITS[one.name][0] for one in unclear)}{settled}")
+        parts.append(f"not shown: {' or '.join(_HABITS[one.name][0] for one in unclear)}{settled}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
@@ -92,7 +99,7 @@ def _corrected_line(result: JudgeResult) -> str:
     if result.systems:
         best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
         lead = best.ranks[1] == 1
-        rates = f"{best.system} {'ranks first' if lead else 'may rank first'}, its corrected win rate "
+        rates = f"{best.system} {'ranks first' if lead else 'comes out first, though not beyond chance'}, its corrected win rate "
         rates += with_interval(best["corrected"], 2)
         if first.system != best.system:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"

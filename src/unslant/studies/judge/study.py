@@ -8,6 +8,7 @@ from typing import Any
 
 from unslant.asking import elicitation_of
 from unslant.experiment.job import Asking, Given
+from unslant.experiment.options import check_unused
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions
@@ -68,6 +69,9 @@ class Judge(Study[JudgeSettings]):
         ]
         cost = replace(run.cost, tokens_ordinary=_tokens(model.unwrapped, listed))
         return replace(responses, run=replace(run, cost=cost, example_prompt=listed[0].as_text() if listed else ""))
+
+    def check(self, given: Given[JudgeSettings]) -> None:
+        check_unused("labels of pairs are A, B or tie", given.settings, only=("answer_base", "answer_kind"))
 
     def load(self, given: Given[JudgeSettings]) -> QuestionSet[Question]:
         return load_pairs(given.questions, given.settings.fields, given.settings.skip_bad)
