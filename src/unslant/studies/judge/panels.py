@@ -18,10 +18,7 @@ from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, Habit, Judge
 
 _HABITS = {
     "place": ("a preference for a place", f"preference for a place that moves verdicts by {NONE_WITHIN} or more"),
-    "length": (
-        "a preference for longer or shorter answers",
-        f"preference for length of {NONE_IN_ODDS} in log-odds or more",
-    ),
+    "length": ("a preference for longer or shorter answers", f"preference for length above {NONE_IN_ODDS} in log-odds"),
     "ties": ("more ties in one order", f"difference in ties of {NONE_WITHIN} or more"),
 }
 """Habit -> what is asked, and what is excluded where it is shown to be small."""
@@ -99,8 +96,8 @@ def _corrected_line(result: JudgeResult) -> str:
     if result.systems:
         best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
         lead = best.ranks[1] == 1
-        rates = f"{best.system} {'ranks first' if lead else 'comes out first, though not beyond chance'}, its corrected win rate "
-        rates += with_interval(best["corrected"], 2)
+        place = "ranks first" if lead else "comes out first, though not beyond chance"
+        rates = f"{best.system} {place}, its corrected win rate {with_interval(best['corrected'], 2)}"
         if first.system != best.system:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"
         changed = sum(bool(one.change) for one in result.matches)
