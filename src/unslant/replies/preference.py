@@ -53,7 +53,7 @@ _TWO_SCORES = re.compile(rf"[(\[ ]{{0,3}}({_NUMBER})[,;/ ]{{1,3}}({_NUMBER})[)\]
 _SCORED = [
     pattern(
         rf"(?:{{{side}}}(?:'s)?[ _]?(?:{{score_noun}})?|{{score_noun}}[ _]?(?:of |for )?{{{side}}})"
-        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])",
+        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])",
         parts=_SIDE,
     )
     for side in ("one", "two")

@@ -229,7 +229,7 @@ def _lengths_panel(result: JudgeResult) -> Panel:
 def _several(result: JudgeComparison) -> Page:
     results = result.results
     same = {one.run.name: one.places["consistency"] for one in results}
-    known = sorted((name for name in same if same[name].defined), key=lambda name: -same[name].value)
+    known = [one.run.name for one in sorted(results, key=_consistency)[::-1] if same[one.run.name].defined]
     ends = [f"{name} {with_interval(same[name], 2)}" for name in [*known[:1], *known[-1:] * (len(known) > 1)]]
     kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
     alpha = result.alpha["alpha"]
@@ -267,7 +267,13 @@ def _several(result: JudgeComparison) -> Page:
             ),
         ),
         notes=tuple(f"{one.run.name}: {note}" for one in results for note in _notes(one)),
-        questions=browser({one.run.name: one for one in results}),
+        questions=browser({one.run.name: one for one in sorted(results, key=_consistency)}),
         name="judges",
         compared=tuple(same),
     )
+
+
+def _consistency(result: JudgeResult) -> float:
+    """For sorting: judges whose verdicts change most come first, those without orders last."""
+    same = result.places["consistency"]
+    return same.value if same.defined else 2.0

@@ -38,7 +38,7 @@ wins every time."""
 _STEPS = 100
 _FEWEST = 20
 """Verdicts a coefficient below which nothing is fitted."""
-_DRAWS = 20_000
+_DRAWS, _AT_ONCE = 20_000, 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,9 +319,10 @@ def _matches(systems: Sequence[str], before: Fit, after: Fit) -> tuple[Match, ..
 
 def _joint_quantile(apart: Floats, fit: Fit) -> float:
     """Quantile of the largest |t| of all differences: their intervals then hold together with 95 %."""
-    spread = apart @ fit.covariance @ apart.T
-    errors = np.sqrt(np.diag(spread))
-    rng = np.random.default_rng(0)
-    draws = rng.multivariate_normal(np.zeros(len(errors)), spread, size=_DRAWS, method="svd") / errors
-    draws *= np.sqrt((fit.clusters - 1) / rng.chisquare(fit.clusters - 1, size=(_DRAWS, 1)))
-    return float(np.quantile(np.abs(draws).max(axis=1), CONFIDENCE))
+    errors = np.sqrt(np.einsum("dp,pq,dq->d", apart, fit.covariance, apart))
+    rng, largest = np.random.default_rng(0), []
+    for _ in range(_DRAWS // _AT_ONCE):  # of many systems there are thousands of differences
+        draws = rng.multivariate_normal(np.zeros(len(fit.names)), fit.covariance, size=_AT_ONCE, method="svd")
+        spread = np.sqrt((fit.clusters - 1) / rng.chisquare(fit.clusters - 1, size=_AT_ONCE))
+        largest.append(np.abs(draws @ apart.T / errors).max(axis=1) * spread)
+    return float(np.quantile(np.concatenate(largest), CONFIDENCE))
