@@ -54,7 +54,7 @@ answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the 
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
 _ASKED = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
-_PERSON = re.compile(r"(?:expert|author|user|annotator)_\d+")
+_PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +36,7 @@ NO_LABELS = "needs labels"
         unit="share")  # fmt: skip
 @metric("places.reading", "own reading", "decisions that unslant's own reading of the judge's words or scores shares",
         unit="share")  # fmt: skip
-def place_numbers(verdicts: Verdicts, responses: Responses) -> Numbers:
+def place_numbers(verdicts: Verdicts, read: Sequence[Reading]) -> Numbers:
     """How verdicts depend on the order of the answers, and how often there is none."""
     v, mean = verdicts, verdicts.bootstrap.mean
     complete = v.in_orders & (np.bincount(v.pair[~v.decided], minlength=len(v)) == 0)
@@ -60,7 +62,7 @@ def place_numbers(verdicts: Verdicts, responses: Responses) -> Numbers:
         "tie_orders": of_orders(by_order, complete, share=False),
         "undecided": mean(undecided),
         "stability": mean(_stability(v), note="" if v.repeat.any() else "each page was judged once"),
-        "reading": _own_reading(v, responses),
+        "reading": _own_reading(v, read),
     }
     return Numbers({f"places.{name}": value for name, value in found.items()})
 
@@ -76,29 +78,33 @@ def _stability(v: Verdicts) -> Floats:
     return v.per_pair(values, v.repeat > 0)
 
 
-def readings(responses: Responses) -> list[tuple[bool, bool, str]]:
-    """For every logged page with words: whether it was decided, whether our reading is the same, and our rule."""
-    if responses.run.logged is None:
-        return []
+class Reading(NamedTuple):
+    """A logged page with words: whether it was decided, whether unslant's reading is the same, and by which rule."""
+
+    id: str
+    decided: bool
+    same: bool
+    rule: str
+
+
+def readings(responses: Responses) -> list[Reading]:
+    """Every logged page with words, read by unslant's own reader."""
     found = []
-    for row in responses.rows():
+    for row in responses.rows() if responses.run.logged else ():
         if row.raw and row.status != "error":
             read = extract_preference(row.raw, row.labels)
             named = frozenset(row.contents[row.labels.index(label)] for label in read.labels)
-            found.append((row.status == "ok", read.status == "ok" and named == row.chosen, read.rule))
+            same = read.status == "ok" and named == row.chosen
+            found.append(Reading(row.question_id, row.status == "ok", same, read.rule))
     return found
 
 
-def _own_reading(v: Verdicts, responses: Responses) -> Estimate:
-    """Over pages, by pair: of those with words and a decision."""
-    same, n = np.zeros(len(v)), np.zeros(len(v))
-    place = {name: q for q, name in enumerate(v.ids)}
-    rows = [row for row in responses.rows() if row.raw and row.status != "error"]
-    for row, (decided, agrees, _) in zip(rows, readings(responses), strict=False):
-        if decided:
-            n[place[row.question_id]] += 1
-            same[place[row.question_id]] += agrees
-    return v.bootstrap.ratio(same, n, note="" if n.any() else "no logged words")
+def _own_reading(v: Verdicts, read: Sequence[Reading]) -> Estimate:
+    """Share of decisions that our reading shares, over pages by pair."""
+    decided = Counter(one.id for one in read if one.decided)
+    same = Counter(one.id for one in read if one.decided and one.same)
+    counts = (np.array([count[name] for name in v.ids], float) for count in (same, decided))
+    return v.bootstrap.ratio(*counts, note="" if decided else "no logged words")
 
 
 @metric("rights.right_given", "right in the file's order", "verdict of the order of the file that is the label's",

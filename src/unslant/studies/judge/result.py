@@ -106,9 +106,9 @@ class JudgeResult(RecordedResult):
     def of(cls, responses: Responses, error: float | None = None) -> JudgeResult:
         """The result, with abstention at this ``error``, by default that of the run's settings."""
         v = Verdicts.of(responses)
-        places, odds = place_numbers(v, responses), odds_numbers(fitted(v, systems=not v.labelled.any()))
-        systems, matches = ranking(v)
         read = readings(responses)
+        places, odds = place_numbers(v, read), odds_numbers(fitted(v, systems=not v.labelled.any()))
+        systems, matches = ranking(v)
         return cls(
             responses,
             places,
@@ -118,8 +118,8 @@ class JudgeResult(RecordedResult):
             by_subject(v),
             _habits(places, odds),
             changes(v),
-            Counter(rule for decided, _, rule in read if not decided),
-            Counter(rule for decided, same, rule in read if decided and not same),
+            Counter(one.rule for one in read if not one.decided),
+            Counter(one.rule for one in read if one.decided and not one.same),
             ways(v),
             abstention(v, error or float(responses.run.settings.get("error") or ERROR)),
             systems,
