@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.chatting import RuleChat
 from tests.command_line import unslant as command_line
 from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, STRENGTHS, Habit, judged, truth
@@ -85,6 +86,7 @@ def test_a_ranking_that_a_habit_turned_round_is_turned_back() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(3600)
 def test_three_hundred_worlds_of_each_habit(subtests: pytest.Subtests) -> None:
     for name, habit in HABITS.items():
         results = [JudgeResult.of(judged(habit, seed=1000 + seed)) for seed in range(300)]
@@ -138,26 +140,39 @@ def test_the_default_has_something_to_show(tmp_path: Path) -> None:
     assert found["headline"] in " ".join(again.out.split())
 
 
-def test_pairs_from_a_file_and_a_model_in_words(tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.jsonl"
-    records = [
-        {"prompt": f"Is {k} even?", "chosen": "yes", "rejected": "no, it is not", "subset": "even"}
-        for k in range(0, 40, 2)
-    ]
-    pairs.write_text("\n".join(map(json.dumps, records)))
-    ran = command_line("study", "judge", "words", pairs, "--reasoning", "--elicit", "generate", "--no-store", "--quiet",
-                       "--json", tmp_path / "o.json")  # fmt: skip
-    assert ran.code in (0, 3), ran.err
-    asked = judge("fair", records, template="plain")
+RECORDS = [{"prompt": f"Is {k} even?", "chosen": "yes", "rejected": "no, it is not"} for k in range(0, 40, 2)]
+
+
+def test_a_model_in_words_is_read_as_a_judge() -> None:
+    chat = RuleChat(
+        lambda stem, *_: {"0": "Both are equally good.", "2": "Hm."}.get(stem[-7], "The first answer wins.")
+    )
+    result = judge(chat, RECORDS)
+    assert "Which answer is better: A or B?" in chat.asked[0]
+    assert result.places["moved"].value == pytest.approx(1.0, abs=0.25)
+    assert result.verdicts.tied.sum() == 8  # two orders of the questions about 0, 10, 20 and 30
+    assert result.places["undecided"].value == pytest.approx(0.2)
+    reasoned = RuleChat(lambda *_: "One is right.\n\nVerdict: B")
+    assert judge(reasoned, RECORDS, reasoning=True).places["first"].value == 0
+    assert "Compare the answers step by step" in reasoned.asked[0]
+
+
+def test_pairs_are_read_from_files(tmp_path: Path) -> None:
+    asked = judge("fair", RECORDS, template="plain")
     assert {question.answers for question in asked.responses.questions} == {frozenset({0}), frozenset({1})}
+    pairs = tmp_path / "pairs.jsonl"
     for record, message in (
-        ({"prompt": "Why?", "chosen": "x"}, 'field "rejected": is missing'),
+        ({"prompt": "Why?", "chosen": "x"}, 'line 1, field "rejected": is missing'),
         ({"prompt": "Why?", "response_A": "x", "response_B": "y", "label": "neither of us"}, "is not a verdict"),
+        ({"response_A": "x", "response_B": "y"}, "--fields question=COLUMN"),
     ):
         pairs.write_text(json.dumps(record))
         refused = command_line("study", "judge", "fair", pairs)
         assert refused.code == 2
         assert message in refused.err, refused.err
+    pairs.write_text("\n".join(json.dumps(one) for one in [*RECORDS, {"prompt": "Why?"}]))
+    kept = judge("fair", pairs, skip_bad=True, template="plain")
+    assert "1 of 21 records left out" in said(kept)
 
 
 def test_lists_of_several_answers() -> None:

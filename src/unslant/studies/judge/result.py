@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.experiment.result import RecordedResult, StudyResult, write_each
+from unslant.experiment.result import RecordedResult, StudyResult, write_tables
 from unslant.metrics import METRICS, Bootstrap, Estimate, Measured, Numbers, Verdict, metric, verdicts
+from unslant.reports.escape import file_name
 from unslant.responses import Responses
 from unslant.studies.judge.corrections import Abstention, Way, abstention, ways
 from unslant.studies.judge.measures import (
@@ -188,7 +189,7 @@ class JudgeComparison(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
-        write_each(self.results, path)
+        write_tables({file_name(one.run.name): one for one in self.results}, path)
 
 
 def _voted(v: Verdicts) -> Iterator[tuple[str, float]]:
