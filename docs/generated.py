@@ -171,6 +171,8 @@ def results() -> Iterator[Any]:
     yield unbiased[0]
     yield unslant.compare(*unbiased)
     yield unslant.study.contamination("fair", "embedded", against="memorised", **asked)
+    yield unslant.study.judge("prefers-a", limit=120)
+    yield unslant.study.judge(["fair", "prefers-a"], limit=60)
     yield unslant.study.debias("fair", "embedded", methods=["vote", "pride"], **asked)
     yield unslant.study.probe(["fair", "prefers-a"], "embedded", **asked)
     yield unslant.study.instruction_boundary("words", limit=4)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unslant.studies.base_rate.study import base_rate
     from unslant.studies.debias.study import debias
     from unslant.studies.instruction_boundary.study import instruction_boundary
+    from unslant.studies.judge.study import judge
     from unslant.studies.unbiased.annotation.study import read_sheets as annotation
     from unslant.studies.unbiased.annotation.study import sheet as annotation_sheet
     from unslant.studies.unbiased.contamination.study import contamination
@@ -26,6 +27,7 @@ __all__ = [
     "contamination",
     "debias",
     "instruction_boundary",
+    "judge",
     "probe",
     "unbiased",
 ]

@@ -57,6 +57,7 @@ BASE = {
     "study base-rate": "study base-rate {MODEL} {QUESTIONS} {STORE}",
     "study unbiased": "study unbiased {MODEL} {QUESTIONS} {STORE}",
     "study contamination": "study contamination {MODEL} {QUESTIONS} {AGAINST} {STORE}",
+    "study judge": "study judge {MODEL} {QUESTIONS} {STORE}",
     "study probe": "study probe {MODEL} {QUESTIONS} {STORE}",
     "study instruction-boundary": "study instruction-boundary {MODEL} {QUESTIONS} {SETTINGS} {STORE}",
 }
@@ -71,6 +72,7 @@ SLOTS = {
     "STORE": "--no-store",
 }
 OWN_SLOTS = {
+    "study judge": {"QUESTIONS": "pairs.jsonl"},
     "study probe": {"MODEL": "inspect:openai/a,inspect:openai/b"},
     "study instruction-boundary": {"MODEL": "inspect:openai/a", "QUESTIONS": "embedded"},
 }
@@ -270,6 +272,13 @@ def files() -> Path:
 
     write("q.jsonl", rows(8, "tree"))
     write("many.jsonl", rows(24, "tree"))
+    pairs = [
+        {"id": row["id"], "question": row["question"], "alt": row["alt"], "response_A": row["options"][0],
+         "response_B": row["options"][1], "label": "AB"[i % 2]}
+        for i, row in enumerate(rows(8, "tree"))
+    ]  # fmt: skip
+    write("pairs.jsonl", pairs)
+    write("bad_pairs.jsonl", [*pairs, {"question": "no answers?"}])
     write("other.jsonl", rows(8, "bush"))
     write("more.jsonl", rows(24, "bush"))
     write("numbered.jsonl", [{**row, "answer": str(1 + i % 3)} for i, row in enumerate(rows(8, "tree"))])

@@ -185,6 +185,17 @@ OWN: dict[str, dict[str, Row]] = {
         "--orders": Row("--orders 5", "numbers"),
         "--to-end": Row("--to-end", "prompts"),
     },
+    "study judge": {
+        "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
+        "--log": Row("--log base.parquet", "opened"),
+        "--elicit": AUDIT["--elicit"],
+        "--reasoning": AUDIT["--reasoning"],
+        "--error": Row("--error 0.4", "numbers"),
+        "--fields": Row("--fields question=alt", "prompts"),
+        "--answer-base": Row("--answer-base 1", "refused"),
+        "--answer-kind": Row("--answer-kind text", "refused"),
+        "--skip-bad": Row("--skip-bad", "code", "QUESTIONS=bad_pairs.jsonl"),
+    },
     "study base-rate": {
         "--log": Row("--log base.parquet", "opened"),
         "--charts": Row("--charts found.svg", "files"),

@@ -53,7 +53,8 @@ def test_shipped_templates_show_everything_there_is(name):
 @SHIPPED
 def test_shipped_templates_leave_no_gaps_where_there_is_nothing_to_show(name):
     (prompt,) = Cloze(Writer(load_template(name))).prompts(present(replace(Q, context="")))
-    assert "\n\n" not in prompt.text
+    gap = "\n\n\n" if name.startswith("judge") else "\n\n"  # answers have paragraphs, and blank lines between them
+    assert gap not in prompt.text
     assert "  " not in prompt.text
     assert not prompt.text.startswith((" ", "\n"))
 
@@ -75,7 +76,7 @@ def test_labels_stand_before_their_options(name):
     ends = [text.index(option.text) for option in shown.shown]
     assert ends == sorted(ends)
     for option, end in zip(shown.shown, ends, strict=True):
-        assert text[:end].endswith((f"{option.label}. ", f"({option.label}) "))
+        assert text[:end].endswith((f"{option.label}. ", f"({option.label}) ", f"Answer {option.label}:\n"))
 
 
 @SHIPPED

@@ -17,6 +17,7 @@ import pytest
 from tests.chatting import RuleChat
 from tests.fakes import RuleModel
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
+from tests.studies.planted_judges import HABITS, judged
 from tests.studies.talkers import QUESTIONS
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
@@ -27,6 +28,7 @@ from unslant.metrics.verdicts import verdict
 from unslant.questions import QuestionSet
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
+from unslant.studies.judge.result import JudgeResult
 from unslant.studies.leaderboard.result import Leaderboard
 
 CLAIMS = re.compile(
@@ -94,6 +96,8 @@ PLANTED: dict[str, Callable[[], StudyResult]] = {
     **{f"debias, N {n}": lambda n=n: debiased(n) for n in (1, 3)},
     "debias, nothing moves": lambda: debiased(40, unmoved=True),
     "words, noise": noise_in_words,
+    **{f"judge, N {n}": lambda n=n: JudgeResult.of(judged(HABITS["neither"], 1, n)) for n in (1, 3, 4)},
+    **{f"judge, noise, N {n}": lambda n=n: JudgeResult.of(judged(HABITS["neither"], 3, n)) for n in (6, 12, 24)},
     "comparison, ties": lambda: AuditComparison.of([audit_of(40), audit_of(40, model="again")]),
 }
 

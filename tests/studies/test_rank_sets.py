@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.rank_sets import POPULATIONS, run
+from unslant.experiment.ranking import rank_sets
 from unslant.metrics import Estimate
 from unslant.studies.leaderboard.pool import Pool
-from unslant.studies.leaderboard.ranking import Pair, compared, rank_sets
+from unslant.studies.leaderboard.ranking import Pair, compared
 
 RUNS = 60
 

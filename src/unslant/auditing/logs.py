@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
-from unslant.experiment.recorded import audit_tables, listed_files
+from unslant.experiment.recorded import listed_files, tables_of
 from unslant.responses.importers.logged import placed
 
 
@@ -38,6 +38,6 @@ def recorded_audits(
     logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
 ) -> list[AuditResult]:
     """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
-    tables = audit_tables(logs, fields)
+    tables = tables_of("audit", logs, fields)
     with placed(listed_files(logs)):
         return [AuditResult.of(table) for table in tables]

@@ -1,12 +1,13 @@
-"""Rankings of models made elsewhere."""
+"""Ranks that comparisons of pairs allow, and rankings of models made elsewhere."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
@@ -14,6 +15,35 @@ from unslant.checked import TableRow
 from unslant.errors import InputError
 from unslant.questions.formats import table_rows
 from unslant.reach import Reach
+
+Ranks = tuple[int, int]
+"""Lowest and highest rank of a confidence set."""
+
+
+class Compared(Protocol):
+    """Two models that were compared: which one is higher, and whether the difference is shown."""
+
+    @property
+    def higher(self) -> str: ...
+    @property
+    def lower(self) -> str: ...
+    @property
+    def differ(self) -> bool: ...
+
+
+def rank_sets(models: Sequence[str], pairs: Sequence[Compared]) -> dict[str, Ranks]:
+    """The lowest and highest rank of each model that its pairs allow.
+
+    A model's rank is 1 plus the number of models that are better, so models that are equally good share the best rank.
+    It is at least 1 plus those shown to be better, and at most the number of models minus those shown to be worse.
+    All sets hold the true ranks together wherever no pair is called different the wrong way round (Mogstad, Romano,
+    Shaikh and Wilhelm 2024).
+    """
+    better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
+    for pair in pairs:
+        better[pair.lower] += pair.differ
+        worse[pair.higher] += pair.differ
+    return {name: (1 + better[name], len(models) - worse[name]) for name in models}
 
 
 class _Ranked(TableRow):

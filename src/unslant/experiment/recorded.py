@@ -10,10 +10,13 @@ from unslant.responses import Responses
 from unslant.responses.importers import load_logs
 
 
-def audit_tables(logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
-    """The responses of each model, which the audit and debiasing from logs read.
+def tables_of(
+    study: str, logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> list[Responses]:
+    """The responses of each model, which a study reads.
 
     Args:
+        study: that the answers must be of: those that other harnesses logged are of ``audit`` or ``judge``.
         logs: files of any format that :mod:`unslant.responses.importers` knows. Those of one model are joined.
         fields: field -> column or key, for tables of your own.
 
@@ -22,10 +25,9 @@ def audit_tables(logs: str | Path | Sequence[str | Path], fields: Mapping[str, s
     """
     tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
     for table in tables:
-        study = table.run.study
-        if study != "audit":
+        if (held := table.run.study) != study:
             raise InputError(
-                f"{listed_files(logs)}: contains responses of the study {study}; this command reads those of audit"
+                f"{listed_files(logs)}: contains responses of the study {held}; this command reads those of {study}"
             )
     return tables
 

@@ -101,8 +101,17 @@ class Study(Generic[S]):
 
     def read(self, given: Given[S]) -> StudyResult:
         """The result of recorded responses."""
-        results = [cast("type[RecordedResult]", self.result).from_parquet(path) for path in given.log]
+        from unslant.experiment.recorded import listed_files, tables_of
+        from unslant.responses.importers.logged import placed
+
+        with placed(listed_files(given.log)):
+            tables = tables_of(self.name, given.log, getattr(given.settings, "fields", None))
+            results = [self.recorded(table, given) for table in tables]
         return results[0] if len(results) == 1 else self.compare(results, given)
+
+    def recorded(self, responses: Responses, given: Given[S]) -> Any:
+        """The result of one model from a file, with the settings that have an effect there (:attr:`of_logs`)."""
+        return cast("type[RecordedResult]", self.result).of(responses)
 
     def load(self, given: Given[S]) -> Any:
         """All questions, before the model is opened."""

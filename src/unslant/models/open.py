@@ -7,6 +7,7 @@ name                                  opens                                     
 ``http(s)://HOST/v1#NAME``            OpenAI-compatible server (or ``base_url``)    score, generate
 ``http(s)://HOST/v1/systemone#NAME``  decision endpoint; also ``/v1/decisions``     score (options, in any order)
 ``inspect:PROVIDER/NAME``             any model that inspect_ai supports            generate
+``reward:NAME``                       reward model (sequence classification)        score (answers, in any order)
 ====================================  ============================================  ==============================
 
 A new backend is one file with a loader, and one row of :data:`BACKENDS`; a package of its own registers the row as an
@@ -112,6 +113,12 @@ BACKENDS: dict[str, Backend] = {
         "inspect:PROVIDER/NAME",
         {"generate": "unslant.models.inspect_chat:load_inspect"},
         options_for("inspect"),
+    ),
+    "reward": Backend(
+        "a reward model",
+        "reward:NAME_OR_FOLDER",
+        {"score": "unslant.models.hf.reward:load_reward"},
+        frozenset({"device", "dtype", "revision", "device_map", "bits", "trust_remote_code", "allow_missing"}),
     ),
 }
 """Scheme -> unslant's own backends."""

@@ -25,6 +25,7 @@ class Question:
         source: data set name; may be empty.
         pinned: indices of options that must keep their place ("all of the above", "both A and C" and
             the options those letters name).
+        authors: who wrote each option, where options are answers of systems that are compared; empty elsewhere.
 
     Raises:
         ValueError: naming the field, on an option count, answer or pinned index out of range, or text that is none.
@@ -38,14 +39,18 @@ class Question:
     subject: str = ""
     source: str = ""
     pinned: tuple[int, ...] = field(default=())
+    authors: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         for name in ("id", "stem", "context", "subject", "source"):
             _check(name, getattr(self, name))
         _check("options", *self.options)
+        _check("authors", *self.authors)
         n = len(self.options)
         if not MIN_OPTIONS <= n <= MAX_OPTIONS:
             raise ValueError(f"options: {n} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed")
+        if len(self.authors) not in (0, n):
+            raise ValueError(f"authors: {len(self.authors)} given for {n} options")
         for name, indices in (("answers", self.answers), ("pinned", self.pinned)):
             wrong = sorted(i for i in indices if not 0 <= i < n)
             if wrong:

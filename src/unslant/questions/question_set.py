@@ -132,7 +132,8 @@ def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
     """One question as a line of the canonical JSONL form, without the line's end.
 
     Keys of a multiple-choice question: ``id``, ``question``, ``options``, ``answer`` (index from 0, or a list of them;
-    ``[]`` when none is right), ``context``, ``subject``, ``source``, ``pinned`` (list of indices).
+    ``[]`` when none is right), ``context``, ``subject``, ``source``, ``pinned`` (list of indices), and ``authors``
+    where there are any.
     The other types keep the names of their attributes, with ``question`` for the stem of a maths question.
     """
     record: dict[str, object] = {}
@@ -142,7 +143,7 @@ def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
             record["question"] = value
         elif item.name == "answers":
             record["answer"] = next(iter(value)) if len(value) == 1 else sorted(value)
-        else:
+        elif value or item.name != "authors":
             record[item.name] = list(value) if isinstance(value, tuple) else value
     return json.dumps(record, ensure_ascii=False)
 
@@ -168,7 +169,7 @@ def question_of(record: Mapping[str, object], kind: type[AnyQuestion] = Question
                 raise ValueError(f"not a question: {item.name} is missing")
             continue
         value = values.pop(item.name)
-        inner = {"options": str, "answers": int, "pinned": int}.get(item.name)
+        inner = {"options": str, "answers": int, "pinned": int, "authors": str}.get(item.name)
         if inner is None and not isinstance(value, str):
             raise ValueError(f"not a question: {item.name} is not a text")
         if inner is not None:

@@ -21,11 +21,12 @@ from unslant.replies.extraction import (
     read_replies,
     stated_confidence,
 )
+from unslant.replies.preference import extract_preference
 from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.verdict import extract_verdict
 
 __all__ = [
     "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "conflicting_contents", "extract", "extract_labels",
-    "extract_verdict",
+    "extract_preference", "extract_verdict",
     "read_open", "read_replies", "stated_confidence",
 ]  # fmt: skip

@@ -200,7 +200,7 @@ class LogFacts(Record):
 
     Attributes:
         scores: what was scored: ``labels``, ``texts``, ``listed`` texts (of options that the prompt lists),
-            ``choices``, ``words``, or ``replies`` with scores of labels.
+            ``choices``, ``words``, ``verdicts`` (as logged), or ``replies`` with scores of labels.
         reported: the harness's own scores of these answers, one for each metric.
         files: name and digest of each file.
         orders: number of orders -> questions that were shown in so many.

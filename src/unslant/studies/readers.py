@@ -19,6 +19,7 @@ STUDIES = {
     "unbiased": "unslant.studies.unbiased.study:Unbiased",
     "contamination": "unslant.studies.unbiased.contamination.study:Contamination",
     "debias": "unslant.studies.debias.study:DebiasStudy",
+    "judge": "unslant.studies.judge.study:Judge",
     "probe": "unslant.studies.unbiased.probe.study:Probe",
     "instruction-boundary": "unslant.studies.instruction_boundary.study:InstructionBoundary",
 }

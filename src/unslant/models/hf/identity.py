@@ -67,7 +67,7 @@ class Identifier:
         self.look()
         fingerprint = self._fingerprint()  # first: a short prompt brings rotary frequencies back to where they began
         if (quick := _checksum(model)) != self._weights[0]:
-            self._weights = quick, _weights_digest(model)
+            self._weights = quick, weights_digest(model)
         adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
         return self._told | {
             "class": type(model).__name__,
@@ -77,7 +77,7 @@ class Identifier:
             "modules": _modules_digest(model),
             "code": _code_digest([*model.modules(), self._tokenizer]) + self.code.digest,
             "numbers": _number_settings(model.device.type),
-            "tokenizer": _tokenizer_digest(self._tokenizer),
+            "tokenizer": tokenizer_digest(self._tokenizer),
             "dtype": str(model.dtype).removeprefix("torch."),
             "device": model.device.type,
             "attention": str(model.config._attn_implementation),
@@ -109,7 +109,7 @@ def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
         yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.detach()
 
 
-def _weights_digest(model: Any) -> str:
+def weights_digest(model: Any) -> str:
     def one(named: tuple[str, Tensor]) -> tuple[str, str]:
         name, tensor = named
         return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
@@ -207,7 +207,7 @@ def _code_digest(objects: Sequence[object]) -> str:
     return _digest([(path.name, path.read_text("utf-8", "replace")) for path in sorted(files)]) if files else ""
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:
+def tokenizer_digest(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     written = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     template = getattr(tokenizer, "chat_template", None) or ""

@@ -59,7 +59,37 @@ def load_model(
     """
     if foreign := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
         raise InputError(f"load_model has no option {foreign[0]}: {one_of(foreign[0], LocalKeywords.__annotations__)}")
+    from unslant.models.hf.model import TransformersModel
+
     how = replace(options or ModelOptions(), **changes)
+    model, tokenizer, incomplete = pretrained(name, how, "AutoModelForCausalLM")
+    shown = name
+    if how.adapter:
+        model, also = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
+        incomplete.append(also)
+        shown = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
+    if not (how.device_map or how.bits or how.tensor_parallel):
+        model = model.to(place_of(how))
+    return TransformersModel(
+        model.eval(),
+        tokenizer,
+        shown,
+        engine=engine,
+        token_budget=token_budget,
+        adapter=how.adapter or "",
+        incomplete="; ".join(filter(None, incomplete)),
+    )
+
+
+def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[str]]:
+    """A model by a class of transformers, not yet moved to its device; its tokenizer; and weights that it lacks.
+
+    Args:
+        auto: name of the class, such as ``AutoModelForCausalLM``.
+
+    Raises:
+        InputError, ModelError: see :func:`load_model`.
+    """
     _check_options(how)
     source = _prepared(name, how)
     if how.bits is not None:
@@ -68,18 +98,16 @@ def load_model(
         needed("accelerate", "--device-map")
 
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    import transformers
 
-    from unslant.models.hf.model import TransformersModel
-
-    place = _device(how.device, torch)
+    place = place_of(how)
     dtype = ("float32" if place == "cpu" else "auto") if how.dtype == "auto" else how.dtype
     where = _where_to_look(source, how)
     with quiet_loading(source):
         incomplete = [_checked(name, source, how, where)]
-        tokenizer = _load("tokenizer", name, AutoTokenizer, source, where)
+        tokenizer = _load("tokenizer", name, transformers.AutoTokenizer, source, where)
         form = {"dtype": dtype, "output_loading_info": True, **where, **_form(source, how, dtype, place)}
-        model, found = _load("model", name, AutoModelForCausalLM, source, form)
+        model, found = _load("model", name, getattr(transformers, auto), source, form)
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
             f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched again for every "
@@ -90,22 +118,7 @@ def load_model(
     incomplete.append(incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], how.allow_missing))
     if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
         _suggest_bfloat16()
-    shown = name
-    if how.adapter:
-        model, also = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
-        incomplete.append(also)
-        shown = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
-    if not (how.device_map or how.bits or how.tensor_parallel):
-        model = model.to(place)
-    return TransformersModel(
-        model.eval(),
-        tokenizer,
-        shown,
-        engine=engine,
-        token_budget=token_budget,
-        adapter=how.adapter or "",
-        incomplete="; ".join(filter(None, incomplete)),
-    )
+    return model, tokenizer, incomplete
 
 
 def _check_options(how: ModelOptions) -> None:
@@ -394,7 +407,10 @@ def _here(source: str) -> dict[str, bool]:
     return {"local_files_only": Path(source).exists() or bool(hub_refusal())}
 
 
-def _device(wanted: str, torch: Any) -> str:
+def place_of(how: ModelOptions) -> str:
+    import torch
+
+    wanted = how.device
     if wanted == "auto":
         if torch.cuda.is_available():
             return "cuda"

@@ -18,6 +18,8 @@ from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, O
 from unslant.responses.run import Hits, LogFacts, LoggedScore, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
+UNPLACED = "unplaced"
+"""Kind of a page of which the log does not tell which option stood where."""
 OTHER_LABELS = "labels-other"
 """Kind of a page whose labels stand in a sequence that no metric looks at."""
 
@@ -44,7 +46,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         for page in log.pages:
             page = replace(page, subject=log.task) if several and not page.subject else page
             by_id.setdefault(page.id, []).append((page, log.task))
-    in_words = all(log.scores == "words" for log in logs)
+    in_words = all(log.scores in ("words", "verdicts") for log in logs)
     answers = [page for own in by_id.values() for page, _ in own if page.named is not None]
     replied = any(page.reply is not None for log in logs for page in log.pages)
     scored = in_words and bool(answers) and all(page.logprobs is not None for page in answers)
@@ -74,7 +76,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             if known.options and len(known.options) <= MAX_OPTIONS:
                 first = pages[0][0]
                 of = Question(known.id, first.question, known.options, known.answers, subject=first.subject)
-                questions.append(replace(of, pinned=first.pinned))
+                questions.append(replace(of, pinned=first.pinned, authors=known.authors))
 
     table = Responses.from_rows(rows()).table
     logged = LogFacts(
@@ -87,6 +89,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         **(_read_otherwise([page for own in by_id.values() for page, _ in own]) if in_words else {}),
     )
     run = Run(
+        study=logs[0].study,
         model=logs[0].model,
         questions=name or logs[0].task,
         source=logs[0].harness,
@@ -253,7 +256,9 @@ class _Question:
         self.n = len(first.labels)
         numbered = first.order or tuple(range(self.n))
         place = {content: k for k, content in enumerate(numbered)}
-        self.options = tuple(first.options[place[i]] for i in range(self.n)) if first.options else ()
+        self.options, self.authors = (
+            tuple(texts[place[i]] for i in range(self.n)) if texts else () for texts in (first.options, first.authors)
+        )
         self.labels = alphabetical(first.labels) if usual else first.labels
         self.ranks = text_ranks(self.options) if self.options else ()
         self.answers = frozenset(self.order(first)[k] for k in first.answers)
@@ -325,6 +330,8 @@ class _Question:
 
     def kind(self, page: Logged, order: Order) -> str:
         """What the sequence of its labels makes of a page."""
+        if not page.placed:
+            return UNPLACED
         standard, given, turned = self.labels, tuple(range(self.n)), tuple(range(self.n))[::-1]
         kinds = {
             (standard[::-1], given): "labels-reversed",

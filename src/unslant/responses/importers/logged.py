@@ -17,6 +17,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
 from unslant.presentations.labels import ALPHABETS
+from unslant.replies import Extracted
 from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
 
 Order = tuple[int, ...]
@@ -114,6 +115,8 @@ class Logged:
         score: the harness's own score of this answer, from 0 to 1; None where the log has none.
         besides: in the published order, which was asked in addition to a random sample of orders: means over orders
             leave it out.
+        authors: who wrote the option at each place; empty where options are not answers of systems.
+        placed: whether the log tells which option stood where; otherwise nothing is measured on places.
     """
 
     id: str
@@ -135,6 +138,8 @@ class Logged:
     score: float | None = None
     conflict: tuple[int, ...] = ()
     besides: bool = False
+    authors: tuple[str, ...] = ()
+    placed: bool = True
 
     def __post_init__(self) -> None:
         """Raises InputError where what a file holds cannot be a page."""
@@ -145,6 +150,7 @@ class Logged:
             f"{n} options; from 2 to 1,000 can be read": not 2 <= n <= 1000,
             "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
             f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
+            f"{len(self.authors)} authors for {n} labels": len(self.authors) not in (0, n),
             f"an answer that is none of its {n} options": not places <= frozenset(range(n)),
             f"an order that does not name each of its {n} options once": self.order is not None
             and sorted(self.order) != list(range(n)),
@@ -155,7 +161,7 @@ class Logged:
         if reason := next((text for text, found in wrong.items() if found), None):
             raise InputError.at(self.place, f"has {reason}")
         try:
-            check_plain([self.id, *self.labels, *self.options, self.question, self.subject, self.reply])
+            check_plain([self.id, *self.labels, *self.options, *self.authors, self.question, self.subject, self.reply])
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
 
@@ -187,13 +193,17 @@ class Logged:
         labels: tuple[str, ...],
         options: tuple[str, ...] = (),
         finish_reason: object = None,
+        reader: Callable[..., Extracted] | None = None,
         **more: object,
     ) -> Logged:
-        """A page answered in words, read by unslant's own reader; of one that ended at the limit of tokens, as
+        """A page answered in words, read by one of unslant's own readers; of one that ended at the limit of tokens, as
         ``finish_reason`` says, the last fragment is not read."""
         if reply is None:
             return cls(labels=labels, options=options, status="error", **more)  # type: ignore[arg-type]
-        read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
+        if reader is not None:
+            read = reader(reply, labels, options)
+        else:
+            read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
         chosen = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
         return cls(labels=labels, options=options, chosen=chosen, status=read.status, reply=reply, **more)  # type: ignore[arg-type]
@@ -206,8 +216,9 @@ class Log:
     Attributes:
         harness: that wrote it.
         scores: what was scored: ``labels``, ``texts`` of options that no prompt lists, ``listed`` texts of options, or
-            ``words``.
+            ``words``, or ``verdicts`` on answers, as the log reads them.
         metric: the harness's name for the scores of its pages.
+        study: that the pages can be read by, as in ``unslant study NAME``.
         dropped: rows that are not a page, or a second time, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: what a reader should know, in sentences.
@@ -224,6 +235,7 @@ class Log:
     notes: tuple[str, ...] = ()
     checked: bool = False
     metric: str = ""
+    study: str = "audit"
 
     def __post_init__(self) -> None:
         check_plain([self.model, self.task])

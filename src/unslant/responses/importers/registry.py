@@ -110,6 +110,7 @@ IMPORTERS: dict[str, str] = {
     "opencompass": f"{_HERE}.opencompass:IMPORTER",
     "helm": f"{_HERE}.helm:IMPORTER",
     "every-eval": f"{_HERE}.every_eval:IMPORTER",
+    "judgements": f"{_HERE}.judgments:IMPORTER",
     _TABLE: f"{_HERE}.tables:IMPORTER",
 }
 """Name -> ``module:object`` of an :class:`Importer`. A new format is a file and a row."""
@@ -184,8 +185,8 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
         InputError: if a file is of no known format, or cannot be used.
     """
     own: list[Responses] = []
-    logs: dict[tuple[str, str], list[Log]] = {}
-    names: dict[tuple[str, str], list[str]] = {}
+    logs: dict[tuple[str, ...], list[Log]] = {}
+    names: dict[tuple[str, ...], list[str]] = {}
     for path in (file for given in paths for file in log_files(Path(given))):
         found = read_log(replace(Head.of(path), fields=fields or {}))
         if isinstance(found, Responses):
@@ -193,7 +194,7 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
             continue
         digest = hashlib.sha256(read_bytes(path)).hexdigest()[:16]
         for log in found:
-            key = log.model, log.scores
+            key = log.study, log.model, log.scores
             logs.setdefault(key, []).append(replace(log, about={**log.about, "file": path.name, "sha256": digest}))
             names.setdefault(key, []).append(log.task or path.stem)
     return [*own, *(joined(found, ", ".join(dict.fromkeys(names[key]))) for key, found in logs.items())]

@@ -15,7 +15,7 @@ from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.experiment.provenance import unanswered
-from unslant.experiment.recorded import audit_tables
+from unslant.experiment.recorded import tables_of
 from unslant.presentations import Order, cyclic_orders, orders_for
 from unslant.questions import Question
 from unslant.responses import Responses
@@ -43,7 +43,7 @@ def debias_log(
     """
     _check_method(method.partition(":")[0])
     chosen = method_named(method)
-    tables = audit_tables(logs, fields)
+    tables = tables_of("audit", logs, fields)
     if len(tables) > 1:
         held = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {held}; give the files of one")

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from unslant.arrays import Jsonable
 from unslant.experiment.comparison import ranks_of
+from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Estimate, Measured, Numbers, Verdict, verdicts
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
@@ -17,9 +18,6 @@ RANK_BY = {"mean": "expected_accuracy", "vote": "vote_accuracy"}
 """What models are ranked by -> key of the metric."""
 KEYS = ("expected_accuracy", "accuracy", "vote_accuracy", "pbm")
 _DIFFERENCE = (-1.0, 1.0)
-
-Ranks = tuple[int, int]
-"""Lowest and highest rank of a confidence set."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Standing(Measured):
 
     Attributes:
         rank: by the score that is ranked by, 1 is best, equal scores share one; None without a score.
-        ranks: lowest and highest rank of its confidence set; see :func:`rank_sets`.
+        ranks: lowest and highest rank of its confidence set; see :func:`~unslant.experiment.ranking.rank_sets`.
         mean_rank, vote_rank: by the mean over orders, and by the vote over them.
         published_rank: by ``accuracy``, the score in the order of the file.
         change: places gained from the published rank; negative if lost.
@@ -100,21 +98,6 @@ def compared(pool: Pool, key: str, confidence: float = CONFIDENCE) -> tuple[Pair
             together = replace(together, value=value, low=low, high=high)
         rows.append(Pair(*names, together, found.p, differ, None if differ else found.needed))
     return tuple(rows)
-
-
-def rank_sets(models: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Ranks]:
-    """The lowest and highest rank of each model that its pairs allow.
-
-    A model's rank is 1 plus the number of models that are better, so models that are equally good share the best rank.
-    It is at least 1 plus those shown to be better, and at most the number of models minus those shown to be worse.
-    All sets hold the true ranks together wherever no pair is called different the wrong way round (Mogstad, Romano,
-    Shaikh and Wilhelm 2024).
-    """
-    better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
-    for pair in pairs:
-        better[pair.lower] += pair.differ
-        worse[pair.higher] += pair.differ
-    return {name: (1 + better[name], len(models) - worse[name]) for name in models}
 
 
 def _sets(pool: Pool, key: str, confidence: float) -> dict[str, Ranks]:

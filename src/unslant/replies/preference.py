@@ -1,0 +1,169 @@
+"""Read which of two answers a judge prefers: the first, the second, or neither (a tie).
+
+The first rule that applies reads the reply:
+
+1. ``brackets``: ``[[A]]``, ``[[A>>B]]``, ``[[C]]`` (a tie), ``[[7, 5]]``; several that disagree are read only if the
+   last is called final;
+2. ``whole reply``: "A", "Output (b)", "tie"; ``field``: "Winner: B", JSON, ``\\boxed{}``; the last one counts;
+3. ``scores``: two numbers alone on the first line, or one number for each answer;
+4. ``sentence``: "Assistant A is slightly better", "I prefer the second response"; sentences that disagree are read only
+   where the last is a conclusion.
+
+What is denied ("A is not better") or supposed is masked. The words are cues (:mod:`cues`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from unslant.replies.choice import extract_labels
+from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, pattern
+from unslant.replies.reading import Extracted
+from unslant.replies.text import clean
+
+FIRST, SECOND, TIE = ">", "<", "="
+"""The first is preferred, the second, or neither."""
+_SIDE = {
+    "one": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:A|a|1)[)\]\"']{0,2}(?!\w)"
+    r"|(?:the )?{compared_first}(?: {compared_noun}| one)?)",
+    "two": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:B|b|2)[)\]\"']{0,2}(?!\w)"
+    r"|(?:the )?{compared_second}(?: {compared_noun}| one)?)",
+    # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must stand before them.
+    "said_one": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:A|1|one)\b|(?-i:A)\b|(?:the )?{compared_first}"
+    r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
+    "said_two": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two)\b|(?-i:B)\b|(?:the )?{compared_second}"
+    r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
+    "verdict": r"(?:(?P<relation>[AB12] ?[<>=≈]{1,3} ?[AB12])|(?P<tie>C\b|{tie_word}\b)"
+    r"|(?P<first>{one})|(?P<second>{two}))",
+}
+_BRACKET = pattern(
+    r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]", parts=_SIDE
+)
+_WHOLE = pattern(r"\W{0,4}{verdict}\W{0,4}", parts=_SIDE)
+_FIELD = pattern(
+    r"(?:(?:^|(?<=[.!?] ))[ \[(]{0,3}{preference_field}[\])]{0,2}(?: is)? ?(?:[:=]|(?<=\]) ?)[ \"'(]{0,3}|⟦ ?)"
+    r"{verdict}(?= ?(?:[.,;!)\]\"'⟧]|\n|\Z|\(| - |{preferred_after}))",
+    BEGIN_OF_LINE,
+    _SIDE,
+)
+_NUMBER = r"[-+]?\d{1,6}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?"
+_FINAL = pattern(r"\b{preference_final}\b")
+_TWO_SCORES = re.compile(rf"[(\[ ]{{0,3}}({_NUMBER})[,;/ ]{{1,3}}({_NUMBER})[)\]. ]{{0,3}}")
+_SCORED = [
+    pattern(
+        rf"(?:{{{side}}}(?:'s)?[ _]?(?:{{score_noun}})?|{{score_noun}}[ _]?(?:of |for )?{{{side}}})"
+        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])",
+        parts=_SIDE,
+    )
+    for side in ("one", "two")
+]
+_SENTENCES = tuple(
+    (verdict, pattern(template, parts=_SIDE))
+    for verdict, template in (
+        (FIRST, r"{said_one},? {preferred_after}|{preferred_before}:? (?:{preference_filler} ){0,3}{said_one}"),
+        (SECOND, r"{said_two},? {preferred_after}|{preferred_before}:? (?:{preference_filler} ){0,3}{said_two}"),
+        (SECOND, r"{said_one},? {dispreferred_after}"),
+        (FIRST, r"{said_two},? {dispreferred_after}"),
+        (TIE, r"\b{tie_said}"),
+    )
+)
+_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$})[^.,;\n]{0,80}")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n")
+_MIRRORED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
+
+
+def extract_preference(reply: str, labels: Sequence[str] = ("A", "B"), options: Sequence[str] = ()) -> Extracted:
+    """The answer that a judge's reply prefers, under its label; both labels for a tie.
+
+    Args:
+        labels: of the first and the second answer. The reply may also call them A and B, 1 and 2, first and second.
+            Of more than two answers one is chosen, and :func:`~unslant.replies.choice.extract_labels` reads which.
+        options: their texts; of two answers they are not looked for.
+
+    Example:
+        >>> sorted(extract_preference("Both are correct. My verdict: [[A=B]]").labels)
+        ['A', 'B']
+        >>> extract_preference("Assistant B is slightly better.").labels
+        frozenset({'B'})
+    """
+    if len(labels) != 2:
+        return extract_labels(reply, labels)
+    text = _as_letters(clean(reply), labels)
+    if not text:
+        return Extracted("unparsed", rule="empty")
+    for name, rule in (("brackets", _bracketed), ("whole reply", _whole), ("field", _field), ("scores", _scores),
+                       ("sentence", _sentences)):  # fmt: skip
+        found = list(rule(text))
+        distinct = dict.fromkeys(verdict for verdict, _ in found)
+        if len(distinct) > 1 and not (found[-1][1] and len({v for v, final in found if final}) == 1):
+            readings = tuple(_labels(verdict, labels) for verdict in distinct)
+            return Extracted("unparsed", rule=f"several verdicts ({name})", readings=readings)
+        if found:
+            return Extracted("ok", _labels(found[-1][0], labels), name)
+    refused = REFUSAL.search(text) is not None
+    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no verdict found")
+
+
+def _as_letters(text: str, labels: Sequence[str]) -> str:
+    """The text with labels of other alphabets written as A and B."""
+    if tuple(labels) in (("A", "B"), ("1", "2"), ("a", "b")):
+        return text
+    for label, letter in zip(labels, "AB", strict=True):
+        text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", letter, text)
+    return text
+
+
+def _labels(verdict: str, labels: Sequence[str]) -> frozenset[str]:
+    return frozenset({FIRST: labels[:1], SECOND: labels[1:], TIE: labels}[verdict])
+
+
+def _verdict(match: re.Match[str]) -> str:
+    if relation := match["relation"]:
+        sign = next(s for s in relation if s in "<>=≈").replace("≈", TIE)
+        return sign if relation[0] in "A1a" or sign == TIE else _MIRRORED[sign]
+    return TIE if match["tie"] else FIRST if match["first"] else SECOND
+
+
+def _compared(left: float, right: float) -> str:
+    return TIE if left == right else FIRST if left > right else SECOND
+
+
+def _bracketed(text: str) -> Iterator[tuple[str, bool]]:
+    """Every verdict in double brackets, and whether its sentence calls it final."""
+    for match in _BRACKET.finditer(text):
+        before = _SENTENCE_END.split(text[max(0, match.start() - 200) : match.start()].rstrip(" :"))[-1]
+        scored = match["left"] is not None
+        verdict = _compared(float(match["left"]), float(match["right"])) if scored else _verdict(match)
+        yield verdict, _FINAL.search(before) is not None
+
+
+def _whole(text: str) -> Iterator[tuple[str, bool]]:
+    """All that is said, or the first line, where a verdict stands alone and its reasons follow."""
+    if match := _WHOLE.fullmatch(text) or _WHOLE.fullmatch(text.split("\n")[0]):
+        yield _verdict(match), True
+
+
+def _field(text: str) -> Iterator[tuple[str, bool]]:
+    """The last field: what came before it was considered."""
+    yield from [(_verdict(match), True) for match in _FIELD.finditer(text)][-1:]
+
+
+def _scores(text: str) -> Iterator[tuple[str, bool]]:
+    if match := _TWO_SCORES.fullmatch(text.split("\n")[0]):
+        yield _compared(float(match[1]), float(match[2])), True
+        return
+    each = [[float(match["number"]) for match in scored.finditer(text)] for scored in _SCORED]
+    if all(each):
+        yield _compared(each[0][-1], each[1][-1]), True
+
+
+def _sentences(text: str) -> Iterable[tuple[str, bool]]:
+    """Preferences in sentences, and whether each is a conclusion, in their order."""
+    said = _DENIED.sub(lambda match: " " * len(match.group()), text)
+    found: list[tuple[int, str, bool]] = []
+    for verdict, sentence in _SENTENCES:
+        for match in sentence.finditer(said):
+            before = _SENTENCE_END.split(said[max(0, match.start() - 200) : match.start()])[-1]
+            found.append((match.start(), verdict, _FINAL.search(before + match.group()) is not None))
+    return [(verdict, final) for _, verdict, final in sorted(found)]

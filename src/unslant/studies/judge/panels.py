@@ -1,0 +1,279 @@
+"""Pages of the study of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unslant.experiment.provenance import asked_about, cost_lines, logged_lines, settings_rows, spent
+from unslant.metrics import METRICS, Estimate
+from unslant.metrics.verdicts import FEWEST
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
+from unslant.studies.judge.browser import browser
+from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, Habit, JudgeComparison, JudgeResult
+
+_HABITS = {
+    "place": ("a preference for a place", f"preference for a place that moves verdicts by {NONE_WITHIN} or more"),
+    "length": ("a preference for longer or shorter answers", f"preference for length above {NONE_IN_ODDS} in log-odds"),
+    "ties": ("more ties in one order", f"difference in ties of {NONE_WITHIN} or more"),
+}
+"""Habit -> what is asked, and what is excluded where it is shown to be small."""
+
+
+def page(result: JudgeResult | JudgeComparison) -> Page:
+    """One judge, or several side by side."""
+    return _several(result) if isinstance(result, JudgeComparison) else _one(result)
+
+
+def _one(result: JudgeResult) -> Page:
+    run = result.run
+    lines = (_habits_line(result), _corrected_line(result), _last_line(result))
+    keys = {"places.consistency": result.places, "places.first": result.places, "rights.right_both": result.rights}
+    return Page(
+        about=asked_about(run, count(len(result.verdicts), "pair")),
+        headline=headline(result),
+        lines=lines if len(result.verdicts) >= FEWEST else (),
+        tiles=Tile.row(*((key, numbers[key]) for key, numbers in keys.items())),
+        panels=(_order_panel(result), _right_panel(result), _systems_panel(result), _lengths_panel(result)),
+        notes=(*_notes(result), *logged_lines(run), *cost_lines(run.cost)),
+        settings=settings_rows(run),
+        example=run.example_prompt,
+        questions=browser({run.name: result}),
+        name=run.model,
+    )
+
+
+def headline(result: JudgeResult) -> str:
+    """How often the verdict changes with the order, and how often it is right in both."""
+    name, pairs = result.run.name, count(len(result.verdicts), "pair")
+    if len(result.verdicts) < FEWEST:
+        return f"{name} judged {pairs}: too few for a verdict"
+    same, right = result.places["consistency"], result.rights["right_both"]
+    if not same.defined:
+        given = result.rights["right_given"]
+        scored = f": right on {with_interval(given, 2)}" if given.defined else ""
+        return f"{name} judged {pairs} in one order each{scored}; whether the order matters is not known"
+    flips = Estimate(1 - same.value, 1 - same.high, 1 - same.low, same.n, same.method)
+    swapped = "reordered" if result.verdicts.exists.shape[1] > 2 else "swapped"
+    said = f"{name} changes {with_interval(flips, 2)} of its verdicts on {same.n:,} pairs when answers are {swapped}"
+    return said + (f"; it is right in both orders on {number(right, 2)}" if right.defined else "")
+
+
+def _habits_line(result: JudgeResult) -> str:
+    """Each habit that is shown; those excluded to within a bound; those that stay open."""
+    by_kind: dict[str, list[Habit]] = {}
+    for one in result.habits:
+        by_kind.setdefault("shown" if one.verdict.differs else one.verdict.kind, []).append(one)
+    parts = [f"It {listed([_named(result, one) for one in by_kind['shown']])}"] if "shown" in by_kind else []
+    if none := by_kind.get("equal"):
+        parts.append("no " + " or ".join(_HABITS[one.name][1] for one in none))
+    if unclear := by_kind.get("unclear"):
+        settled = f" ({unsettled(unclear[0].verdict, 'pair')})" if len(unclear) == 1 else ""
+        parts.append(f"not shown: {' or '.join(_HABITS[one.name][0] for one in unclear)}{settled}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _named(result: JudgeResult, one: Habit) -> str:
+    above, estimate = one.verdict.kind == "above", one.verdict.estimate
+    if one.name == "place":
+        first = with_interval(result.places["first"], 2)
+        return f"prefers the answer shown {'first' if above else 'last'} (the first gets {first} of clear verdicts)"
+    if one.name == "length":
+        value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
+        odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)
+        given = "given which is right" if result.verdicts.labelled.any() else "given who wrote them"
+        return f"prefers {'longer' if above else 'shorter'} answers {given} (odds times {odds} for twice the length)"
+    return f"ties more often in the {'swapped' if above else 'file'} order (by {with_interval(estimate, 2)})"
+
+
+def _corrected_line(result: JudgeResult) -> str:
+    """The ranking before and after correction; without systems, what is right in one order, averaged and voted."""
+    if result.systems:
+        best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
+        lead = best.ranks[1] == 1
+        place = "ranks first" if lead else "comes out first, though not beyond chance"
+        rates = f"{best.system} {place}, its corrected win rate {with_interval(best['corrected'], 2)}"
+        if first.system != best.system:
+            rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"
+        changed = sum(bool(one.change) for one in result.matches)
+        pairs = f"{changed} of {count(len(result.matches), 'pair')} of systems" if changed else "no pair of systems"
+        return f"{rates}; correction changes what can be said of {pairs}."
+    one, half, voted = (result.rights[key] for key in ("right_given", "right_mean", "right_voted"))
+    if not result.rights["right_both"].defined:
+        return ""
+    return (
+        f"It is right on {with_interval(one, 2)} in one order, {number(half, 2)} averaged over orders with ties as "
+        f"half, {number(voted, 2)} voted over orders."
+    )
+
+
+def _last_line(result: JudgeResult) -> str:
+    """Ties, missing decisions, and the cost."""
+    v, cost = result.verdicts, result.run.cost
+    undecided, ties = int((~v.decided).sum()), int(v.tied.sum())
+    parts = [
+        count(ties, "tie") * bool(ties),
+        f"{count(undecided, 'page')} without a decision" * bool(undecided),
+        spent(result.run).rstrip("."),
+        f"{cost.ordinary_runs:.2g} times an ordinary run" * bool(cost.tokens_ordinary and cost.tokens),
+    ]
+    return ", ".join(filter(None, parts)) + "." if any(parts) else ""
+
+
+def _notes(result: JudgeResult) -> list[str]:
+    lines = []
+    for counts, what in ((result.undecided, "have no decision in the log"), (result.misread, "another one there")):
+        if counts:
+            rules = ", ".join(f"{n} by {rule}" for rule, n in counts.items())
+            lines.append(f"{count(sum(counts.values()), 'page')} {what}; unslant's own reader: {rules}.")
+    if not result.systems:
+        lines.append("No win rates: too few verdicts, or nothing says that different systems wrote the answers.")
+    return lines
+
+
+def _order_panel(result: JudgeResult) -> Panel:
+    says = {"above": "yes", "below": "yes", "equal": "excluded"}
+    rows = [
+        {"habit": _HABITS[one.name][0], "estimate": one.verdict.estimate, "p": one.verdict.p,
+         "shown": says.get(one.verdict.kind, "open")}
+        for one in result.habits
+    ]  # fmt: skip
+    p = Column("p", METRICS["p_value"], "corrected for their number (Holm)")
+    turned = [{"change": name, "pairs": n} for name, n in result.changes.items() if any(result.changes.values())]
+    numbers = {"value": result.places.cells() | result.odds.cells()}
+    return Panel(
+        "judge-order",
+        "Does the verdict depend on the order?",
+        "Every pair is shown in both orders; a judge without a preference for a place gives the same verdict in both. "
+        "Place and ties are differences of shares; length is in log-odds for twice the length.",
+        figures=(
+            Figure("judge-habits", "Habits", ["habit"], [Column("estimate"), Column("shown"), p], rows),
+            Figure.of_metrics("judge-places", "Numbers over pairs", numbers, methods=True),
+            Figure("judge-changes", "When the order changes", ["change"], [Column("pairs", 0)], turned),
+        ),
+        short="Order",
+    )
+
+
+def _right_panel(result: JudgeResult) -> Panel:
+    found = result.abstention
+    kept = {"abstention.kept": found.kept, "abstention.wrong": found.wrong} if found else {}
+    at = f"a margin of {found.margin:.2f} or more" if found and found.margin is not None else "no margin does it"
+    note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}." if found else ""
+    columns: list[str | Column] = [
+        "corrected_verdicts.right",
+        "corrected_verdicts.change",
+        Column("orders asked", 0, key="orders"),
+    ]
+    plot = Plot(charts.intervals, "With 95 % intervals.", ["corrected_verdicts.right"], of="pairs")
+    ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
+    return Panel(
+        "judge-right",
+        "Is the verdict right?",
+        "Against the labels. A prior over places and a map of probabilities need log-probabilities; abstention gives "
+        "no verdict where the margin between the answers, averaged over orders, is small.",
+        figures=(
+            Figure.of_metrics("judge-labels", "Agreement with the labels", {"value": result.rights.cells()}),
+            Figure("judge-corrections", "Corrected verdicts", ["way"], columns, ways, [plot]),
+            Figure.of_metrics("judge-abstention", "Abstaining", {"value": kept}),
+        ),
+        notes=tuple(filter(None, [note])),
+        short="Right",
+    )
+
+
+def _systems_panel(result: JudgeResult) -> Panel:
+    rows = [
+        {"system": one.system, "rank before": one.rank_published, "rank": one.rank, **one.numbers.cells(),
+         "before, 95 %": "{} to {}".format(*one.ranks_published), "95 %": "{} to {}".format(*one.ranks)}
+        for one in result.systems
+    ]  # fmt: skip
+    rates = ["systems.published", "systems.averaged", "systems.corrected"]
+    explained = "Win rates in the order of the file, over both orders, and without the judge's habits; 95 % intervals."
+    before, after = [Column("rank before", 0), Column("before, 95 %")], [Column("rank", 0), Column("95 %")]
+    columns: list[str | Column] = [rates[0], *before, *rates[1:], *after]
+    matches = [{**vars(one), **one.numbers.cells(), "change": one.change or "none"} for one in result.matches]
+    apart: list[str | Column] = ["matches.before", "matches.after", Column("change")]
+    return Panel(
+        "judge-systems",
+        "Which system wins?",
+        "Corrected by the model of Rao and Kupper (Bradley-Terry with ties), with place and length of the answers as "
+        "covariates. Sets of ranks hold all true ranks together; differences are simultaneous.",
+        figures=(
+            Figure("judge-systems", "Systems, best first", ["system"], columns, rows,
+                   [Plot(charts.intervals, explained, rates, of="pairs")]),
+            Figure("judge-matches", "Every two systems", ["higher", "lower"], apart, matches),
+        ),
+        short="Systems",
+    )  # fmt: skip
+
+
+def _lengths_panel(result: JudgeResult) -> Panel:
+    subjects = {"all": result.lengths, **result.subjects}
+    rows = [{"subject": name, **numbers.cells()} for name, numbers in subjects.items() if numbers["longer"].defined]
+    columns = ["longer", "longer_right"]
+    return Panel(
+        "judge-lengths",
+        "Is the longer answer preferred?",
+        "Of the verdicts for one answer. Compare with how often the longer one is right: this is an association.",
+        figures=(Figure("judge-lengths", "Longer answers, by source", ["subject"], columns, rows),),
+        short="Length",
+    )
+
+
+def _several(result: JudgeComparison) -> Page:
+    results = result.results
+    same = {one.run.name: one.places["consistency"] for one in results}
+    known = [one.run.name for one in sorted(results, key=_consistency)[::-1] if same[one.run.name].defined]
+    ends = [f"{name} {with_interval(same[name], 2)}" for name in [*known[:1], *known[-1:] * (len(known) > 1)]]
+    kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
+    alpha = result.alpha["alpha"]
+    biased = [one.run.name for one in results if any(h.name == "place" and h.verdict.differs for h in one.habits)]
+    keys = ("places.consistency", "places.first", "places.moved", "places.ties", "places.undecided", "places.reading")
+    rights = ("rights.right_given", "rights.right_both", "rights.right_voted", "rights.kappa")
+    rows = [{"judge": one.run.name, **one.places.cells(*keys), **one.rights.cells(*rights)} for one in results]
+    plot = Plot(
+        partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", ["places.consistency"], of="pairs"
+    )
+    pairs: list[Mapping[str, Any]] = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
+    both = ["agreement.share", "agreement.kappa"]
+    return Page(
+        about=count(len(results), "judge"),
+        headline=f"{count(len(results), 'judge')}{kept}",
+        lines=(
+            f"A preference for a place is shown of {listed(biased) or 'none'}.",
+            f"Judges agree with alpha {with_interval(alpha, 2)} (1 is perfect, 0 chance)." if alpha.defined else "",
+            spent(*(one.run for one in results)),
+        ),
+        panels=(
+            Panel(
+                "judges",
+                "How consistent is each judge?",
+                "Pairs with the same verdict in both orders, and right ones.",
+                figures=(Figure("judges", "Judges", ["judge"], [*keys, *rights], rows, [plot]),),
+                short="Judges",
+            ),
+            Panel(
+                "judges-agreement",
+                "Do judges agree?",
+                "Of the pairs that both decide, voted over orders.",
+                figures=(Figure("judges-agreement", "Every two judges", ["one", "other"], both, pairs),),
+                short="Agreement",
+            ),
+        ),
+        notes=tuple(f"{one.run.name}: {note}" for one in results for note in _notes(one)),
+        questions=browser({one.run.name: one for one in sorted(results, key=_consistency)}),
+        name="judges",
+        compared=tuple(same),
+    )
+
+
+def _consistency(result: JudgeResult) -> float:
+    """For sorting: judges whose verdicts change most come first, those without orders last."""
+    same = result.places["consistency"]
+    return same.value if same.defined else 2.0

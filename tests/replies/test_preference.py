@@ -1,0 +1,71 @@
+"""Which of two answers a judge's reply prefers."""
+
+from __future__ import annotations
+
+import pytest
+
+from unslant.replies import extract_preference
+
+READ = [
+    ("[[A>>B]]", "A"),
+    ("[[B>A]]", "B"),
+    ("My verdict: [[A=B]]", "AB"),
+    ("[[C]]", "AB"),
+    ("[[7, 5]]", "A"),
+    ("[[A>B]] at first sight. My final verdict is: [[B>A]]", "B"),
+    ("Output (b)", "B"),
+    ("B\n\nIt gives the right date.", "B"),
+    ("2\nReason: shorter.", "B"),
+    ("Tie", "AB"),
+    ("Feedback: both fine. [RESULT] B", "B"),
+    ('{"reason": "it is right", "winner": "model_a"}', "A"),
+    ('{"preference": 2}', "B"),
+    ('{"score_a": 8, "score_b": 5}', "A"),
+    ("Winner: Response 2", "B"),
+    ("Verdict: tie", "AB"),
+    ('{"better_response": "Response 1"}', "A"),
+    ("output: (a)", "A"),
+    ("Assistant A: [[8]]\nAssistant B: [[6]]", "A"),
+    ("I think answer 2 better addresses the question.", "B"),
+    ("**Winner: Assistant B**", "B"),
+    ("Neither response is better; it's a tie.", "AB"),
+    ("8 7", "A"),
+    ("[-1.5, -3.25]", "A"),
+    ("Score A: 7\nScore B: 7", "AB"),
+    ("I would rate Assistant A 7/10 and Assistant B 9/10.", "B"),
+    ("So the final decision is Response 1.", "A"),
+    ("Assistant A is slightly better.", "A"),
+    ("I prefer the second response.", "B"),
+    ("Answer 1 is worse than Answer 2.", "B"),
+    ("A is better organised, but overall B is better.", "B"),
+    ("Both responses are equally good.", "AB"),
+    ("Assistant A is not better. Assistant B wins.", "B"),
+    ("<think>A is better</think>Better answer: B", "B"),
+]
+UNREAD = [
+    ("", "empty"),
+    ("[[A>B]] for the first, [[B>A]] for the second", "several verdicts"),
+    ("Assistant A is better. Assistant B is better.", "several verdicts"),
+    ("Both answers discuss a lamp.", "no verdict found"),
+    ("If answer A is better, it is because of its length.", "no verdict found"),
+]
+
+
+def test_verdicts_are_read(subtests: pytest.Subtests) -> None:
+    for reply, labels in READ:
+        with subtests.test(reply):
+            found = extract_preference(reply)
+            assert (found.status, "".join(sorted(found.labels))) == ("ok", labels), found
+
+
+def test_what_is_no_verdict_is_not_read(subtests: pytest.Subtests) -> None:
+    for reply, rule in UNREAD:
+        with subtests.test(reply):
+            found = extract_preference(reply)
+            assert found.status == "unparsed"
+            assert found.rule.startswith(rule)
+
+
+def test_other_labels_and_more_answers() -> None:
+    assert extract_preference("Better answer: Y", ("X", "Y")).labels == {"Y"}
+    assert extract_preference("Better answer: C", ("A", "B", "C")).labels == {"C"}

@@ -1,0 +1,138 @@
+"""Logs of judges: each format with its verdicts, places and systems, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unslant.errors import InputError
+from unslant.experiment.recorded import tables_of
+from unslant.responses import Responses
+
+
+def logged(path: Path, records: Any, fields: dict[str, str] | None = None) -> list[Responses]:
+    lines = path.suffix == ".jsonl"
+    path.write_text("\n".join(map(json.dumps, records)) if lines else json.dumps(records))
+    return tables_of("judge", path, fields)
+
+
+def chosen(table: Responses) -> list[tuple[tuple[int, ...], set[int] | None]]:
+    """Order shown, and answers of the file that are preferred."""
+    return [(row.contents, None if row.chosen is None else set(row.chosen)) for row in table.rows()]
+
+
+def test_judge_bench_has_the_second_judgement_swapped(tmp_path: Path) -> None:
+    said = {"judge_model": "critic", "prompt": "", "response": "[[A>B]]"}
+    record = {
+        "pair_id": "p", "question": "Why?", "response_A": "one", "response_B": "two", "label": "A>B", "source": "maths",
+        "judgments": [{"judgment": said, "decision": "A>B"}, {"judgment": said, "decision": "A>B"}],
+    }  # fmt: skip
+    missing = record | {"pair_id": "q", "judgments": [{"judgment": said, "decision": None}, None]}
+    (table,) = logged(tmp_path / "log.jsonl", [record, missing])
+    assert table.run.model == "critic"
+    assert chosen(table) == [((0, 1), {0}), ((1, 0), {1}), ((0, 1), None), ((1, 0), None)]
+    rows = table.rows()
+    assert [row.status for row in rows] == ["ok", "ok", "unparsed", "error"]
+    assert {row.answers for row in rows} == {frozenset({0})}
+    assert {row.subject for row in rows} == {"maths"}
+
+
+def test_mt_bench_names_the_winner_by_its_model(tmp_path: Path) -> None:
+    prompt = (
+        "[User Question]\nWhy?\n\n[The Start of Assistant A's Answer]\none\n[The End of Assistant A's Answer]\n\n"
+        "[The Start of Assistant B's Answer]\ntwo words\n[The End of Assistant B's Answer]"
+    )
+    record = {
+        "question_id": 81, "turn": 1, "model_1": "amber", "model_2": "birch", "judge": ["gpt-4", "pair-v2"],
+        "g1_winner": "model_1", "g2_winner": "model_1", "g1_user_prompt": prompt, "g1_judgment": "[[A]]",
+        "g2_judgment": "[[B]]",
+    }  # fmt: skip
+    (table,) = logged(tmp_path / "gpt-4_pair.jsonl", [record, record | {"question_id": 82, "g2_winner": "error"}])
+    assert chosen(table) == [((0, 1), {0}), ((1, 0), {0}), ((0, 1), {0}), ((1, 0), None)]
+    assert table.questions[0].options == ("one", "two words")
+    assert table.questions[0].authors == ("amber", "birch")
+    assert table.questions[0].stem == "Why?"
+
+
+def test_votes_of_people_are_one_judge_and_say_nothing_of_places(tmp_path: Path) -> None:
+    def vote(judge: str, winner: str) -> dict[str, Any]:
+        said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "x"}]
+        return {"question_id": 1, "model_a": "amber", "model_b": "birch", "winner": winner, "judge": judge, "turn": 1,
+                "conversation_a": said, "conversation_b": said}  # fmt: skip
+
+    votes = [vote("expert_0", "model_b"), vote("author_2", "tie (inconsistent)")]
+    (table,) = logged(tmp_path / "human.jsonl", votes)
+    assert table.run.model == "people"
+    assert [set(row.chosen or ()) for row in table.rows()] == [{1}, {0, 1}]
+    assert {row.kind for row in table.rows()} == {"unplaced"}
+    assert "which answer was shown first" in " ".join(table.run.logged.notes if table.run.logged else ())
+
+
+def test_alpaca_eval_preferences_are_numbers(tmp_path: Path) -> None:
+    records = [
+        {"instruction": f"Do {k}", "output_1": "one", "generator_1": "base", "output_2": "two", "generator_2": "new",
+         "annotator": "gpt4", "preference": value}
+        for k, value in enumerate([1, 1.2, 1.5, 1.9, None])
+    ]  # fmt: skip
+    (table,) = logged(tmp_path / "annotations.json", records)
+    assert [None if row.chosen is None else set(row.chosen) for row in table.rows()] == [{0}, {0}, {0, 1}, {1}, None]
+    assert table.questions[0].authors == ("base", "new")
+    with pytest.raises(InputError, match=r"3 is not a number from 1 to 2"):
+        logged(tmp_path / "annotations.json", [records[0] | {"preference": 3}])
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    row = {"prompt": "Why?", "a": "one", "b": "two", "verdict": "B", "order": "BA", "gold": "tie", "system_A": "amber",
+           "system_B": "birch"}  # fmt: skip
+    fields = {"response_A": "a", "response_B": "b"}
+    (table,) = logged(tmp_path / "own.jsonl", [row], fields)
+    assert chosen(table) == [((1, 0), {0})]  # the answer shown second is the first of the file
+    assert table.rows()[0].answers == {0, 1}
+    words = {key: value for key, value in row.items() if key != "verdict"} | {"reply": "I prefer the first answer."}
+    assert chosen(logged(tmp_path / "own.jsonl", [words], fields)[0]) == [((1, 0), {1})]
+    for change, message in (
+        ({"verdict": "perhaps"}, r"line 1, field .verdict.: .perhaps. is not a verdict: A, B or tie"),
+        ({"order": "CD"}, r"field .order.: .CD. is not an order: AB, BA"),
+        ({"a": ""}, r"field .response_A.: is missing; name its column"),
+    ):
+        with pytest.raises(InputError, match=message):
+            logged(tmp_path / "own.jsonl", [row | change], fields)
+    with pytest.raises(InputError, match="unknown field 'answer_one' for a table of judgements"):
+        logged(tmp_path / "own.jsonl", [row | {"response_A": "x", "response_B": "y"}], {"answer_one": "a"})
+
+
+def test_lists_with_ties(tmp_path: Path) -> None:
+    row = {"id": "1", "question": "A colour?", "chosen": ["red", "blue"], "rejected": ["five", "six"]}
+    (table,) = logged(
+        tmp_path / "scores.jsonl", [row | {"scores": [2, 2, 1, 0]}, row | {"id": "2", "scores": [1, 0, 3, 0]}]
+    )
+    assert [set(found.chosen or ()) for found in table.rows()] == [{0, 1}, {2}]
+    assert {found.answers for found in table.rows()} == {frozenset({0, 1})}
+    with pytest.raises(InputError, match="holds 1 for 4 answers"):
+        logged(tmp_path / "scores.jsonl", [row | {"scores": [1]}])
+
+
+def test_the_audit_does_not_read_them(tmp_path: Path) -> None:
+    record = {"question": "Why?", "response_A": "one", "response_B": "two", "decision": "A"}
+    (tmp_path / "log.jsonl").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="contains responses of the study judge; this command reads those of audit"):
+        tables_of("audit", tmp_path / "log.jsonl")
+
+
+def test_real_judges(shared_data: Path) -> None:
+    """Claude 3 Haiku and a reward model, as JudgeBench logged them."""
+    for name, counts in (
+        ("judgebench_claude-3-haiku", {"first": 212, "second": 123, "tie": 192, "none": 13}),
+        ("judgebench_skywork-reward-8b", {"first": 349, "second": 351}),
+    ):
+        (table,) = tables_of("judge", shared_data / "judges" / f"{name}.jsonl.gz")
+        seen = Counter(
+            "none" if row.chosen is None else "tie" if len(row.chosen) > 1 else
+            "first" if row.contents[0] in row.chosen else "second"
+            for row in table.rows()
+        )  # fmt: skip
+        assert seen == counts
