@@ -9,6 +9,7 @@ ch. 6).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
-from unslant.metrics.registry import Numbers, QuestionMetric, question_metrics
+from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, question_metrics
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import least_margin, over_squares, two_phase_values, value_of
 
 QuestionValues: TypeAlias = Mapping[str, Floats]
 """Key of a metric -> (Q,) its values in the order of ``OrderScores.ids``, nan where undefined."""
@@ -28,12 +30,19 @@ def measure(scores: OrderScores) -> dict[str, Floats]:
     return {metric.key: metric.values(scores) for metric in question_metrics()}
 
 
-def means(values: QuestionValues, bootstrap: Bootstrap) -> Numbers:
-    """The mean of every metric over the questions that have it, with its interval."""
+def means(values: QuestionValues, bootstrap: Bootstrap, part: QuestionValues | None = None) -> Numbers:
+    """The mean of every metric over the questions that have it, with its interval.
+
+    Args:
+        part: of :func:`part_measures`: the metrics that are estimated in two phases.
+    """
+    of_part = part or {}
 
     def mean(metric: QuestionMetric, column: Floats) -> Estimate:
         if np.isnan(column).all():
             return Estimate.undefined(metric.missing, confidence=bootstrap.confidence)
+        if (known := of_part.get(metric.key)) is not None:
+            return bootstrap.two_phase(column, known, bounds=metric.bounds)
         return by_design(column) if metric.exact else bootstrap.mean(column, bounds=metric.bounds)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
@@ -42,6 +51,8 @@ def means(values: QuestionValues, bootstrap: Bootstrap) -> Numbers:
 def extended_measures(scores: OrderScores) -> dict[str, Floats]:
     """:func:`measure`, with order metrics :func:`extended` to the questions that were not asked in all orders."""
     values = measure(scores)
+    if scores.full is not None:
+        return values | two_phase_measures(scores, part_measures(scores))
     if scores.stopped is None:
         return values
     result = dict(values)
@@ -51,6 +62,32 @@ def extended_measures(scores: OrderScores) -> dict[str, Floats]:
             predicted = values[same] if isinstance(same, str) else np.full(len(scores), same)
             result[metric.key] = extended(scores, values[metric.key], predicted)
     return result
+
+
+def part_measures(scores: OrderScores) -> dict[str, Floats]:
+    """What a Latin square does not show, of the questions that were shown in all orders: (Q,) a metric, nan for others.
+
+    Empty where all questions were shown alike.
+    """
+    if scores.full is None:
+        return {}
+    every = replace(scores, blocks=tuple(
+        block.only(rows, np.arange(block.k))
+        for block in scores.blocks if len(rows := np.flatnonzero(~scores.partial[block.index]))
+    ))  # fmt: skip
+    return {
+        metric.key: metric.values(every)
+        for metric in question_metrics()
+        if metric.unmoved is not None and not metric.averaged
+    }
+
+
+def two_phase_measures(scores: OrderScores, part: QuestionValues) -> dict[str, Floats]:
+    """Values of :func:`~unslant.metrics.two_phase.two_phase_values` of every metric of the part."""
+    pairs, rows = over_squares(scores)
+    margin = least_margin(pairs)
+    known = {key: np.column_stack([value_of(pairs, key), margin]) for key in part}
+    return {key: two_phase_values(values, known[key], rows, scores.single) for key, values in part.items()}
 
 
 def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
