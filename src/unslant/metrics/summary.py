@@ -17,14 +17,7 @@ from unslant.metrics.calibration import Calibration, given_calibration
 from unslant.metrics.decision_study import detectable_difference
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.measures import (
-    QuestionValues,
-    extended_measures,
-    means,
-    measure,
-    part_measures,
-    two_phase_measures,
-)
+from unslant.metrics.measures import QuestionValues, TwoPhaseValues, extended_measures, means, measure
 from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers
@@ -128,8 +121,8 @@ def compute(
     Args:
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
-    part = part_measures(scores)
-    values = measure(scores) | two_phase_measures(scores, part) if part else extended_measures(scores)
+    phases = TwoPhaseValues.of(scores)
+    values = measure(scores) | dict(phases.values) if phases else extended_measures(scores)
     all_orders = scores if scores.stopped is None else replace(scores, blocks=())  # those left out are no random few
     whole = whole_part(all_orders)
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
@@ -139,10 +132,10 @@ def compute(
     known = scored[np.isfinite(scored)]
     about = len(known), float(known.mean()) if len(known) else 0.0, float(known.var(ddof=1)) if len(known) > 1 else 0.0
     least, unpaired = (detectable_difference(*about, correlation=r) if len(known) else math.nan for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, part, resamples, seed, confidence)
+    by_subject = _by_subject(scores, values, phases, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
-        means=means(values, bootstrap, part),
+        means=means(values, bootstrap, phases),
         above_chance=above_chance(scored, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
@@ -184,7 +177,7 @@ def _counts(scores: OrderScores) -> Counts:
 
 
 def _by_subject(
-    scores: OrderScores, values: QuestionValues, of_part: QuestionValues, resamples: int, seed: int, confidence: float
+    scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None, resamples: int, seed: int, confidence: float
 ) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects = np.asarray(scores.subjects, dtype=str)
@@ -192,10 +185,11 @@ def _by_subject(
     if len(names) < 2:
         return {}
     table = {}
+    unknown = Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence)
+    open_ones = {METRICS[key]: unknown for key in (phases.known if phases else ())}
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
-        unknown = dict.fromkeys(of_part, Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence))
-        table[str(subject)] = means(part, bootstrap) | {METRICS[key]: found for key, found in unknown.items()}
+        table[str(subject)] = means(part, bootstrap) | open_ones
     return table

@@ -27,6 +27,8 @@ from unslant.presentations.orders import auto_arrangements, latin_squares
 
 UNSEEN = 0.5
 """Residual of a yes-or-no answer that is counted though the part did not show it."""
+FALLING = ("consistency", "robust_accuracy")
+"""Metrics that are 0 for a question over all orders if they are 0 over some."""
 PRIOR = 3.0
 """Questions, as different as all are, by which the regression is drawn to "the same as over the square"."""
 
@@ -135,7 +137,7 @@ def square_pbm(scores: OrderScores) -> Floats:
     return _over_square(scores, "pbm")
 
 
-def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools) -> Floats:
+def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, falling: bool = False) -> Floats:
     """Values whose mean estimates that over all questions of what needs all orders, and whose variance is its own.
 
     With N questions, of which a random n were shown in all orders, each counts as predicted from its square, and each
@@ -146,6 +148,7 @@ def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools)
         squares: (P, C) what is known of each square: first, the value over the square.
         rows: (P,) question of each.
         single: (Q,) questions whose orders are one square: their value is known, and needs no other.
+        falling: whether a question that has 0 over a square has 0 over all orders.
 
     Returns:
         (Q,), nan where a question has no value over its square; all nan where none of the n has one.
@@ -169,7 +172,8 @@ def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools)
     spread = np.sqrt((n - 1) / max(1.0, n - 1 - used))
     result = np.where(asked, mean + shift, np.where(exact, values, np.nan))
     own = spread * (residuals[part] - shift)
-    result[part] += every / n * (own + _unseen(own, values[part]))
+    room = float((squares[:, 0] / counts[rows])[asked[rows]].sum()) / every if falling else 1.0
+    result[part] += every / n * (own + _unseen(own, values[part], room))
     return result
 
 
@@ -178,16 +182,19 @@ def yes_or_no(values: Floats) -> bool:
     return bool(np.isin(values[np.isfinite(values)], (0.0, 1.0)).all())
 
 
-def _unseen(residuals: Floats, values: Floats) -> Floats:
+def _unseen(residuals: Floats, values: Floats, room: float) -> Floats:
     """(n,) terms of mean 0 that add what the n questions of the part may not have shown to the variance.
 
     Where few questions make up the residuals, as of a vote that other orders change for one question in a hundred, the
     part may be without any. So one residual more is counted, as large as the largest; of yes-or-no answers one of
     :data:`UNSEEN`, unless more than a few differ. Signs are drawn from the residuals, so that two models differ.
+
+    Args:
+        room: share of all questions whose value is not certain.
     """
     most = 2 * float((residuals**2).max())
     if yes_or_no(values):
-        most = UNSEEN**2 * ((np.abs(residuals) > UNSEEN).sum() < LEAST_UNITS)
+        most = room * UNSEEN**2 * ((np.abs(residuals) > UNSEEN).sum() < LEAST_UNITS)
     n = len(residuals)
     signs = np.resize([1.0, -1.0], n)
     signs[n - n % 2 :] = 0
