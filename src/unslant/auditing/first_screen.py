@@ -183,7 +183,7 @@ def cost(result: AuditResult) -> str:
         return ""
     line = count(spent.prompts, "prompt") + (f" in {spent.seconds:.3g} s" if spent.seconds else "")
     curve = result.order_curve
-    runs = curve.points[-1].ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
+    runs = curve.ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
     if (runs := runs if runs >= 0 else spent.ordinary_runs) >= 0:
         line += f", {runs:.2g} times an ordinary run"
     if curve is None:
@@ -193,6 +193,6 @@ def cost(result: AuditResult) -> str:
 
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
-        return "no smaller set of orders matches"
+        return "no cheaper set of orders matches"
     at = f" at {point.ordinary_runs:.2g} times" if point.ordinary_runs >= 0 else ""
     return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"

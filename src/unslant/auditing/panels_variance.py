@@ -74,10 +74,11 @@ def enough(curve: OrderCurve | None) -> list[str]:
     if curve is None:
         return []
     every, found = curve.points[-1], curve.enough
+    spent = curve.ordinary_runs
     group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     if found is None:
-        return [f"No smaller set of orders matches all {every.k} to within {SAME} ({group})."]
-    cost = f", at {found.ordinary_runs:.3g} instead of {every.ordinary_runs:.3g} times the cost of an ordinary run"
+        return [f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
+    cost = f", at {found.ordinary_runs:.3g} instead of {spent:.3g} times the cost of an ordinary run"
     return [
         f"{count(found.k, 'order')} instead of {every.k} would have given the same to within "
         f"{max(found.apart, 0.0005):.3f}{cost if found.ordinary_runs >= 0 else ''}: --orders {found.orders} ({group})."

@@ -180,7 +180,9 @@ class Bootstrap:
             return Estimate.undefined("no question was shown in all orders", confidence=self.confidence)
         value = min(bounds[1], max(floor, float(values[kept].mean())))
         if self.sampling.clustered and self.sampling.units(kept) < LEAST_UNITS:
-            return Estimate.bare(value, n, f"fewer than {LEAST_UNITS} {self.sampling.drawn}: no interval", self.confidence)
+            return Estimate.bare(
+                value, n, f"fewer than {LEAST_UNITS} {self.sampling.drawn}: no interval", self.confidence
+            )
         terms, least = np.where(kept, values - value, 0.0) / n, (_ALIKE * width) ** 2 / n
         spread = self._spread(terms, kept, least, bool(np.isin(known, bounds).all()), self.confidence)
         if spread is None:
@@ -271,7 +273,7 @@ class Bootstrap:
 
 
 _SKEWED = 1.3
-"""Student half-widths that an interval of two phases reaches at most: near its bounds, Agresti and Coull's reaches far."""
+"""Student half-widths that an interval of two phases reaches at most: near a bound, Agresti and Coull's reaches far."""
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""

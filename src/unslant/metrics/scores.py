@@ -16,6 +16,8 @@ from unslant.presentations.orders import auto_arrangements
 from unslant.questions.question import Question
 from unslant.responses.table import GENERATE, text_ranks
 
+LEAST_PROBABILITY = 1e-6
+"""Probabilities count as at least this much in log-probabilities, so that a 0 does not outweigh all others."""
 Places = NDArray[np.integer[Any]]
 """Places of options, of the millions: in few bytes each."""
 

@@ -24,7 +24,6 @@ from unslant.metrics.registry import METRICS, Numbers
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import whole_part
 
-
 FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 
 
@@ -146,7 +145,9 @@ def compute(
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=preference(whole_part(scores), bootstrap),
         by_subject=by_subject,
-        pbm_accuracy=pbm_accuracy(list(by_subject.values()), confidence=confidence),
+        pbm_accuracy=pbm_accuracy(
+            list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=confidence
+        ),
         questions=values,
     )
 
@@ -177,7 +178,12 @@ def _counts(scores: OrderScores) -> Counts:
 
 
 def _by_subject(
-    scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None, resamples: int, seed: int, confidence: float
+    scores: OrderScores,
+    values: QuestionValues,
+    phases: TwoPhaseValues | None,
+    resamples: int,
+    seed: int,
+    confidence: float,
 ) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects = np.asarray(scores.subjects, dtype=str)

@@ -20,9 +20,10 @@ from typing import Any, cast
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.registry import METRICS, QuestionMetric, question_metric
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, metric, question_metric
 from unslant.metrics.sampling import LEAST_UNITS
-from unslant.metrics.scores import Block, OrderScores, QuestionArrays, View
+from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
 from unslant.presentations.orders import auto_arrangements, latin_squares
 
 UNSEEN = 0.5
@@ -55,22 +56,19 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
     blocks = tuple(
         replace(part, index=np.arange(end - len(part.index), end)) for part, end in zip(parts, ends, strict=True)
     )
-    about, views = {}, {}
-    for name, values in vars(scores).items():
+    about: dict[str, Any] = {"blocks": blocks, "full": None, "whole": None}
+    for name in (f.name for f in fields(OrderScores)):
+        values = getattr(scores, name)
         if isinstance(values, View):
-            views[name] = View(*(None if own is None else own[rows] for own in _fields_of(values)))
+            known = {f.name: own[rows] for f in fields(View) if (own := getattr(values, f.name)) is not None}
+            about[name] = replace(values, **known)
         elif name in _OF_QUESTIONS:
             about[name] = tuple(values[q] for q in rows) if isinstance(values, tuple) else values[rows]
-    mass = None if scores.label_mass is None else scores.label_mass[rows]
-    return OrderScores(**about, **views, labels=scores.labels, blocks=blocks, elicitation=scores.elicitation,
-                       label_mass=mass), rows  # fmt: skip
+    about["label_mass"] = None if scores.label_mass is None else scores.label_mass[rows]
+    return replace(scores, **about), rows
 
 
 _OF_QUESTIONS = frozenset(f.name for f in fields(QuestionArrays))
-
-
-def _fields_of(view: View) -> tuple[Any, ...]:
-    return tuple(getattr(view, f.name) for f in fields(view))
 
 
 def _squares(block: Block, partial: Bools) -> Iterator[Block]:
@@ -94,14 +92,11 @@ def least_margin(scores: OrderScores) -> Floats:
     """(Q,) the least distance, over a question's orders, between its two most probable options."""
     found = np.full(len(scores), np.nan)
     for block in scores.blocks:
-        second, first = np.moveaxis(np.sort(block.probs, axis=2)[:, :, -2:], 2, 0) if block.n > 1 else np.ones((2, 1, 1))
+        second, first = (
+            np.moveaxis(np.sort(block.probs, axis=2)[:, :, -2:], 2, 0) if block.n > 1 else np.ones((2, 1, 1))
+        )
         found[block.index] = (first - second).min(axis=1)
     return found
-
-
-def value_of(scores: OrderScores, key: str) -> Floats:
-    """(Q,) values of a metric by its key."""
-    return cast(QuestionMetric, METRICS[key]).values(scores)
 
 
 def _over_square(scores: OrderScores, key: str) -> Floats:
@@ -109,8 +104,10 @@ def _over_square(scores: OrderScores, key: str) -> Floats:
     if scores.full is None:
         return np.full(len(scores), np.nan)
     pairs, rows = over_squares(scores)
-    values, counts = np.bincount(rows, value_of(pairs, key), len(scores)), np.bincount(rows, minlength=len(scores))
-    return np.divide(values, counts, out=np.full(len(scores), np.nan), where=counts > 0)
+    counts = np.bincount(rows, minlength=len(scores))
+    totals = np.bincount(rows, cast(QuestionMetric, METRICS[key]).values(pairs), len(scores))
+    mean: Floats = np.divide(totals, counts, out=np.full(len(scores), np.nan), where=counts > 0)
+    return mean
 
 
 NO_SQUARES = "every question was shown in the same orders, not in Latin squares"
@@ -135,6 +132,37 @@ def place_accuracy(scores: OrderScores) -> Floats:
 def square_pbm(scores: OrderScores) -> Floats:
     """Less than PBM by what differs between squares."""
     return _over_square(scores, "pbm")
+
+
+@metric("beyond_places", "PBM beyond places", "share of PBM that neither options nor places explain", unit="share")
+def beyond_places(scores: OrderScores, bootstrap: Bootstrap) -> Numbers:
+    """How much of PBM is in the order as a whole, such as which options are next to each other.
+
+    In each question, log-probabilities are fitted by an effect of each option and one of each place (least squares: the
+    means, in a balanced set of orders). What is left of the variance of the probabilities, over all of it.
+
+    Args:
+        scores: questions shown in all orders.
+        bootstrap: over the questions of the scores.
+    """
+    left, whole = np.zeros(len(scores)), np.zeros(len(scores))
+    for block in scores.blocks:
+        for pattern in np.unique(block.pinned, axis=0):
+            rows, free = np.flatnonzero((block.pinned == pattern).all(axis=1)), np.flatnonzero(~pattern)
+            cells = np.ix_(rows, np.arange(block.k), free)
+            logs = np.log(np.maximum(block.probs[cells], LEAST_PROBABILITY))
+            logs -= logs.mean(axis=2, keepdims=True)
+            places = np.searchsorted(free, block.positions[cells])
+            slots = np.take_along_axis(logs, np.argsort(places, axis=2), axis=2).mean(axis=1, keepdims=True)
+            fitted = logs.mean(axis=1, keepdims=True) + np.take_along_axis(
+                np.broadcast_to(slots, logs.shape), places, 2
+            )
+            shown, fit = (np.exp(one) / np.exp(one).sum(axis=2, keepdims=True) for one in (logs, fitted))
+            left[block.index[rows]] = ((shown - fit) ** 2).mean(axis=(1, 2))
+            whole[block.index[rows]] = shown.var(axis=1).mean(axis=1)
+    numerators = np.minimum(left, whole)
+    share = bootstrap.ratio(numerators, whole, note="" if (whole > 0).any() else "the answer never moves")
+    return Numbers({"beyond_places": share})
 
 
 def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, falling: bool = False) -> Floats:

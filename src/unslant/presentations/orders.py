@@ -107,7 +107,7 @@ def auto_arrangements(n: int) -> tuple[Order, ...]:
 
 @lru_cache
 def latin_squares(n: int) -> tuple[tuple[Order, ...], ...]:
-    """The Latin squares among the orders of :func:`auto_orders`: sets of n orders with every option in every place once.
+    """The Latin squares among the orders of :func:`auto_orders`: n orders each, with every option in every place once.
 
     Of up to four options all that there are (1, 1, 2 and 24, and every order is in equally many), of more the sets of
     rotations, of which every order is in one. So an order of a square drawn at random is equally likely to be any of
@@ -317,6 +317,6 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     if spec.isdecimal() and int(spec) >= 1:
         return sampled_orders(question, int(spec), seed)
     raise InputError(
-        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'latin', 'cyclic', 'reverse', 'given'))}, or a number of "
-        f"sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
+        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'latin', 'cyclic', 'reverse', 'given'))}, or a number "
+        f"of sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
     )
