@@ -180,7 +180,7 @@ def test_with_everything_pinned_only_the_given_order_is_left():
 
 @pytest.mark.parametrize("spec", ["", "0", "-1", "2.5", "some", "ALL", " 4"])
 def test_unknown_orders_are_refused_with_the_allowed_ones(spec):
-    with pytest.raises(InputError, match="use one of auto, all, cyclic, reverse, given, or a number"):
+    with pytest.raises(InputError, match="use one of auto, all, latin, cyclic, reverse, given, or a number"):
         orders_for(question(4), spec)
 
 

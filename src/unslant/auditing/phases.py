@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from unslant.arrays import Bools
 from unslant.asking import Asked
 from unslant.auditing.presented import audit_presentations, square_presentations
-from unslant.metrics import Bootstrap, OrderScores, read_scores, wilson
+from unslant.metrics import Bootstrap, read_scores, wilson
 from unslant.metrics.estimate import normal_quantile
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
@@ -35,7 +36,8 @@ WIDTH = 2.0
 WIDENED = ("pbm", "consistency", "robust_accuracy")
 WHOLE = "cyclic:24"
 """The orders of the part, as ``--orders`` names them: those of ``auto`` for all questions."""
-_MOST_STEPS = 4
+MOST_STEPS = 4
+"""Times that the part may grow."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,12 @@ def grown(
         The phases and responses in the end, question by question.
     """
     texts = tuple(phases.questions)
-    for _ in range(_MOST_STEPS):
-        needed = part_needed(read_scores(replace(responses, run=Run(two_phase=phases.run()), questions=texts)))
+    for _ in range(MOST_STEPS):
+        scores = read_scores(replace(responses, run=Run(two_phase=phases.run()), questions=texts))
+        found = TwoPhaseValues.of(scores)
+        if found is None or scores.full is None:
+            break
+        needed = part_needed(found, scores.full, Bootstrap.of(scores))
         if needed <= len(phases.full):
             break
         larger = phases.with_part(needed)
@@ -136,19 +142,21 @@ def _joined(responses: Responses, more: Responses, phases: Phases, larger: Phase
     return Responses(table, responses.run, responses.questions)
 
 
-def part_needed(scores: OrderScores) -> int:
+def part_needed(found: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> int:
     """Questions of the part that make the intervals of :data:`WIDENED` at most :data:`WIDTH` times as wide as all
-    orders of all questions would; those there are, if they do."""
-    found, bootstrap, size = TwoPhaseValues.of(scores), Bootstrap.of(scores), len(scores)
-    if found is None:
-        return size
-    needed = found.shown
+    orders of all questions would; those there are, if they do.
+
+    Args:
+        full: (Q,) questions of the part.
+    """
+    size, needed = len(full), found.shown
     for key in WIDENED:
-        known = found.known[key][np.isfinite(found.known[key]) & scores.full]
+        known = found.known[key][np.isfinite(found.known[key]) & full]
         estimate = bootstrap.two_phase(found.values[key], found.known[key], found.shown, bounds=bounds_of(key))
         if len(known) < 2 or math.isnan(estimate.low):
             continue
-        usual = 2 * normal_quantile(estimate.confidence) * float(known.std(ddof=1)) / math.sqrt(estimate.n)
+        spread = max(known.std(ddof=1), np.nanstd(found.values[key][~full]))  # the part may show less than there is
+        usual = 2 * normal_quantile(estimate.confidence) * float(spread) / math.sqrt(estimate.n)
         if np.isin(known, (0.0, 1.0)).all():
             share = wilson(estimate.value, estimate.n)
             usual = share.high - share.low

@@ -80,7 +80,8 @@ class OrderCurve:
         """The cheapest set that tells the same within :data:`SAME`, where costs are known, else that of the fewest
         orders; None if there is none, or none cheaper than what was asked."""
         near = [point for point in self.points[:-1] if point.apart <= SAME and not point.ordinary_runs >= self.spent]
-        return min(near, key=lambda p: (p.ordinary_runs if p.ordinary_runs >= 0 else 0, p.k, p.apart), default=None)
+        cost = {point.orders: point.ordinary_runs if point.ordinary_runs >= 0 else math.inf for point in near}
+        return min(near, key=lambda point: (cost[point.orders], point.k, point.apart), default=None)
 
     @property
     def spent(self) -> float:
