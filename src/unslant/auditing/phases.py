@@ -17,12 +17,13 @@ import pyarrow as pa
 from unslant.arrays import Bools
 from unslant.asking import Asked
 from unslant.auditing.presented import audit_presentations, square_presentations
+from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, read_scores, wilson
 from unslant.metrics.estimate import normal_quantile
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.presentations import Presentation, auto_square
-from unslant.questions import Question
+from unslant.presentations import Presentation, auto_square, parse_labels
+from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import sample
 from unslant.responses import SCHEMA, Responses, Run
 from unslant.responses.run import TwoPhaseRun
@@ -89,6 +90,13 @@ class Phases:
             of_prompts: prompts of an audit in all orders.
         """
         return TwoPhaseRun(full=tuple(sorted(self.full)), of_prompts=of_prompts)
+
+
+def phases_of(found: QuestionSet[Question], chosen: AuditSettings, *, own_labels: bool = True) -> Phases | None:
+    """The phases of an audit; None where every question is asked alike, or ``--until`` says what is asked."""
+    if chosen.until is not None:
+        return None
+    return Phases.of(found.questions, chosen.orders, parse_labels(chosen.labels), chosen.seed, own_labels=own_labels)
 
 
 def grown(

@@ -9,7 +9,7 @@ from typing import Any
 
 from unslant.asking import Asked, ask, elicitation_of
 from unslant.auditing.ordinary import ordinary_cost
-from unslant.auditing.phases import Phases, grown
+from unslant.auditing.phases import grown, phases_of
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditOutputs, AuditSettings
@@ -174,13 +174,6 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         until=until,
         two_phase=phases.run(about_all + len(controls)) if phases else None,
     )
-
-
-def phases_of(found: QuestionSet[Question], chosen: AuditSettings, *, own_labels: bool = True) -> Phases | None:
-    """The phases of an audit; None where every question is asked alike, or ``--until`` says what is asked."""
-    if chosen.until is not None:
-        return None
-    return Phases.of(found.questions, chosen.orders, parse_labels(chosen.labels), chosen.seed, own_labels=own_labels)
 
 
 def prepared(
