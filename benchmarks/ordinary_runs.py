@@ -79,7 +79,7 @@ def counted(
             total[orders] += each[orders][0] * len(questions) + shared
         for n, part in PHASES:
             own, of_part = n * len(questions) / every, part / n
-            total[f"{n}: ordinary run"] += counter.whole(sample) / len(sample) * own
+            total[f"{n}: {part}, ordinary run"] += counter.whole(sample) / len(sample) * own
             (square, shared), (whole, _) = each["latin"], each[WHOLE]
             total[f"{n}: {part}"] += ((1 - of_part) * square + of_part * whole) * own + shared
     for orders in (*SETS, *(f"{n}: {part}" for n, part in PHASES)):
@@ -166,7 +166,7 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
     lines[0] += " |"
     lines.append("|---" * (2 + 2 * len(facts["tokens"])) + "|")
     for n, part in PHASES:
-        pairs = [(own[f"{n}: {part}"], own[f"{n}: ordinary run"]) for own in facts["tokens"].values()]
+        pairs = [(own[f"{n}: {part}"], own[f"{n}: {part}, ordinary run"]) for own in facts["tokens"].values()]
         cells = [f"{tokens:,} | {tokens / ordinary:.2f}" for tokens, ordinary in pairs]
         lines.append(f"| {n:,} | {part} | " + " | ".join(cells) + " |")
     yield "\n".join(lines)
