@@ -143,13 +143,27 @@ def compute(
         calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
-        preference=preference(whole_part(scores), bootstrap),
+        preference=_preference(scores, whole, bootstrap),
         by_subject=by_subject,
         pbm_accuracy=pbm_accuracy(
             list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=confidence
         ),
         questions=values,
     )
+
+
+def _preference(scores: OrderScores, whole: OrderScores, bootstrap: Bootstrap) -> Preference:
+    """The preference; of two phases, the numbers are of the questions shown in all orders, and the words of all.
+
+    An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
+    orders; but a question that only other orders change is not found, so shares of unsure questions are of the part.
+    """
+    found = preference(scores, bootstrap)
+    if scores.full is None:
+        return found
+    numbers = preference(whole, bootstrap)
+    return replace(found, labels=numbers.labels, positions=numbers.positions, unsure=numbers.unsure,
+                   sticky=numbers.sticky)  # fmt: skip
 
 
 def _counts(scores: OrderScores) -> Counts:

@@ -12,6 +12,7 @@ A question of the part has every square of its orders, so its prediction is the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -26,8 +27,8 @@ from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
 from unslant.presentations.orders import auto_arrangements, latin_squares
 
-UNSEEN = 0.5
-"""Residual of a yes-or-no answer that is counted though the part did not show it."""
+UNSEEN, UNSEEN_FALLING = 0.65, 0.5
+"""Residual of a yes-or-no answer that is counted though the part did not show it; for :data:`FALLING` metrics, less."""
 FALLING = ("consistency", "robust_accuracy")
 """Metrics that are 0 for a question over all orders if they are 0 over some."""
 PRIOR = 3.0
@@ -200,8 +201,10 @@ def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools,
     spread = np.sqrt((n - 1) / max(1.0, n - 1 - used))
     result = np.where(asked, mean + shift, np.where(exact, values, np.nan))
     own = spread * (residuals[part] - shift)
-    room = float((squares[:, 0] / counts[rows])[asked[rows]].sum()) / every if falling else 1.0
-    result[part] += every / n * (own + _unseen(own, values[part], room))
+    unseen = UNSEEN
+    if falling:
+        unseen = UNSEEN_FALLING * math.sqrt(float((squares[:, 0] / counts[rows])[asked[rows]].sum()) / every)
+    result[part] += every / n * (own + _unseen(own, values[part], unseen))
     return result
 
 
@@ -210,19 +213,16 @@ def yes_or_no(values: Floats) -> bool:
     return bool(np.isin(values[np.isfinite(values)], (0.0, 1.0)).all())
 
 
-def _unseen(residuals: Floats, values: Floats, room: float) -> Floats:
+def _unseen(residuals: Floats, values: Floats, unseen: float) -> Floats:
     """(n,) terms of mean 0 that add what the n questions of the part may not have shown to the variance.
 
     Where few questions make up the residuals, as of a vote that other orders change for one question in a hundred, the
-    part may be without any. So one residual more is counted, as large as the largest; of yes-or-no answers one of
-    :data:`UNSEEN`, unless more than a few differ. Signs are drawn from the residuals, so that two models differ.
-
-    Args:
-        room: share of all questions whose value is not certain.
+    part may be without any. So two residuals more are counted, as large as the largest; of yes-or-no answers one of the
+    size ``unseen``, unless more than a few differ. Signs are drawn from the residuals, so that two models differ.
     """
     most = 2 * float((residuals**2).max())
     if yes_or_no(values):
-        most = room * UNSEEN**2 * ((np.abs(residuals) > UNSEEN).sum() < LEAST_UNITS)
+        most = unseen**2 * ((np.abs(residuals) > 0.5).sum() < LEAST_UNITS)
     n = len(residuals)
     signs = np.resize([1.0, -1.0], n)
     signs[n - n % 2 :] = 0
