@@ -33,13 +33,16 @@ from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
 from unslant.auditing.ordinary import TokenCounter
+from unslant.auditing.phases import WHOLE
 from unslant.auditing.presented import audit_presentations
 from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, load_questions
 
-SETS = ("given", "given:4", "given:8", "cyclic:8", "balanced:8", "shared:8", "8", "given:12", "auto")
-TIMED = ("given:8", "balanced:8", "auto")
+SETS = ("given", "latin", "given:4", "given:8", "cyclic:8", "balanced:8", "shared:8", "8", "given:12", WHOLE)
+TIMED = ("given:8", "balanced:8", WHOLE)
+PHASES = ((500, 100), (1_000, 100), (1_000, 200), (5_000, 100), (5_000, 200), (5_000, 500))
+"""Questions of an audit in two phases, and how many of them are asked in all orders."""
 SHOTS = (0, 5)
 MOST = 500
 """Questions of a subject."""
@@ -61,18 +64,25 @@ def counted(
 ) -> dict[str, int]:
     """Tokens of an ordinary run and of every set of orders, over all subjects."""  # fmt: skip
     total: dict[str, float] = defaultdict(float)
+    every = sum(map(len, test.values()))
     shown = partial(audit_presentations, alphabet=ALPHABET)
     controls = [presentation for _, presentation in control_presentations(4, ALPHABET)]
     for subject, questions in test.items():
         chooser = ShotChooser(dev[subject], shots, alphabet=ALPHABET)
         counter = TokenCounter(model, CLOZE, shown, chooser)
         sample = questions[:: -(-len(questions) // sampled)]
-        more = len(questions) / len(sample)
-        total["ordinary run"] += counter.whole(sample) * more
+        total["ordinary run"] += counter.whole(sample) / len(sample) * len(questions)
+        each: dict[str, tuple[float, int]] = {}
         for orders in SETS:
             computed, shared = counter.tree(sample, orders)
-            total[orders] += (computed - shared) * more + shared
-    for orders in SETS:
+            each[orders] = (computed - shared) / len(sample), shared
+            total[orders] += each[orders][0] * len(questions) + shared
+        for n, part in PHASES:
+            own, of_part = n * len(questions) / every, part / n
+            total[f"{n}: {part}, ordinary run"] += counter.whole(sample) / len(sample) * own
+            (square, shared), (whole, _) = each["latin"], each[WHOLE]
+            total[f"{n}: {part}"] += ((1 - of_part) * square + of_part * whole) * own + shared
+    for orders in (*SETS, *(f"{n}: {part}" for n, part in PHASES)):
         total[orders] += counter.beside([], controls)
     return {name: round(tokens) for name, tokens in total.items()}
 
@@ -134,7 +144,7 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
     yield (
         "Written by `python -m benchmarks.ordinary_runs`; do not edit. An ordinary run is the published order alone, "
         "each prompt whole. Sets of orders are named as `--orders` names them; each is a whole audit, with the given "
-        "and the reversed order and all label controls."
+        "and the reversed order and all label controls, but for `latin`, which has the published order besides."
     )
     yield "## Tokens"
     yield f"{facts['subjects']} subjects, {facts['questions']:,} questions, at most {MOST} of a subject."
@@ -143,6 +153,22 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
     for name in ("ordinary run", *SETS):
         cells = [f"{own[name]:,} | {own[name] / own['ordinary run']:.2f}" for own in facts["tokens"].values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    yield "\n".join(lines)
+    yield "## Two phases"
+    yield (
+        "What `--orders auto` asks beyond 200 questions: a Latin square and the published order of every question, all "
+        "orders and the label controls of a part. The part is 100, or as many as the intervals need. Questions of all "
+        "subjects in proportion; the ordinary run is of the same questions."
+    )
+    lines = [
+        "| questions | in all orders | " + " | ".join(f"{s}-shot: tokens | ordinary runs" for s in facts["tokens"])
+    ]
+    lines[0] += " |"
+    lines.append("|---" * (2 + 2 * len(facts["tokens"])) + "|")
+    for n, part in PHASES:
+        pairs = [(own[f"{n}: {part}"], own[f"{n}: {part}, ordinary run"]) for own in facts["tokens"].values()]
+        cells = [f"{tokens:,} | {tokens / ordinary:.2f}" for tokens, ordinary in pairs]
+        lines.append(f"| {n:,} | {part} | " + " | ".join(cells) + " |")
     yield "\n".join(lines)
     if facts.get("until"):
         yield "## Until it is known well enough"
@@ -234,7 +260,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     for shots in given.shots if given.sampled else ():
         facts["tokens"][str(shots)] = counted(loaded, test, dev, shots, given.sampled)
-        write()
     if given.timed:
         facts |= {"machine": machine(), "clock": CLOCKS[given.clock], "repeats": given.repeats}
         facts |= {"subject": subject, "timed_questions": facts.get("timed_questions", {})}

@@ -23,10 +23,10 @@ from unslant.presentations import (
     reversed_order,
     sampled_orders,
 )
-from unslant.presentations.orders import option_segments
+from unslant.presentations.orders import auto_arrangements, auto_orders, auto_square, latin_squares, option_segments
 from unslant.questions.question import Question
 
-SPECS = st.sampled_from(["auto", "all", "cyclic", "reverse", "given", "1", "2", "7", "24", "100"])
+SPECS = st.sampled_from(["auto", "all", "latin", "cyclic", "reverse", "given", "1", "2", "7", "24", "100"])
 
 
 def question(n: int, pinned: tuple[int, ...] = ()) -> Question:
@@ -172,15 +172,50 @@ def test_no_other_rotations_share_more_with_those_already_chosen(n):
         assert option_segments(orders[: start + n]) - before == min(others) - before
 
 
+@given(questions(), st.integers(0, 3))
+def test_a_latin_square_has_every_option_in_every_place_once(q, seed):
+    for orders in (orders_for(q, "latin", seed), auto_square(q, seed)):
+        assert len(orders) == max(1, len(q.movable))
+        for place in set(range(len(q.options))) - set(q.pinned):
+            assert sorted(order[place] for order in orders) == sorted(q.movable)
+    assert set(auto_square(q, seed)) <= set(auto_orders(q))
+
+
+@pytest.mark.parametrize("n", range(1, 14))
+def test_each_order_is_in_equally_many_squares(n):
+    counts = Counter(order for square in latin_squares(n) for order in square)
+    assert set(counts) == set(auto_arrangements(n))
+    assert len(set(counts.values())) == 1
+    assert len(latin_squares(n)) == {1: 1, 2: 1, 3: 2, 4: 24}.get(n, len(auto_arrangements(n)) // n)
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_each_order_is_equally_likely_to_be_asked(n):
+    draws = 1200
+    counts = Counter(order for i in range(draws) for order in orders_for(replace(question(n), id=f"q{i}"), "latin"))
+    expected = draws * n / math.factorial(n)
+    assert len(counts) == math.factorial(n)
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 1.5 * math.factorial(n)
+
+
+@given(questions(), st.integers(0, 3))
+def test_the_texts_of_a_square_do_not_depend_on_the_order_of_the_file(q, seed):
+    if q.pinned or len(set(q.options)) < len(q.options):
+        return
+    turned = replace(q, options=q.options[::-1], answers=frozenset(len(q.options) - 1 - a for a in q.answers))
+    shown = ({tuple(one.options[i] for i in order) for order in orders_for(one, "latin", seed)} for one in (q, turned))
+    assert next(shown) == next(shown)
+
+
 def test_with_everything_pinned_only_the_given_order_is_left():
     q = question(3, pinned=(0, 1, 2))
-    for spec in ("auto", "all", "cyclic", "reverse", "given", "5"):
+    for spec in ("auto", "all", "latin", "cyclic", "reverse", "given", "5"):
         assert orders_for(q, spec) == [(0, 1, 2)]
 
 
 @pytest.mark.parametrize("spec", ["", "0", "-1", "2.5", "some", "ALL", " 4"])
 def test_unknown_orders_are_refused_with_the_allowed_ones(spec):
-    with pytest.raises(InputError, match="use one of auto, all, cyclic, reverse, given, or a number"):
+    with pytest.raises(InputError, match="use one of auto, all, latin, cyclic, reverse, given, or a number"):
         orders_for(question(4), spec)
 
 

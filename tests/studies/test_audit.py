@@ -151,7 +151,7 @@ def test_worked_examples_are_of_the_subject_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("orders", "many", "auto, all, cyclic"),
+        ("orders", "many", "auto, all, latin, cyclic"),
         ("labels", "Z", "use one of A, a, 1, I, i"),
         ("labels", "W,X", "has 2 labels"),
         ("template", "nosuch", "plain"),

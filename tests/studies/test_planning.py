@@ -82,7 +82,7 @@ def test_only_balanced_orders_are_recommended_and_the_cheapest_first() -> None:
         "m on q", 100, 0.6, Estimate(0.15, 0.1, 0.2, 100, "made"),
         {"question": 0.14, "question_order": 0.24}, 4.0, 24.0, 1.0, {4: 1.0}, prompt_tokens=100,
     )  # fmt: skip
-    plan = PlanResult.of(pilot, PlanSettings(half_width=0.03))
+    plan = PlanResult.of(pilot, PlanSettings(half_width=0.07))
     by_name = {one.orders: one for one in plan.designs}
     # 0.15 + 0.24 (1/4 - 1/24): more questions in fewer orders
     assert by_name["given:4"].questions / by_name["auto"].questions == pytest.approx(0.2 / 0.15, rel=0.03)
@@ -90,6 +90,11 @@ def test_only_balanced_orders_are_recommended_and_the_cheapest_first() -> None:
     assert [one.tokens for one in plan.designs] == sorted(one.tokens for one in plan.designs)
     assert by_name["given"].score == "as published"
     assert by_name["given"].tokens < plan.best.tokens
+    # beyond 200 questions, 100 of them in all orders and the others in squares
+    larger = {one.orders: one for one in PlanResult.of(pilot, PlanSettings(half_width=0.03)).designs}
+    assert larger["auto"].k == 5
+    assert larger["auto"].questions == pytest.approx(larger["given:4"].questions, rel=0.05)
+    assert larger["auto"].prompts < larger["given:4"].prompts
 
 
 def test_a_pilot_without_a_wrong_answer_is_no_certainty() -> None:

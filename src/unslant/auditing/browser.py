@@ -94,7 +94,7 @@ def _questions(named: Sequence[tuple[str, str, AuditResult]], place: Mapping[Key
 def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> dict[str, Any]:
     scores, values = result.scores, result.metrics.questions
     rows = np.asarray([i for i, own in enumerate(scores.ids) if (of, own) in place], np.intp)
-    if scores.stopped is not None:
+    if scores.stopped is not None or scores.full is not None:
         values = measure(scores)  # not those that stand for other questions
     return {
         "name": name,

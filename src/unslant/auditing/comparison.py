@@ -250,8 +250,9 @@ def _differences(compared: AuditComparison) -> Panel:
 def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     marks = []
     for name, run in runs.items():
-        for block in run.scores.blocks:
-            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= len(run.scores) / 2:
+        shown = sum(len(block.index) for block in run.whole.blocks)
+        for block in run.whole.blocks:
+            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= shown / 2:
                 marks += [Mark(name, e, series=order_name(order)) for order, e in order_accuracies(block)]
     chart = Chart(
         "orders",

@@ -40,15 +40,19 @@ def estimate(
     chooser = settings.chooser(found, alphabet)
     length, how = _lengths(address.model if not address.scheme else "")
     if not in_words:
+        from unslant.auditing.phases import phases_of
         from unslant.auditing.presented import audit_presentations
 
         own_labels = address.scheme != "decision"
+        phases = phases_of(found, settings, own_labels=own_labels)
         elicitation = Cloze(writer) if own_labels else Decision.of(writer)
         by_question = [
             [
                 prompt
-                for shown in audit_presentations(
-                    question, settings.orders, alphabet, settings.seed, own_labels=own_labels
+                for shown in (
+                    phases.shown(question)
+                    if phases
+                    else audit_presentations(question, settings.orders, alphabet, settings.seed, own_labels=own_labels)
                 )
                 for prompt in elicitation.prompts(shown.with_shots(chooser.of(question)))
             ]
@@ -59,6 +63,7 @@ def estimate(
         lines = [
             *found.report.caveats,
             *["With --until, at most:"] * (settings.until is not None),
+            *([f"All orders of {len(phases.full)} questions; of more, if intervals need them."] if phases else []),
             f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score"
             f"{', and a few without content' * own_labels}.",
             f"Tokens in the prompts: about {tokens:,} ({how}), each prompt run alone.",

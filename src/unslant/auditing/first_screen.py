@@ -184,7 +184,7 @@ def cost(result: AuditResult) -> str:
     if result.run.replies.requests or not line:
         return f"{line}." if line else ""
     curve = result.order_curve
-    runs = curve.points[-1].ordinary_runs if curve else math.nan  # with what was reused from the store, unlike spent
+    runs = curve.ordinary_runs if curve else math.nan  # with what was reused from the store, unlike the cost
     if (runs := runs if runs >= 0 else result.cost.ordinary_runs) >= 0:
         line += f", {significant(runs, 2)} times an ordinary run"
     if curve is None:
@@ -194,6 +194,6 @@ def cost(result: AuditResult) -> str:
 
 def _enough(point: OrderPoint | None) -> str:
     if point is None:
-        return "no smaller set of orders matches"
+        return "no cheaper set of orders matches"
     at = f" at {significant(point.ordinary_runs, 2)} times" if point.ordinary_runs >= 0 else ""
     return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"

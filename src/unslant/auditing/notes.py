@@ -9,6 +9,7 @@ import numpy as np
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN
 from unslant.auditing.panels_labels import one_order
 from unslant.auditing.panels_orders import until_lines
+from unslant.auditing.panels_phases import phase_lines
 from unslant.auditing.panels_replies import adaptive_lines, reply_lines, unanswered_lines
 from unslant.auditing.panels_variance import advice
 from unslant.experiment.provenance import cost_lines, counted, logged_lines
@@ -66,7 +67,11 @@ def notes(result: AuditResult) -> list[str]:
         (counts.several_right, f"has {several}", f"have {several}"),
         (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
         (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
-        (counts.sampled_orders, "was shown in a sample of its orders", "were shown in a sample of their orders"),
+        (
+            counts.sampled_orders * (not result.run.two_phase),
+            "was shown in a sample of its orders",
+            "were shown in a sample of their orders",
+        ),
     ]
     if one_order(result):
         sentences = sentences[1:4]
@@ -94,6 +99,7 @@ def notes(result: AuditResult) -> list[str]:
         *logged_lines(result.run),
         *target_lines(result),
         *until_lines(result),
+        *phase_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
         *advice(result),
         *cost_lines(result.cost),

@@ -6,13 +6,14 @@ from statistics import fmean
 
 import numpy as np
 
-from unslant.auditing.presented import audit_presentations, orders_in_words
+from unslant.auditing.phases import MOST_WHOLE, PART
+from unslant.auditing.presented import audit_presentations, orders_in_words, square_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, Numbers, OrderScores
 from unslant.metrics.length_bias import length_bias
 from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.metrics.summary import Counts
-from unslant.presentations import given_order, parse_labels, present
+from unslant.presentations import auto_square, given_order, parse_labels, present
 from unslant.prompts import Cloze
 from unslant.reports.numbers import about, count
 from unslant.responses import Responses
@@ -76,13 +77,15 @@ def left_open(responses: Responses, scores: OrderScores, counts: Counts) -> str:
     settings = AuditSettings().resolved(not scores.is_scored)
     alphabet, cloze = parse_labels(settings.labels), Cloze(settings.writer())
     questions = [question for question in responses.questions if question.movable]
-    asked: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}  # orders and prompts of a kind of question
+    asked: dict[tuple[int, tuple[int, ...]], tuple[int, float]] = {}  # orders and prompts of a kind of question
+    part = PART / len(questions) if len(questions) > MOST_WHOLE else 1.0
     tokens = []
     for question in questions[:: max(1, len(questions) // SAMPLED)]:
         kind = len(question.options), question.pinned
         if kind not in asked and scores.is_scored:
             shown = audit_presentations(question, settings.orders, alphabet)
-            asked[kind] = sum(presentation.kind == "order" for presentation in shown), len(shown)
+            square = len(square_presentations(question, auto_square(question), alphabet))
+            asked[kind] = sum(one.kind == "order" for one in shown), part * len(shown) + (1 - part) * square
         elif kind not in asked:
             asked[kind] = (len(orders_in_words(question, settings.orders)),) * 2
         (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
+from unslant.auditing.phases import WHOLE
 from unslant.metrics.order_curve import set_names
 from unslant.models import Cost, ScoringModel
 from unslant.models.base import Encoded, TokenizingModel
@@ -31,6 +32,7 @@ def ordinary_cost(
     orders: str,
     controls: Iterable[Asked] = (),
     whole: Iterable[Question] | None = None,
+    part: float | None = None,
 ) -> tuple[int, dict[str, float]]:
     """What an ordinary run costs, and in such runs an audit in other sets of orders; nothing is run.
 
@@ -39,6 +41,7 @@ def ordinary_cost(
         orders: the orders it asked, as ``--orders`` names them.
         controls: what it asked once, whatever the orders.
         whole: all questions of the run, where ``questions`` are those of a shard.
+        part: share of the questions asked in all orders, where the others were asked in a square of them.
 
     Returns:
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
@@ -47,7 +50,8 @@ def ordinary_cost(
         where tokens cannot be counted.
     """
     local, questions = model.unwrapped, list(questions)
-    every = questions if whole is None else list(whole)
+    everyone = questions if whole is None else list(whole)
+    n = len(everyone)
     if not isinstance(local, TokenizingModel):
         mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
         return round(mean * len(questions)), {}
@@ -55,19 +59,22 @@ def ordinary_cost(
     ordinary, rest = 0, iter(questions)
     while portion := list(islice(rest, _AT_ONCE)):
         ordinary += counter.whole(portion)
-    kinds = Counter((len(question.options), question.pinned) for question in every if question.movable)
+    kinds = Counter((len(question.options), question.pinned) for question in everyone if question.movable)
     if not kinds:
         return ordinary, {}
     kind = kinds.most_common(1)[0][0]
-    alike = [question for question in every if (len(question.options), question.pinned) == kind]
+    alike = [question for question in everyone if (len(question.options), question.pinned) == kind]
     sample = alike[:: -(-len(alike) // SAMPLED)]
     once = counter.beside(sample, [presentation for _, presentation in controls])
-    names = [*set_names(len(alike[0].movable), len(orders_for(alike[0], orders))), orders]
+    every = orders if part is None else WHOLE
+    names = [*set_names(len(alike[0].movable), len(orders_for(alike[0], every))), every]
     each, runs = counter.whole(sample) / len(sample), {}
     for name in names:
         computed, shared = counter.tree(sample, name)
-        total = (computed - shared) * len(every) / len(sample) + shared + once
-        runs[name] = round(total / (each * len(every)), 4)
+        total = (computed - shared) * n / len(sample) + shared + once
+        runs[name] = round(total / (each * n), 4)
+    if part is not None:
+        runs[orders] = round(part * runs[every] + (1 - part) * runs.get("latin", runs[every]), 4)
     return ordinary, runs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from unslant.auditing.panels_labels import (
     tiles_of,
 )
 from unslant.auditing.panels_orders import order_curve_panel, orders_panel, until_panel
+from unslant.auditing.panels_phases import phases_panel
 from unslant.auditing.panels_replies import replies_panel
 from unslant.auditing.panels_variance import variance_panel
 from unslant.experiment.provenance import asked_about, settings_rows
@@ -37,8 +38,11 @@ MOST_TILES = 3
 
 def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
-    orders = sorted({block.k for block in result.scores.blocks})
+    phases = result.run.two_phase
+    orders = sorted({block.k for block in (result.whole if phases else result.scores).blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
+    if orders and phases:
+        shown = f"each in a square of orders, {len(phases.full):,} in all {orders[-1]}"
     return Page(
         about=asked_about(result.run, count(len(result.scores), "question"), shown),
         headline=headline(result),
@@ -47,6 +51,7 @@ def page(result: AuditResult) -> Page:
         panels=(
             score_panel({result.name: result}),
             until_panel(result),
+            phases_panel(result),
             harness_panel(result),
             published_panel(result),
             length_panel(result),
@@ -121,8 +126,9 @@ def corrections_panel(result: AuditResult) -> Panel:
     left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
     means, nvr = result.metrics.means, result.nvr["score"]
     given = means["accuracy"]
-    marks = [Mark("as published", given, stands_out=True), *[Mark(c.method, c.accuracy) for c in found]]
-    line = given.value if given.defined else None
+    marks = [Mark("as published", given, stands_out=True)] * (result.run.two_phase is None)  # else of other questions
+    marks += [Mark(c.method, c.accuracy) for c in found]
+    line = given.value if given.defined and marks[0].estimate is given else None
     chart = Chart(
         "corrections",
         "The score after each correction",
@@ -151,17 +157,19 @@ def subjects_panel(result: AuditResult) -> Panel:
     by_subject = result.metrics.by_subject
     if not by_subject:
         return Panel("subjects", "", "")
-    pbm = {subject: means["pbm"].value if means["pbm"].defined else 0.0 for subject, means in by_subject.items()}
+    key = "square_pbm" if result.run.two_phase else "pbm"
+    pbm = {subject: means[key].value if means[key].defined else 0.0 for subject, means in by_subject.items()}
     ranked = sorted(by_subject, key=lambda subject: (-pbm[subject], subject))
     rows = [{"subject": subject or "(none)", **by_subject[subject].cells()} for subject in ranked]
-    shown = [key for key in (*SCORES, "consistency", "pbm") if any(means[key].defined for means in by_subject.values())]
+    wanted = (*SCORES, "square_vote_accuracy", "place_accuracy", "consistency", "pbm", "square_pbm")
+    shown = [key for key in wanted if any(means[key].defined for means in by_subject.values())]
     correlation, r = result.metrics.pbm_accuracy, METRICS["pbm_accuracy.pearson"]
     pearson = correlation["pearson"]
     plots = [
         Plot(
             charts.dumbbells,
             "Subjects whose answers move most with the order come first (highest PBM, the permutation bias metric).",
-            {key: METRICS[key].label for key in ("accuracy", "robust_accuracy", "vote_accuracy")},
+            {name: METRICS[name].label for name in _drawn(shown)},
             "Scores by subject",
             most=MOST_ROWS,
         ),
@@ -172,11 +180,11 @@ def subjects_panel(result: AuditResult) -> Panel:
             ["expected_accuracy"],
             f"Does PBM predict difficulty? r = {number(pearson, r)}",
             "pbm-accuracy",
-            at="pbm",
+            at=key,
             of="questions a subject",
         ),
     ][: 1 + pearson.defined]
-    title = "Subjects, by PBM" if "pbm" in shown else "Subjects"
+    title = "Subjects, by PBM" if key in shown else "Subjects"
     values = {"value": correlation.cells()} if pearson.defined else {}
     return Panel(
         "subjects",
@@ -187,6 +195,12 @@ def subjects_panel(result: AuditResult) -> Panel:
             Figure.of_metrics("pbm-accuracy", "PBM against accuracy, across subjects", values, folded=True),
         ],
     )
+
+
+def _drawn(shown: Sequence[str]) -> list[str]:
+    """The scores of subjects that are drawn: over a square where not all orders were shown."""
+    pairs = (("robust_accuracy", "place_accuracy"), ("vote_accuracy", "square_vote_accuracy"))
+    return ["accuracy", *(next((key for key in pair if key in shown), pair[0]) for pair in pairs)]
 
 
 def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:

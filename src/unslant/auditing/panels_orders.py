@@ -25,7 +25,7 @@ DRAWN = "K, drawn freely"
 
 def orders_panel(result: AuditResult) -> Panel:
     """The score under each order, and how many questions depend on the order."""
-    reordered = [block for block in result.scores.blocks if block.k > 1 and block.answers.any()]
+    reordered = [block for block in result.whole.blocks if block.k > 1 and block.answers.any()]
     shared = sorted((block for block in reordered if block.same_orders), key=lambda block: -len(block.index))
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
     were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
@@ -88,7 +88,7 @@ def _orders_figure(blocks: Sequence[Block], plotted: Block | None) -> Figure:
 def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     if result.scores.stopped is not None:
         return ()
-    values = result.metrics.questions["expected_accuracy"][result.scores.order_counts > 1]
+    values = result.metrics.questions["expected_accuracy"][result.whole.order_counts > 1]
     values = values[~np.isnan(values)]
     if not values.size:
         return ()

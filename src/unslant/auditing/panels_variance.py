@@ -76,8 +76,8 @@ def enough(curve: OrderCurve | None) -> list[str]:
     every, found = curve.points[-1], curve.enough
     group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     if found is None:
-        return [f"No smaller set of orders matches all {every.k} to within {SAME} ({group})."]
-    few, all_orders = significant(found.ordinary_runs), significant(every.ordinary_runs)
+        return [f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
+    few, all_orders = significant(found.ordinary_runs), significant(curve.ordinary_runs)
     cost = f", at {few} instead of {all_orders} times the cost of an ordinary run"
     return [
         f"{count(found.k, 'order')} instead of {every.k} would have given the same to within "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unslant.presentations import (
     Order,
     Presentation,
@@ -30,6 +32,13 @@ def order_presentations(
     return shown
 
 
+def square_presentations(question: Question, orders: Sequence[Order], alphabet: tuple[str, ...]) -> list[Presentation]:
+    """Some orders, and the given one if it is not among them."""
+    shown = [present(question, order, alphabet) for order in orders]
+    given = given_order(question)
+    return shown if given in orders else [*shown, present(question, given, alphabet, "given")]
+
+
 def audit_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0, *, own_labels: bool = True
 ) -> list[Presentation]:
@@ -37,11 +46,14 @@ def audit_presentations(
 
     Labels are reversed, on the given and the reversed order, and with three options or more shifted by one, which
     separates label from position bias at every place; reversal leaves the middle label in place. Questions whose
-    options are all pinned have a single order, hence no reversed one.
+    options are all pinned have a single order, hence no reversed one. Of ``latin``, whose point is its price, the
+    square and the published order are all that is shown.
 
     Args:
         own_labels: the labels are ours; a decision endpoint has its own, which cannot be rearranged.
     """
+    if orders == "latin":
+        return square_presentations(question, orders_for(question, orders, seed), alphabet)
     shown = order_presentations(question, orders, alphabet, seed)
     given, reverse = given_order(question), reversed_order(question)
     if not own_labels:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from unslant.auditing.corrections import Correction, corrections
 from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
 from unslant.auditing.pairing import MEASURES, named, paired
+from unslant.auditing.phases import WHOLE
 from unslant.auditing.replies import Replies, labels_as_written, repeats_of, replies_of
 from unslant.auditing.until import with_anytime
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
@@ -29,6 +33,7 @@ from unslant.metrics.measures import measure
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.pages import components_of
 from unslant.metrics.shortcuts import Shortcut
+from unslant.metrics.two_phase import beyond_places, whole_part
 from unslant.metrics.variance_components import VarianceComponents
 from unslant.responses import Responses
 
@@ -46,6 +51,7 @@ class AuditResult(RecordedResult):
         length_bias: of a log with scores of option texts; None for any other.
         variance_components: where the variance of right and wrong answers comes from; None where it cannot be known.
         order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
+        beyond_places: share of PBM that options and places do not explain, of an audit in two phases; None for others.
         left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
         scores: the responses as arrays, from which every number is computed.
     """
@@ -64,8 +70,14 @@ class AuditResult(RecordedResult):
     length_bias: Numbers | None
     variance_components: VarianceComponents | None
     order_curve: OrderCurve | None
+    beyond_places: Numbers | None
     left_open: str
     scores: OrderScores = field(repr=False)
+
+    @cached_property
+    def whole(self) -> OrderScores:
+        """The scores of the questions that were shown in all orders: of an audit in two phases, its random part."""
+        return whole_part(self.scores)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value a question: id, subject, number of options, and every metric by its key."""
@@ -95,6 +107,9 @@ class AuditResult(RecordedResult):
         across = bool(responses.run.settings.get("across_subjects"))
         bootstrap = Bootstrap.of(scores, across_subjects=across)
         metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
+        whole, values = whole_part(scores), metrics.questions
+        if scores.full is not None:  # of the part alone, so that methods are compared on the same questions
+            values = {key: np.where(scores.full, own, np.nan) for key, own in measure(whole).items()}
         written = labels_as_written(responses)
         if written is not responses:  # a habit of labels is seen in the labels that are written, right text or not
             habit = read_scores(written)
@@ -104,12 +119,13 @@ class AuditResult(RecordedResult):
             metrics,
             nvr_from_scores(scores if scores.stopped is None else replace(scores, blocks=()), bootstrap),
             base_rates(responses, labels=scores.labels),
-            corrections(scores, metrics.questions, bootstrap),
+            corrections(whole, values, bootstrap),
             replies_of(responses, scores, bootstrap),
             shortcuts_of(responses, scores, bootstrap),
             length_bias_of(responses, scores, bootstrap),
-            components_of(scores, bootstrap, repeats_of(responses, scores)),
-            _order_curve(responses, scores),
+            components_of(whole, bootstrap, repeats_of(responses, scores)),
+            _order_curve(responses, whole),
+            None if scores.full is None else beyond_places(whole, bootstrap),
             left_open(responses, scores, metrics.counts),
             scores,
         )
@@ -119,4 +135,5 @@ def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None
     run = responses.run
     if run.until and run.until.ended != "all":  # no set of orders was asked of every question
         return None
-    return order_curve(scores, str(run.settings.get("orders", "auto")), run.order_costs or None)
+    spec = str(run.settings.get("orders", "auto"))
+    return order_curve(scores, WHOLE if run.two_phase else spec, run.order_costs or None, run.order_costs.get(spec))

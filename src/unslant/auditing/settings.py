@@ -23,7 +23,8 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (24 or fewer; 6 for replies), all, cyclic, reverse, given, or how many to sample."""
+    """auto (all up to 24; beyond 200 questions a Latin square of each, and all of some; 6 for replies), all, latin,
+    cyclic, reverse, given, or how many to sample."""
     until: float | None = None
     """Stop early, once scores are known to within this half-width, such as 0.02."""
     repeats: int = 1

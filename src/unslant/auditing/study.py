@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from unslant.asking import Asked, ask, elicitation_of
 from unslant.auditing.ordinary import ordinary_cost
+from unslant.auditing.phases import grown, phases_of
 from unslant.auditing.presented import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditOutputs, AuditSettings
@@ -120,21 +121,29 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
     elicitation, own_labels = elicitation_of(model, writer), not model.info.renders_prompts
     if not own_labels:  # a decision endpoint labels the options itself: only their order changes
         chooser, shown, about_all = prepared(questions, settings, own_labels=False)
+    phases = phases_of(questions, settings, own_labels=own_labels)
 
     def asked() -> Iterator[Asked]:
         for question in questions:
-            examples = chooser.of(question)
-            for presentation in shown(question):
-                yield question, presentation.with_shots(examples)
+            yield from with_shots(question, phases.shown(question) if phases else shown(question))
         yield from controls
+
+    def with_shots(question: Question, presentations: Iterable[Presentation]) -> Iterator[Asked]:
+        examples = chooser.of(question)
+        return ((question, one.with_shots(examples)) for one in presentations)
 
     sizes = sorted({len(question.options) for question in questions} if own_labels else ())
     controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
     share = asking.share(asked, [elicitation])
     texts, until = share.own(questions), None
     if settings.until is None:
-        about_all = share.presentations or about_all
-        responses = ask(model, share.cut(asked()), [elicitation], progress=progress, presentations=about_all)
+        about = share.presentations or (sum(len(phases.shown(q)) for q in questions) if phases else about_all)
+        responses = ask(model, share.cut(asked()), [elicitation], progress=progress, presentations=about)
+        if phases and not asking.shards.shard:  # a shard cannot know what the others show
+            more = partial(ask, model, elicitations=[elicitation], progress=progress)
+            phases, responses = grown(
+                phases, responses, lambda further: more([one for q, p in further for one in with_shots(q, [p])])
+            )
     else:
         from unslant.auditing.until import ask_until
 
@@ -144,7 +153,16 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
     first = next(asked(), None)
     cost = asking.cost
     tokens, order_costs = ordinary_cost(
-        model, cost, share.own(questions), elicitation, shown, chooser, settings.orders, controls, questions
+        model,
+        cost,
+        share.own(questions),
+        elicitation,
+        shown,
+        chooser,
+        settings.orders,
+        controls,
+        questions,
+        len(phases.full) / len(questions) if phases else None,
     )
     return asking.finished(
         responses,
@@ -154,6 +172,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         cost=replace(cost, tokens_ordinary=tokens),
         order_costs=order_costs,
         until=until,
+        two_phase=phases.run(about_all + len(controls)) if phases else None,
     )
 
 

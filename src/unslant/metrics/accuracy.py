@@ -65,14 +65,14 @@ def accuracy_split_tie(scores: OrderScores) -> Floats:
 
 
 @question_metric("expected_accuracy", "accuracy, mean over orders", "the score averaged over option orders",
-                 unit="share", short="mean over orders", unmoved="accuracy")  # fmt: skip
+                 unit="share", short="mean over orders", unmoved="accuracy", averaged=True)  # fmt: skip
 def expected_accuracy(scores: OrderScores) -> Floats:
     """Share of orders under which each question is right: the score of a random order."""
     return over_orders(scores, lambda block: block.right.mean(axis=1))
 
 
 @question_metric("order_advantage", "order advantage", "as published minus the mean over orders", unit="difference",
-                 unmoved=0.0)  # fmt: skip
+                 unmoved=0.0, averaged=True)  # fmt: skip
 def order_advantage(scores: OrderScores) -> Floats:
     """What the order of the file adds."""
     return accuracy(scores) - expected_accuracy(scores)

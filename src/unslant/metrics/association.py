@@ -114,9 +114,15 @@ def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> N
     plain=True,
 )
 @metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided, exact for fewer than ten", unit="p")
-def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", confidence: float = CONFIDENCE) -> Numbers:
-    """PBM against the mean accuracy over orders, of the rows that have both: a label-free sign of difficulty (P1)?"""
-    x, y = ([row[key].value for row in rows] for key in ("pbm", "expected_accuracy"))
+def pbm_accuracy(
+    rows: Sequence[Numbers], *, of: str = "subjects", over: str = "pbm", confidence: float = CONFIDENCE
+) -> Numbers:
+    """PBM against the mean accuracy over orders, of the rows that have both: a label-free sign of difficulty (P1)?
+
+    Args:
+        over: key of PBM: ``square_pbm`` for that over a Latin square.
+    """
+    x, y = ([row[key].value for row in rows] for key in (over, "expected_accuracy"))
     r, p = correlation(x, y, of=of, confidence=confidence)
     rank, rank_p = correlation(x, y, "spearman", of=of, confidence=confidence)
     keys = ("pearson", "pearson_p", "spearman", "spearman_p")

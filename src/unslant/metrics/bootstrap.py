@@ -162,6 +162,40 @@ class Bootstrap:
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
         return Estimate(value, low, high, n, method, confidence, note)
 
+    def two_phase(self, values: Floats, known: Floats, shown: int, *, bounds: tuple[float, float]) -> Estimate:
+        """Mean of :func:`~unslant.metrics.two_phase.two_phase_values`, with an interval that counts both phases.
+
+        The interval of Agresti and Coull for as many yes-or-no answers as would vary as much, but not much farther than
+        Student's. Where all values are the same, those that are not certain may be others (Wilson's bound for a share
+        of 0).
+
+        Args:
+            known: (Q,) values over all orders where they are certain; nan elsewhere.
+            shown: questions drawn to be shown in all orders.
+            bounds: least and greatest value of a question.
+        """
+        kept, known = ~np.isnan(values), known[~np.isnan(known)]
+        n, floor, width = int(kept.sum()), bounds[0], bounds[1] - bounds[0]
+        if not n:
+            return Estimate.undefined("no question was shown in all orders", confidence=self.confidence)
+        value = min(bounds[1], max(floor, float(values[kept].mean())))
+        if self.sampling.clustered and self.sampling.units(kept) < LEAST_UNITS:
+            return Estimate.bare(
+                value, n, f"fewer than {LEAST_UNITS} {self.sampling.drawn}: no interval", self.confidence
+            )
+        terms, least = np.where(kept, values - value, 0.0) / n, (_ALIKE * width) ** 2 / n
+        spread = self._spread(terms, kept, least, bool(np.isin(known, bounds).all()), self.confidence)
+        if spread is None:
+            others = normal_quantile(self.confidence) ** 2 / (len(known) + normal_quantile(self.confidence) ** 2)
+            low, high = value - others * (value - floor), value + others * (bounds[1] - value)
+        else:
+            at = (value - floor) / width
+            low, high = agresti_coull(at, at * (1 - at) * width**2 / spread.variance, spread.quantile)
+            most = _SKEWED * spread.quantile * math.sqrt(spread.variance)
+            low, high = max(floor + width * low, value - most), min(floor + width * high, value + most)
+        method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
+        return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
+
     def _spread(
         self, residuals: Floats, kept: Bools, least: float, yes_or_no: bool, confidence: float
     ) -> _Spread | None:
@@ -238,6 +272,8 @@ class Bootstrap:
         return Estimate(value, below, above, n, method, self.confidence)
 
 
+_SKEWED = 1.3
+"""Student half-widths that an interval of two phases reaches at most: near a bound, Agresti and Coull's reaches far."""
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""

@@ -9,6 +9,7 @@ ch. 6).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Numbers, QuestionMetric, question_metrics
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import FALLING, least_margin, over_squares, two_phase_values
 
 QuestionValues: TypeAlias = Mapping[str, Floats]
 """Key of a metric -> (Q,) its values in the order of ``OrderScores.ids``, nan where undefined."""
@@ -28,12 +30,18 @@ def measure(scores: OrderScores) -> dict[str, Floats]:
     return {metric.key: metric.values(scores) for metric in question_metrics()}
 
 
-def means(values: QuestionValues, bootstrap: Bootstrap) -> Numbers:
-    """The mean of every metric over the questions that have it, with its interval."""
+def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues | None = None) -> Numbers:
+    """The mean of every metric over the questions that have it, with its interval.
+
+    Args:
+        phases: the metrics that are estimated in two phases.
+    """
 
     def mean(metric: QuestionMetric, column: Floats) -> Estimate:
         if np.isnan(column).all():
             return Estimate.undefined(metric.missing, confidence=bootstrap.confidence)
+        if phases and metric.key in phases.known:
+            return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
         return by_design(column) if metric.exact else bootstrap.mean(column, bounds=metric.bounds)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
@@ -42,6 +50,8 @@ def means(values: QuestionValues, bootstrap: Bootstrap) -> Numbers:
 def extended_measures(scores: OrderScores) -> dict[str, Floats]:
     """:func:`measure`, with order metrics :func:`extended` to the questions that were not asked in all orders."""
     values = measure(scores)
+    if phases := TwoPhaseValues.of(scores):
+        return values | dict(phases.values)
     if scores.stopped is None:
         return values
     result = dict(values)
@@ -51,6 +61,42 @@ def extended_measures(scores: OrderScores) -> dict[str, Floats]:
             predicted = values[same] if isinstance(same, str) else np.full(len(scores), same)
             result[metric.key] = extended(scores, values[metric.key], predicted)
     return result
+
+
+@dataclass(frozen=True)
+class TwoPhaseValues:
+    """Metrics that a Latin square does not show, estimated for all questions (:mod:`unslant.metrics.two_phase`).
+
+    Attributes:
+        values: key -> (Q,) values whose mean is the estimate.
+        known: key -> (Q,) values over all orders where they are certain, nan elsewhere.
+        shown: questions drawn to be shown in all orders.
+    """
+
+    values: QuestionValues
+    known: QuestionValues
+    shown: int
+
+    @classmethod
+    def of(cls, scores: OrderScores) -> TwoPhaseValues | None:
+        """None where all questions were shown alike."""
+        if scores.full is None:
+            return None
+        every = replace(scores, blocks=tuple(
+            block.only(rows, np.arange(block.k))
+            for block in scores.blocks if len(rows := np.flatnonzero(~scores.partial[block.index]))
+        ))  # fmt: skip
+        pairs, rows = over_squares(scores)
+        margin, certain = least_margin(pairs), np.zeros(len(scores), bool)
+        values, known = {}, {}
+        for metric in question_metrics():
+            if metric.unmoved is not None and not metric.averaged:
+                key, falls, whole = metric.key, metric.key in FALLING, metric.values(every)
+                squares = np.column_stack([metric.values(pairs), margin])
+                values[key] = two_phase_values(whole, squares, rows, scores.single, falls)
+                certain[rows] = falls & (squares[:, 0] == 0)
+                known[key] = np.where(np.isnan(whole) & certain, 0.0, whole)
+        return cls(values, known, int(scores.full.sum()))
 
 
 def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:

@@ -65,30 +65,42 @@ class OrderCurve:
         n_options, n_orders, n_questions: the questions compared, the largest group with one number of options and
             orders.
         points: by number of orders; the last is the whole set.
+        ordinary_runs: what was asked cost, which is less than the last point where not every question was asked in the
+            whole set; nan where not known.
     """
 
     n_options: int
     n_orders: int
     n_questions: int
     points: tuple[OrderPoint, ...] = field(default=())
+    ordinary_runs: float = math.nan
 
     @property
     def enough(self) -> OrderPoint | None:
-        """The fewest orders, at the least cost, that tell the same within :data:`SAME`; None if only all do."""
-        near = [point for point in self.points[:-1] if point.apart <= SAME]
-        return min(near, key=lambda p: (p.k, p.ordinary_runs if p.ordinary_runs >= 0 else 0, p.apart), default=None)
+        """The cheapest set that tells the same within :data:`SAME`, where costs are known, else that of the fewest
+        orders; None if there is none, or none cheaper than what was asked."""
+        near = [point for point in self.points[:-1] if point.apart <= SAME and not point.ordinary_runs >= self.spent]
+        cost = {point.orders: point.ordinary_runs if point.ordinary_runs >= 0 else math.inf for point in near}
+        return min(near, key=lambda point: (cost[point.orders], point.k, point.apart), default=None)
+
+    @property
+    def spent(self) -> float:
+        """What the audit cost, in ordinary runs; infinite where that is not known."""
+        return self.ordinary_runs if self.ordinary_runs >= 0 else math.inf
 
 
 def set_names(n: int, k: int) -> list[str]:
     """Names of the sets of fewer than ``k`` orders of ``n`` movable options that are compared."""
-    names = ["given", "reverse"]
+    names = ["given", "reverse", *["latin"] * (n < k)]
     for size in (size for size in SIZES if size < k):
         names += [str(size), *(kind.format(k=size) for kind in KINDS if size % n == 0)]
     turned = range(n, k, n) if all(size % n for size in SIZES) else ()
     return names + [f"cyclic:{size}" for size in turned]
 
 
-def order_curve(scores: OrderScores, spec: str, runs: Mapping[str, float] | None = None) -> OrderCurve | None:
+def order_curve(
+    scores: OrderScores, spec: str, runs: Mapping[str, float] | None = None, spent: float | None = None
+) -> OrderCurve | None:
     """The curve of the largest group of questions whose labels were scored in two orders or more.
 
     Sets that are drawn are drawn for every question; those that hold orders which were not asked are left out. Where
@@ -98,6 +110,7 @@ def order_curve(scores: OrderScores, spec: str, runs: Mapping[str, float] | None
     Args:
         spec: the orders asked, as ``--orders`` named them.
         runs: ordinary runs of each set, where known; that of all under ``spec``.
+        spent: ordinary runs of what was asked; by default those of ``spec``.
 
     Returns:
         None where there is no such group, or no smaller set to compare.
@@ -114,7 +127,8 @@ def order_curve(scores: OrderScores, spec: str, runs: Mapping[str, float] | None
     whole = _Whole.of(block)
     points = [whole.point(name, pool, costs.get(name, math.nan)) for name, pool in pools.items()]
     everything = OrderPoint(spec, block.k, 0.0, 0.0, 0.0, 0.0, costs.get(spec, math.nan))
-    return OrderCurve(block.n, block.k, len(block.index), (*sorted(points, key=lambda p: p.k), everything))
+    ranked = (*sorted(points, key=lambda p: p.k), everything)
+    return OrderCurve(block.n, block.k, len(block.index), ranked, everything.ordinary_runs if spent is None else spent)
 
 
 def _pool(block: Block, name: str) -> Ints | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,31 +53,38 @@ def order_scores(
     labels: Sequence[str],
     elicitation: str = "cloze",
     stopped: Bools | None = None,
+    full: Bools | None = None,
 ) -> OrderScores:
     """Sort rows into order sets and views.
 
     The given order is the ``order`` row that shows it, or the ``given`` row; likewise the reversed one. Within one
-    option count and number of pinned options, a question with fewer orders than the others is incomplete.
+    option count and number of pinned options, a question with fewer orders than the others is incomplete; questions
+    in ``full`` are compared with one another, and so are the others.
 
     Args:
         groups: option count -> rows of its questions.
         labels: the standard label sequence.
         stopped: see :class:`OrderScores`.
+        full: see :class:`OrderScores`.
 
     Raises:
         InputError: if a question has the same order twice, or a row does not show the order that its role says.
     """
-    blocks = _blocks(groups, questions, np.zeros(len(questions), bool) if stopped is None else stopped)
+    none = np.zeros(len(questions), bool)
+    blocks = _blocks(groups, questions, none if stopped is None else stopped, none if full is None else full)
     complete = np.zeros(len(questions), bool) if stopped is None else stopped.copy()
     for block in blocks:
         complete[block.index] = True
+    turned = _view(groups, questions, REVERSE)
+    if full is not None:  # in the square of others by chance, more often the fewer their options are
+        turned = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
     any_order = any((rows.role == ORDER).any() for rows in groups.values())
     return OrderScores(
         **{f.name: getattr(questions, f.name) for f in fields(QuestionArrays)},
         labels=tuple(labels),
         blocks=blocks,
         given=_view(groups, questions, GIVEN),
-        reversed=_view(groups, questions, REVERSE),
+        reversed=turned,
         labels_reversed=_view(groups, questions, LABELS_REVERSED),
         both_reversed=_view(groups, questions, BOTH_REVERSED),
         labels_shifted=_view(groups, questions, LABELS_SHIFTED),
@@ -87,7 +94,8 @@ def order_scores(
         n_incomplete=int((~complete).sum()) if any_order else 0,
         elicitation=elicitation,
         stopped=stopped,
-        label_mass=_mean_mass(groups, len(questions)),
+        full=full,
+        label_mass=_mean_mass(groups, len(questions), ROLES[:1] if full is not None else ROLES),
     )
 
 
@@ -95,12 +103,16 @@ _ALL = 1 - 1e-6
 """A mass that every row has is no model's: the scores are normalised over the labels."""
 
 
-def _mean_mass(groups: Mapping[int, OrderRows], size: int) -> Floats | None:
-    """(Q,) mean over all rows of a question; nan where no row tells. None where scores are normalised over labels."""
+def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str]) -> Floats | None:
+    """(Q,) mean over a question's rows; nan where no row tells. None where scores are normalised over labels.
+
+    Args:
+        roles: of the rows; those that every question has.
+    """
     total, rows = np.zeros(size), np.zeros(size)
     for group in groups.values():
         if group.mass is not None:
-            known = np.isfinite(group.mass)
+            known = np.isfinite(group.mass) & (group.role < len(roles))
             np.add.at(total, group.question[known], group.mass[known])
             np.add.at(rows, group.question[known], 1)
     mean: Floats = np.divide(total, rows, out=np.full(size, np.nan), where=rows > 0)
@@ -170,7 +182,9 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
     return View(ok, probs, positions, labels, decided)
 
 
-def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools) -> tuple[Block, ...]:
+def _blocks(
+    groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools, drawn: Bools
+) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for n, rows in groups.items():
         which = np.flatnonzero(rows.role == ORDER)
@@ -189,12 +203,12 @@ def _blocks(groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped:
         asked, start, counts = np.unique(question, return_index=True, return_counts=True)
         failed = np.add.reduceat((~rows.ok[which]).astype(np.int64), start) > 0
         pinned = questions.pinned[asked, :n].sum(axis=1)
-        full = np.zeros(n + 1, np.int64)
-        asked_on = ~stopped[asked]
-        np.maximum.at(full, pinned[asked_on], counts[asked_on])
-        complete = ~failed & (counts == full[pinned]) & asked_on
-        for k in np.unique(counts[complete]):
-            chosen = complete & (counts == k)
+        full = np.zeros((2, n + 1), np.int64)
+        asked_on, phase = ~stopped[asked], drawn[asked].astype(np.int64)
+        np.maximum.at(full, (phase[asked_on], pinned[asked_on]), counts[asked_on])
+        complete = ~failed & (counts == full[phase, pinned]) & asked_on
+        for of, k in np.unique(np.stack([phase, counts])[:, complete], axis=1).T:
+            chosen = complete & (counts == k) & (phase == of)
             row_index = which[(start[chosen][:, None] + np.arange(k)).ravel()]
             probs, positions = _by_content(rows, row_index)
             index = asked[chosen]

@@ -145,7 +145,7 @@ def tie_rate(scores: OrderScores) -> Floats:
 
 
 @question_metric("order_tie_rate", "ties, all orders", "share of orders with several options equally probable",
-                 unit="share", unmoved=0.0)  # fmt: skip
+                 unit="share", unmoved=0.0, averaged=True)  # fmt: skip
 def order_tie_rate(scores: OrderScores) -> Floats:
     return over_orders(scores, lambda block: is_tie(block.probs).mean(axis=1))
 

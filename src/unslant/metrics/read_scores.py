@@ -77,9 +77,14 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del found, label_rows
     shown = tuple(list(vocabulary)[code] for code in standard)
-    adaptive = responses.run.adaptive
+    adaptive, phases = responses.run.adaptive, responses.run.two_phase
     scores = order_scores(
-        questions, groups, shown, elicitation, stopped=_among(ids, adaptive.stopped if adaptive else None)
+        questions,
+        groups,
+        shown,
+        elicitation,
+        stopped=_among(ids, adaptive.stopped if adaptive else None),
+        full=_among(ids, phases.full if phases else None),
     )
     return replace(
         scores,
@@ -99,7 +104,7 @@ def _whole(until: UntilRun | None, scores: OrderScores) -> Ints | None:
 
 
 def _among(ids: Sequence[str], names: Sequence[str] | None) -> Bools | None:
-    """(Q,) the questions that an adaptive audit lists; None if it was none."""
+    """(Q,) the questions that a run lists; None if it has no list."""
     return None if names is None else np.isin(np.asarray(ids), np.asarray(names, str))
 
 

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.ties import choose
+from unslant.presentations.orders import auto_arrangements
 from unslant.questions.question import Question
 from unslant.responses.table import GENERATE, text_ranks
 
+LEAST_PROBABILITY = 1e-6
+"""Probabilities count as at least this much in log-probabilities, so that a 0 does not outweigh all others."""
 Places = NDArray[np.integer[Any]]
 """Places of options, of the millions: in few bytes each."""
 
@@ -88,6 +91,21 @@ class Block:
     def same_orders(self) -> bool:
         """Whether all questions of the block were shown in the same K orders."""
         return bool((self.positions == self.positions[:1]).all())
+
+    def only(self, rows: Ints, orders: Ints) -> Block:
+        """The block of some of its questions in some of their orders, by their places."""
+        some = np.ix_(rows, orders)
+        return Block(
+            index=self.index[rows],
+            ids=tuple(self.ids[q] for q in rows),
+            probs=self.probs[some],
+            positions=self.positions[some],
+            answers=self.answers[rows],
+            pinned=self.pinned[rows],
+            text_ranks=self.text_ranks[rows],
+            subjects=tuple(self.subjects[q] for q in rows),
+            decided=None if self.decided is None else self.decided[some],
+        )
 
     def by_position(self, values: Floats) -> Floats:
         """Rearrange values over contents (Q, K, n) to values over positions (Q, K, n)."""
@@ -205,6 +223,8 @@ class OrderScores(QuestionArrays):
         whole: (Q,) number of orders of which those of the order sets are random rounds (``--until``), so that PBM is
             estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
             asked.
+        full: (Q,) drawn at random to be shown in all orders, while the others were shown in one Latin square of them
+            (:mod:`unslant.metrics.two_phase`); None where all questions were shown alike.
     """
 
     labels: tuple[str, ...]
@@ -225,6 +245,7 @@ class OrderScores(QuestionArrays):
     checked: Bools | None = None
     label_mass: Floats | None = None
     whole: Ints | None = None
+    full: Bools | None = None
 
     @property
     def is_scored(self) -> bool:
@@ -238,6 +259,17 @@ class OrderScores(QuestionArrays):
         for block in self.blocks:
             counts[block.index] = block.k
         return counts
+
+    @cached_property
+    def single(self) -> Bools:
+        """(Q,) whose orders are one Latin square: those of fewer than three options that move, or of very many."""
+        movable, which = np.unique(self.movable, return_inverse=True)
+        return np.asarray([len(auto_arrangements(m)) <= max(1, m) for m in movable.tolist()], bool)[which]
+
+    @cached_property
+    def partial(self) -> Bools:
+        """(Q,) shown in one Latin square of more orders."""
+        return np.zeros(len(self), bool) if self.full is None else ~self.full & ~self.single
 
     @cached_property
     def reordered(self) -> bool:

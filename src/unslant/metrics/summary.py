@@ -15,13 +15,16 @@ from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.calibration import Calibration, given_calibration
 from unslant.metrics.decision_study import detectable_difference
-from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
-from unslant.metrics.measures import QuestionValues, extended_measures, means
+from unslant.metrics.measures import QuestionValues, TwoPhaseValues, extended_measures, means, measure
 from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
-from unslant.metrics.registry import Numbers
+from unslant.metrics.registry import METRICS, Numbers
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import whole_part
+
+FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too few of one subject"
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,10 @@ def compute(
     Args:
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
-    values = extended_measures(scores)
+    phases = TwoPhaseValues.of(scores)
+    values = measure(scores) | dict(phases.values) if phases else extended_measures(scores)
     all_orders = scores if scores.stopped is None else replace(scores, blocks=())  # those left out are no random few
+    whole = whole_part(all_orders)
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)
     expected = values["expected_accuracy"]
@@ -126,23 +131,39 @@ def compute(
     known = scored[np.isfinite(scored)]
     about = len(known), float(known.mean()) if len(known) else 0.0, float(known.var(ddof=1)) if len(known) > 1 else 0.0
     least, unpaired = (detectable_difference(*about, correlation=r) if len(known) else math.nan for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, resamples, seed, confidence)
+    by_subject = _by_subject(scores, values, phases, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
-        means=means(values, bootstrap),
+        means=means(values, bootstrap, phases),
         above_chance=above_chance(scored, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
-        over_orders=order_accuracy(all_orders),
+        over_orders=order_accuracy(whole),
         label_bias=label_bias(slots),
         calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
-        preference=preference(scores, bootstrap),
+        preference=_preference(scores, whole, bootstrap),
         by_subject=by_subject,
-        pbm_accuracy=pbm_accuracy(list(by_subject.values()), confidence=confidence),
+        pbm_accuracy=pbm_accuracy(
+            list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=confidence
+        ),
         questions=values,
     )
+
+
+def _preference(scores: OrderScores, whole: OrderScores, bootstrap: Bootstrap) -> Preference:
+    """The preference; of two phases, the numbers are of the questions shown in all orders, and the words of all.
+
+    An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
+    orders; but a question that only other orders change is not found, so shares of unsure questions are of the part.
+    """
+    found = preference(scores, bootstrap)
+    if scores.full is None:
+        return found
+    numbers = preference(whole, bootstrap)
+    return replace(found, labels=numbers.labels, positions=numbers.positions, unsure=numbers.unsure,
+                   sticky=numbers.sticky)  # fmt: skip
 
 
 def _counts(scores: OrderScores) -> Counts:
@@ -171,16 +192,24 @@ def _counts(scores: OrderScores) -> Counts:
 
 
 def _by_subject(
-    scores: OrderScores, values: QuestionValues, resamples: int, seed: int, confidence: float
+    scores: OrderScores,
+    values: QuestionValues,
+    phases: TwoPhaseValues | None,
+    resamples: int,
+    seed: int,
+    confidence: float,
 ) -> dict[str, Numbers]:
+    """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects = np.asarray(scores.subjects, dtype=str)
     names = np.unique(subjects)
     if len(names) < 2:
         return {}
     table = {}
+    unknown = Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence)
+    open_ones = {METRICS[key]: unknown for key in (phases.known if phases else ())}
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
-        table[str(subject)] = means(part, bootstrap)
+        table[str(subject)] = means(part, bootstrap) | open_ones
     return table

@@ -6,6 +6,7 @@ from unslant.presentations.orders import (
     Order,
     all_orders,
     auto_orders,
+    auto_square,
     balanced_orders,
     balanced_rounds,
     canonical,
@@ -34,8 +35,8 @@ from unslant.presentations.shots import ShotChooser
 
 __all__ = [
     "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
-    "ShownOption", "all_orders", "alphabetical", "auto_orders", "balanced_orders", "balanced_rounds", "canonical",
-    "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "option_segments",
-    "orders_for", "parse_labels", "present", "question_rng", "references", "reversed_order", "rotations",
-    "sampled_orders", "sharing_orders", "texts_under",
+    "ShownOption", "all_orders", "alphabetical", "auto_orders", "auto_square", "balanced_orders", "balanced_rounds",
+    "canonical", "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations",
+    "option_segments", "orders_for", "parse_labels", "present", "question_rng", "references", "reversed_order",
+    "rotations", "sampled_orders", "sharing_orders", "texts_under",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which orders of the options are shown: all, cyclic, reversed, a seeded sample, or a set with a structure.
+"""Which orders of the options are shown: all, a Latin square, cyclic, reversed, a seeded sample, or another set.
 
 In balanced sets every movable option stands in every movable place equally often, so that no place is measured with
 one option more than with another. What is drawn is drawn from the canonical arrangement of the options: the presented
@@ -86,11 +86,12 @@ def auto_orders(question: Question) -> list[Order]:
 
     The set depends on the order in the file; ``balanced:24`` and other sampled sets do not.
     """
-    return [place(question, [question.movable[i] for i in order]) for order in _cosets(len(question.movable))]
+    return [place(question, [question.movable[i] for i in order]) for order in auto_arrangements(len(question.movable))]
 
 
 @lru_cache
-def _cosets(n: int) -> tuple[Order, ...]:
+def auto_arrangements(n: int) -> tuple[Order, ...]:
+    """The arrangements of ``n`` movable options that :func:`auto_orders` shows."""
     given = tuple(range(n))
     if n < 3:
         return tuple(itertools.permutations(given))
@@ -102,6 +103,48 @@ def _cosets(n: int) -> tuple[Order, ...]:
         if base not in found and len(found) < count * n:
             found.update(dict.fromkeys(base[k:] + base[:k] for k in given))
     return tuple(found)
+
+
+@lru_cache
+def latin_squares(n: int) -> tuple[tuple[Order, ...], ...]:
+    """The Latin squares among the orders of :func:`auto_orders`: n orders each, with every option in every place once.
+
+    Of up to four options all that there are (1, 1, 2 and 24, and every order is in equally many), of more the sets of
+    rotations, of which every order is in one. So an order of a square drawn at random is equally likely to be any of
+    them, and a mean over the square estimates that over all of them without bias.
+
+    Args:
+        n: movable options.
+    """
+    orders = auto_arrangements(n)
+    if not 1 < n <= 4:
+        return tuple(orders[k : k + max(1, n)] for k in range(0, len(orders), max(1, n)))
+    by_first = [[order for order in orders if order[0] == first] for first in range(n)]
+    sets = itertools.product(*by_first)
+    return tuple(rows for rows in sets if all(len(set(column)) == n for column in zip(*rows, strict=True)))
+
+
+def auto_square(question: Question, seed: int = 0) -> list[Order]:
+    """A random Latin square of the orders of :func:`auto_orders`."""
+    n = len(question.movable)
+    if n <= 4:
+        return latin_orders(question, seed)
+    square = question_rng(question.id, seed, "square").choice(latin_squares(n))
+    return [place(question, [question.movable[i] for i in order]) for order in square]
+
+
+def latin_orders(question: Question, seed: int = 0) -> list[Order]:
+    """A random Latin square of the movable options: as many orders as options, every option in every place once.
+
+    Of up to four options, each square is equally likely; of more, it is the cyclic square with options and places
+    shuffled (a random isotopy), as in :func:`balanced_rounds`. Either way each order is equally likely to be in it. The
+    texts shown do not depend on the order of the options in the file.
+    """
+    base = canonical(question)
+    if not 0 < len(base) <= 4:
+        return balanced_rounds(question, len(base), seed)[0]
+    square = question_rng(question.id, seed, "latin").choice(latin_squares(len(base)))
+    return [place(question, [base[i] for i in order]) for order in square]
 
 
 def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
@@ -241,8 +284,9 @@ SIZED: dict[str, Callable[[Question, int, int], list[Order]]] = {
 def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
-    ``auto`` (see :func:`~unslant.presentations.orders.auto_orders`), ``all``, ``cyclic``, ``reverse`` (given and
-    reversed), ``given``, or a number K (K sampled orders, all when there are no more). In four more sets of at least K
+    ``auto`` (see :func:`~unslant.presentations.orders.auto_orders`), ``all``, ``latin`` (a random Latin square),
+    ``cyclic``, ``reverse`` (given and reversed), ``given``, or a number K (K sampled orders, all when there are no
+    more). In four more sets of at least K
     orders, every option stands in every place equally often: ``cyclic:K`` (the first of ``auto``), ``balanced:K``
     (random rounds), ``shared:K`` (chosen to share long beginnings) and ``given:K`` (as cheap, around the given order);
     see :mod:`unslant.presentations.orders`.
@@ -264,6 +308,8 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
         return all_orders(question)
     if spec == "cyclic":
         return cyclic_orders(question)
+    if spec == "latin":
+        return latin_orders(question, seed)
     if spec == "reverse":
         return list(dict.fromkeys((given_order(question), reversed_order(question))))
     if spec == "given":
@@ -271,6 +317,6 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     if spec.isdecimal() and int(spec) >= 1:
         return sampled_orders(question, int(spec), seed)
     raise InputError(
-        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'cyclic', 'reverse', 'given'))}, or a number of "
-        f"sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
+        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'latin', 'cyclic', 'reverse', 'given'))}, or a number "
+        f"of sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
     )

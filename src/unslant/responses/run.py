@@ -153,6 +153,19 @@ class UntilRun(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TwoPhaseRun(Record):
+    """An audit that showed every question in one Latin square of its orders, and some questions in all of them.
+
+    Attributes:
+        full: ids of the questions shown in all orders, and with rearranged labels.
+        of_prompts: prompts of an audit that shows every question in all of its orders.
+    """
+
+    full: tuple[str, ...]
+    of_prompts: Count = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class AdaptiveRun(Record):
     """Questions that an adaptive audit in words stopped asking, those of them it asked on to check, and the requests
     of an audit that asks everything."""
@@ -299,7 +312,7 @@ class Run(Record):
         example_prompt: one prompt as the model sees it.
         counts: what the unbiased evaluator composed.
         polished: instruction -> its rewritten form.
-        until, adaptive, logged, lm_eval, shard: set for runs of these kinds.
+        until, two_phase, adaptive, logged, lm_eval, shard: set for runs of these kinds.
         notes: what else a reader should know, in words.
         provenance: everything needed to make the result again.
 
@@ -338,6 +351,7 @@ class Run(Record):
     counts: ComposedCounts = field(default_factory=ComposedCounts)
     polished: dict[str, str] = field(default_factory=dict)
     until: UntilRun | None = None
+    two_phase: TwoPhaseRun | None = None
     adaptive: AdaptiveRun | None = None
     logged: LogFacts | None = None
     lm_eval: Harness | None = None

@@ -25,7 +25,7 @@ from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot
 from unslant.metrics.registry import metric
 from unslant.metrics.sampling import holm
-from unslant.metrics.scores import Block, OrderScores, View
+from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View
 from unslant.metrics.ties import credit
 
 Unit = Literal["nats", "shares"]
@@ -33,8 +33,6 @@ Rows = NDArray[np.intp]
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-LEAST_PROBABILITY = 1e-6
-"""Probabilities count as at least this much, so that a 0 does not outweigh all others."""
 _AT_ONCE = 1 << 13
 """Questions of which all orders are looked at together."""
 _ERROR = 0.002

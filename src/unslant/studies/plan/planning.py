@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from unslant.arrays import Jsonable
 from unslant.auditing.logs import audit_logs
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN, SAMPLED
+from unslant.auditing.phases import MOST_WHOLE, PART, WHOLE
 from unslant.auditing.presented import audit_presentations, orders_in_words
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
@@ -241,7 +242,24 @@ def _sets(pilot: Pilot) -> list[str]:
 
 def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
     """The questions that a set of orders needs for a goal, and what they cost."""
+    found = _designed(name, pilot, goal, 1.0)
+    if name != "auto" or pilot.in_words or found.questions <= MOST_WHOLE:
+        return found
+    return _designed(name, pilot, goal, PART / found.questions)
+
+
+def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
+    """A design in which this part of the questions is asked in the whole set, and the others in a square of it."""
     shown = {n: _shown(n, name, pilot.in_words) for n in pilot.by_options}
+    tokens = pilot.computed.get(name, math.nan)
+    if part < 1:
+        squares = {n: _shown(n, "latin", False) for n in pilot.by_options}
+        shown = {
+            n: (1 / (part / k + (1 - part) / squares[n][0]), part * prompts + (1 - part) * squares[n][1])
+            for n, (k, prompts) in shown.items()
+        }
+        whole = pilot.computed.get(WHOLE, tokens)
+        tokens = part * whole + (1 - part) * pilot.computed.get("latin", math.nan)
     k = 1 / sum(share / shown[n][0] for n, share in pilot.by_options.items())
     prompts = sum(share * shown[n][1] for n, share in pilot.by_options.items()) * goal.repeats
     largest = pilot.accuracy * (1 - pilot.accuracy)
@@ -262,15 +280,14 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
     reached = goal.available is None or n <= goal.available
     asked = n if reached else goal.available or n
     about = asked, pilot.accuracy, variance, pilot.design_effect
-    tokens = pilot.computed.get(name, math.nan) * goal.repeats
-    tokens = tokens if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
+    tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
     output = asked * prompts * pilot.output_tokens
     seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
     price = math.nan if goal.price is None else goal.price
     further = price if goal.output_price is None else goal.output_price
     return Design(
         name,
-        shown[pilot.options][0],
+        round(shown[pilot.options][0]),
         PUBLISHED if name == "given" else "mean over orders",
         asked if reached else n,
         spread[0],
@@ -287,7 +304,7 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
     )
 
 
-def _shown(options: int, orders: str, in_words: bool) -> tuple[int, int]:
+def _shown(options: int, orders: str, in_words: bool) -> tuple[float, float]:
     """Orders and prompts of a question."""
     question = Question("any", "?", tuple(f"{i:03d}" for i in range(options)), frozenset({0}))
     if in_words:

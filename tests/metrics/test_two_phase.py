@@ -1,0 +1,154 @@
+"""Numbers of an audit that showed every question in a Latin square, and a part of them in all orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.metrics.synthetic import ask, make_questions
+from unslant.metrics import Bootstrap, OrderScores, compute, measure, read_scores
+from unslant.metrics.measures import TwoPhaseValues, extended_measures
+from unslant.metrics.two_phase import beyond_places, over_squares, two_phase_values, whole_part
+from unslant.presentations import auto_square
+from unslant.questions import Question
+from unslant.responses import Responses, Run
+from unslant.responses.run import TwoPhaseRun
+
+QUESTIONS = make_questions(120, (4, 4, 4, 3, 2, 5), subjects=3)
+
+
+def leans(question: Question, contents, labels, rng) -> list[float]:
+    """Knows some, is drawn to the first place, and to an option after its neighbour; the same on the same page."""
+    rng = np.random.default_rng(int("".join(map(str, contents))) + 100_000 * int(question.id[1:]))
+    sure = 3.0 * (int(question.id[1:]) % 2)
+    right = [sure * (content in question.answers) for content in contents]
+    after = [2.0 * (place > 0 and contents[place - 1] == 0 and contents[place] == 1) for place in range(len(contents))]
+    return [r + a + (place == 0) + 0.3 * rng.normal() for place, (r, a) in enumerate(zip(right, after, strict=True))]
+
+
+@pytest.fixture(scope="module")
+def everything() -> Responses:
+    return ask(QUESTIONS, leans)
+
+
+def phased(everything: Responses, full: set[str], seed: int = 0) -> OrderScores:
+    """What two phases would have shown of it."""
+    squares = {question.id: set(auto_square(question, seed)) for question in QUESTIONS}
+    rows = []
+    for row in everything.rows():
+        given = row.contents == tuple(range(len(row.contents)))
+        if row.question_id in full or (row.kind == "order" and row.contents in squares[row.question_id]):
+            rows.append(row)
+        elif row.kind == "order" and given:
+            rows.append(replace(row, kind="given"))
+    run = Run(two_phase=TwoPhaseRun(full=tuple(sorted(full))))
+    return read_scores(replace(Responses.from_rows(rows), run=run))
+
+
+@pytest.fixture(scope="module")
+def whole(everything: Responses) -> OrderScores:
+    return read_scores(everything)
+
+
+def test_with_every_question_in_the_part_nothing_is_estimated(everything: Responses, whole: OrderScores) -> None:
+    scores = phased(everything, {question.id for question in QUESTIONS})
+    found, expected = compute(scores), compute(whole)
+    for metric, value in expected.means.items():
+        if value.defined:
+            assert found.means[metric].value == pytest.approx(value.value)
+    assert found.preference == expected.preference
+    assert found.over_orders == expected.over_orders
+
+
+def test_what_is_a_mean_over_orders_is_right_on_average_over_squares(everything: Responses, whole: OrderScores) -> None:
+    pairs, rows = over_squares(replace(whole, full=np.ones(len(whole), bool)))
+    counts = np.bincount(rows)
+    assert set(counts[whole.n_options == 4]) == {24}
+    assert set(counts[whole.n_options == 5]) == {5}
+    for key in ("expected_accuracy", "order_tie_rate"):
+        values = np.bincount(rows, measure(pairs)[key]) / counts
+        assert values == pytest.approx(measure(whole)[key])
+
+
+@pytest.mark.thorough
+def test_estimates_are_about_right_on_average_over_parts(everything: Responses, whole: OrderScores) -> None:
+    expected, rng, found = measure(whole), np.random.default_rng(0), []
+    keys = ("pbm", "consistency", "robust_accuracy", "vote_accuracy")
+    ids = [question.id for question in QUESTIONS]
+    for seed in range(12):
+        values = extended_measures(phased(everything, set(rng.permutation(ids)[:40]), seed))
+        found.append([np.nanmean(values[key]) - np.nanmean(expected[key]) for key in keys])
+    errors = np.asarray(found)
+    assert (np.abs(errors.mean(axis=0)) < 3 * errors.std(axis=0) / np.sqrt(len(found)) + 1e-9).all()
+    assert (errors.std(axis=0) < [0.008, 0.08, 0.08, 0.1]).all()
+
+
+def test_each_number_says_what_it_rests_on(everything: Responses) -> None:
+    full = {question.id for question in QUESTIONS[::3]}
+    found = compute(phased(everything, full))
+    means = found.means
+    for key in ("accuracy", "expected_accuracy", "order_advantage", "pbm", "vote_accuracy", "square_vote_accuracy"):
+        assert means[key].n == len(QUESTIONS)
+    for key in ("fr", "fr_labels", "fr_both"):
+        assert means[key].n == len(full)
+    assert "all orders of 40" in means["pbm"].method
+    assert found.preference.unsure.n == len(full)
+    assert {test.questions for test in found.over_orders.tests} == {20}
+    by_subject = found.by_subject["s00"]
+    assert by_subject["expected_accuracy"].defined
+    assert by_subject["place_accuracy"].defined
+    assert "too few of one subject" in by_subject["pbm"].note
+
+
+def test_questions_of_one_square_are_known_without_a_part(everything: Responses, whole: OrderScores) -> None:
+    scores = phased(everything, {question.id for question in QUESTIONS if len(question.options) > 2})
+    values, two = extended_measures(scores), scores.n_options == 2
+    expected = measure(whole)
+    for key in ("pbm", "consistency", "vote_accuracy"):
+        assert values[key][two] == pytest.approx(expected[key][two])
+
+
+def test_without_a_part_nothing_is_known_of_all_orders() -> None:
+    squares, rows = np.random.default_rng(0).random((40, 2)), np.arange(40)
+    values = two_phase_values(np.full(40, np.nan), squares, rows, np.zeros(40, bool))
+    assert np.isnan(values).all()
+    assert Bootstrap(40).two_phase(values, values, 0, bounds=(0, 1)).note
+
+
+def test_answers_that_never_agree_over_a_square_leave_no_doubt() -> None:
+    squares, rows, none = np.column_stack([np.zeros(1000), np.ones(1000)]), np.arange(1000), np.zeros(1000, bool)
+    known = np.where(np.arange(1000) < 100, 0.0, np.nan)
+    values = two_phase_values(known, squares, rows, none, falling=True)
+    certain = Bootstrap(1000).two_phase(values, np.zeros(1000), 100, bounds=(0, 1))
+    assert certain.value == 0
+    assert certain.high == pytest.approx(0.0038, abs=1e-4)
+    doubtful = two_phase_values(known, squares, rows, none)
+    assert Bootstrap(1000).two_phase(doubtful, known, 100, bounds=(0, 1)).high > 2 * certain.high
+
+
+@pytest.mark.parametrize("after", [0.0, 3.0])
+def test_orders_matter_beyond_places_only_where_neighbours_pull(after: float) -> None:
+    def pulled(question: Question, contents, labels, rng) -> list[float]:
+        places = enumerate(contents)
+        return [1.5 * (place == 0) + after * (c == 1 and place > 0 and contents[place - 1] == 0) for place, c in places]
+
+    scores = read_scores(ask(make_questions(40), pulled))
+    share = beyond_places(whole_part(scores), Bootstrap.of(scores))["beyond_places"]
+    assert (share.low > 0.1) == (after > 0)
+    assert share.value == pytest.approx(0, abs=1e-9) or after
+
+
+def test_failed_pages_of_the_part_are_left_out(everything: Responses) -> None:
+    full = {question.id for question in QUESTIONS[::3]}
+    rows = [
+        replace(row, status="error", logprobs=None) if row.question_id == "q0000" and row.kind == "order" else row
+        for row in everything.rows()
+    ]
+    scores = phased(Responses.from_rows(rows), full)
+    assert scores.n_incomplete == 1
+    found = TwoPhaseValues.of(scores)
+    assert found is not None
+    assert np.isnan(found.values["pbm"][scores.ids.index("q0000")])
+    assert np.isfinite(found.values["pbm"]).sum() == len(QUESTIONS) - 1
