@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test unit test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare bench-gpu clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -73,6 +73,10 @@ bench-compare: .venv/test.stamp
 	$(PIP) -e '.[bench]'
 	$(BIN)/python -m benchmarks.compare --out .bench $(BENCH)
 	$(BIN)/python -m benchmarks.changes benchmarks/results.json .bench/results.json
+
+# Speed of the tree on a GPU, steps that cannot run skipped with the reason: .bench/gpu.json, within ten minutes.
+bench-gpu: .venv/test.stamp
+	$(BIN)/python -m benchmarks.gpu $(BENCH)
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("unslant needs Python 3.11 or newer: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'

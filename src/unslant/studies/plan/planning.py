@@ -251,15 +251,15 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
 def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
     """A design in which this part of the questions is asked in the whole set, and the others in a square of it."""
     shown = {n: _shown(n, name, pilot.in_words) for n in pilot.by_options}
-    tokens = pilot.computed.get(name, math.nan)
+    # of a pilot in two phases, ``auto`` is what it cost itself
+    tokens = pilot.computed.get(WHOLE if name == "auto" else name, pilot.computed.get(name, math.nan))
     if part < 1:
         squares = {n: _shown(n, "latin", False) for n in pilot.by_options}
         shown = {
             n: (1 / (part / k + (1 - part) / squares[n][0]), part * prompts + (1 - part) * squares[n][1])
             for n, (k, prompts) in shown.items()
         }
-        whole = pilot.computed.get(WHOLE, tokens)
-        tokens = part * whole + (1 - part) * pilot.computed.get("latin", math.nan)
+        tokens = part * tokens + (1 - part) * pilot.computed.get("latin", math.nan)
     k = 1 / sum(share / shown[n][0] for n, share in pilot.by_options.items())
     prompts = sum(share * shown[n][1] for n, share in pilot.by_options.items()) * goal.repeats
     largest = pilot.accuracy * (1 - pilot.accuracy)
