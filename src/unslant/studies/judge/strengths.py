@@ -30,7 +30,8 @@ from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.studies.judge.verdicts import Verdicts
 
-PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "place", "length", "right", "tie width", "tie width, swapped"
+PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "(ties)", "(ties, swapped)"
+"""Names of coefficients, which no system has."""
 PRIOR = 1.0
 """Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
 Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
@@ -280,6 +281,8 @@ def _win_rate(fit: Fit, systems: Sequence[str], s: int, met: Floats) -> Estimate
     """Mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met.
 
     Its interval is by the delta method on the log-odds scale, which keeps it between 0 and 1."""
+    if not met.any():
+        return Estimate.undefined("never met another system in a pair")
     tie = np.zeros(len(fit.names))
     for name, share in ((WIDTH, 1.0), (WIDTH_SWAPPED, 0.5)):  # the mean width of both orders
         if fit.has(name):
