@@ -33,7 +33,7 @@ IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 _CANONICAL -= {"authors"}
-"""Keys of the form that :func:`write_questions` writes, in which answers count from 0; ``authors`` is not always there."""
+"""Keys of the form that :func:`write_questions` writes, in which answers count from 0; a file may have authors too."""
 _SKIP_HINT = "fix it, or skip bad records with --skip-bad=True"
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
