@@ -105,6 +105,21 @@ def test_verdicts_that_only_follow_the_place_rank_nobody() -> None:
     assert "No win rates" in " ".join(result.page().notes)
 
 
+def test_a_system_that_always_comes_first_is_not_ranked() -> None:
+    found = judged(HABITS["place"], seed=0)
+    texts = {question.id: question.authors for question in found.questions}
+    two = {"amber", "birch"}
+    rows = [
+        row
+        for row in found.rows()
+        if set(texts[row.question_id]) == two and texts[row.question_id][row.contents[0]] == "amber"
+    ]
+    kept = Responses(Responses.from_rows(rows).table, found.run, found.questions)
+    assert len(rows) == 60
+    assert JudgeResult.of(kept).systems == ()
+    assert "No win rates" in " ".join(JudgeResult.of(kept).page().notes)
+
+
 def test_a_system_that_always_wins_has_an_interval() -> None:
     result = JudgeResult.of(_always(judged(HABITS["neither"], seed=0, pairs=120)))
     best = result.systems[0]

@@ -32,7 +32,8 @@ _EMBEDDED = {EMBEDDED: "a", SKEWED: "skewed"}
 IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
-"""Keys of the form that :func:`write_questions` writes, in which answers count from 0."""
+_CANONICAL -= {"authors"}
+"""Keys of the form that :func:`write_questions` writes, in which answers count from 0; a file may have authors too."""
 _SKIP_HINT = "fix it, or skip bad records with --skip-bad=True"
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
@@ -140,7 +141,7 @@ def read_source(
     whole = whole_numbers([item.answer for item in drafts])
     drafts = [replace(item, answer=answer) for item, answer in zip(drafts, whole, strict=True)]
     base = answer_base if answer_base is not None or recipe is None else recipe.answer_base
-    if base is None and set(columns) == _CANONICAL:  # a file that unslant wrote
+    if base is None and set(columns) - {"authors"} == _CANONICAL:  # a file that unslant wrote
         base = 0
     reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
 
@@ -325,7 +326,8 @@ def _digest(seed: int, name: str) -> bytes:
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:
-    """Write questions as canonical JSONL (gzipped if the path ends in ``.gz``); the loaders read it back as they were.
+    """Write questions as canonical JSONL (gzipped if the path ends in ``.gz``); the loaders read it back as they were,
+    but for authors, which only tables of responses keep.
 
     For multiple-choice questions whose option texts carry numbering on purpose, read back with
     ``strip_numbering=False``.

@@ -139,7 +139,7 @@ def _bracketed(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _whole(text: str) -> Iterator[tuple[str, bool]]:
-    """All that is said, or the first line, where a verdict stands alone and its reasons follow."""
+    """The whole reply, or its first line, if that is a verdict alone."""
     if match := _WHOLE.fullmatch(text) or _WHOLE.fullmatch(text.split("\n")[0]):
         yield _verdict(match), True
 

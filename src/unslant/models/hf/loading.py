@@ -59,10 +59,10 @@ def load_model(
     """
     if foreign := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
         raise InputError(f"load_model has no option {foreign[0]}: {one_of(foreign[0], LocalKeywords.__annotations__)}")
-    from unslant.models.hf.model import TransformersModel
-
     how = replace(options or ModelOptions(), **changes)
     model, tokenizer, incomplete = pretrained(name, how, "AutoModelForCausalLM")
+    from unslant.models.hf.model import TransformersModel  # after it is known that torch is there
+
     shown = name
     if how.adapter:
         model, also = with_adapter(model, how.adapter, allow_missing=how.allow_missing)

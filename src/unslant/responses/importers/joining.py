@@ -19,7 +19,7 @@ from unslant.responses.run import Hits, LogFacts, LoggedScore, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 UNPLACED = "unplaced"
-"""Kind of a page of which the log does not tell which option stood where."""
+"""Kind of a page of which the log does not say which option was shown where."""
 OTHER_LABELS = "labels-other"
 """Kind of a page whose labels stand in a sequence that no metric looks at."""
 

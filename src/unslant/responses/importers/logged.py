@@ -116,7 +116,7 @@ class Logged:
         besides: in the published order, which was asked in addition to a random sample of orders: means over orders
             leave it out.
         authors: who wrote the option at each place; empty where options are not answers of systems.
-        placed: whether the log tells which option stood where; otherwise nothing is measured on places.
+        placed: whether the log says which option was shown where; otherwise nothing is measured on places.
     """
 
     id: str

@@ -132,7 +132,9 @@ def _notes(result: JudgeResult) -> list[str]:
             rules = ", ".join(f"{n} by {rule}" for rule, n in counts.items())
             lines.append(f"{count(sum(counts.values()), 'page')} {what}; unslant's own reader: {rules}.")
     if not result.systems:
-        lines.append("No win rates: too few verdicts, or nothing says that different systems wrote the answers.")
+        lines.append(
+            "No win rates: no systems are named, or the verdicts cannot separate their strengths from the place."
+        )
     return lines
 
 

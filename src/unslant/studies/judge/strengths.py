@@ -30,14 +30,16 @@ from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.studies.judge.verdicts import Verdicts
 
-PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "place", "length", "right", "tie width", "tie width, swapped"
+PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "(ties)", "(ties, swapped)"
+"""Names of coefficients, which no system has."""
 PRIOR = 1.0
 """Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
 Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
 wins every time."""
 _STEPS = 100
 _FEWEST = 20
-"""Verdicts a coefficient below which nothing is fitted."""
+"""Verdicts below which nothing is fitted."""
+_ROUNDING = 1e-9
 _DRAWS, _AT_ONCE = 20_000, 2_000
 
 
@@ -67,7 +69,7 @@ class Fit:
 
 
 def fitted(v: Verdicts, *, systems: bool = True, habits: bool = True, pages: Bools | None = None) -> Fit | None:
-    """The model of the verdicts on pairs; None where there are too few, or nothing to fit.
+    """The model of the verdicts on pairs; None where there are too few, or they cannot separate its coefficients.
 
     Args:
         systems: with a strength for each system (the first is the reference, 0), else with that of right answers.
@@ -92,31 +94,25 @@ def fitted(v: Verdicts, *, systems: bool = True, habits: bool = True, pages: Boo
     if habits:
         columns[PLACE] = v.placed[kept].astype(float)
         columns[LENGTH] = np.nan_to_num(v.doublings[pair, first] - v.doublings[pair, second])
-    X = np.stack(list(columns.values()) or [np.zeros(len(pair))], axis=1)
-    names = list(columns) or [PLACE]
+    names = [name for name, column in columns.items() if np.abs(column).max() > _ROUNDING]
     clusters = np.unique(np.array(v.stems)[pair], return_inverse=True)[1]
+    n = int(clusters.max()) + 1
+    if _places_decide(v) or not names or len(pair) < _FEWEST or n < len(names) + LEAST_UNITS:
+        return None
+    X, y = np.stack([columns[name] for name in names], axis=1), score
+    # The strength of a system that always comes first cannot be separated from the place, and systems that never meet,
+    # even through others, cannot be compared.
+    if np.linalg.matrix_rank(X) < len(names):
+        return None
     if (score == 0.5).any():
         swapped = v.swapped[kept].astype(float)
         widths = [np.ones(len(pair)), *([swapped] if habits and 0 < swapped.sum() < len(pair) else [])]
         names += [WIDTH, WIDTH_SWAPPED][: len(widths)]
         wide = np.stack(widths, axis=1)
-        X = np.block([[X, -wide], [X, wide]])
-        y, clusters = np.concatenate([score == 1, score >= 0.5]).astype(float), np.concatenate([clusters, clusters])
-    else:
-        y = score
-    used = np.ptp(X, axis=0) > 1e-9
-    used |= np.array([name in (PLACE, WIDTH) and bool(X[:, k].any()) for k, name in enumerate(names)])
-    used[: len(columns)] &= np.abs(X[:, : len(columns)]).max(axis=0) > 1e-9
-    X, kept_names = X[:, used], tuple(name for name, one in zip(names, used, strict=True) if one)
-    if (
-        _places_decide(v)
-        or not kept_names
-        or len(pair) < _FEWEST * min(2, len(kept_names))
-        or np.unique(clusters).size < len(kept_names) + 2
-    ):
-        return None
-    coefficients, covariance = _regression(X, y, clusters, _pseudo(kept_names, v.systems if systems else ()))
-    return Fit(kept_names, coefficients, covariance, int(np.unique(clusters).size), int(np.unique(pair).size))
+        X, clusters = np.block([[X, -wide], [X, wide]]), np.concatenate([clusters, clusters])
+        y = np.concatenate([score == 1, score >= 0.5]).astype(float)
+    coefficients, covariance = _regression(X, y, clusters, _pseudo(names, v.systems if systems else ()))
+    return Fit(tuple(names), coefficients, covariance, n, int(np.unique(pair).size))
 
 
 def _places_decide(v: Verdicts) -> bool:
@@ -280,6 +276,8 @@ def _win_rate(fit: Fit, systems: Sequence[str], s: int, met: Floats) -> Estimate
     """Mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met.
 
     Its interval is by the delta method on the log-odds scale, which keeps it between 0 and 1."""
+    if not met.any():
+        return Estimate.undefined("never met another system in a pair")
     tie = np.zeros(len(fit.names))
     for name, share in ((WIDTH, 1.0), (WIDTH_SWAPPED, 0.5)):  # the mean width of both orders
         if fit.has(name):
