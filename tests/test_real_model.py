@@ -54,6 +54,19 @@ def test_bfloat16_is_as_near_by_the_tree_as_without_it(model, real_model: str, p
     assert apart["tree"].mean() < 0.2
 
 
+def test_as_a_judge_it_prefers_the_answer_shown_first(model, questions) -> None:
+    """Pairs of a right and a wrong option: pairs on one question share so much that both orders cost less than one."""
+    pairs = [
+        {"question": q.stem, "response_A": q.options[next(iter(q.answers))], "response_B": q.options[i], "label": "A"}
+        for q in questions
+        for i in range(len(q.options))
+        if i not in q.answers
+    ]
+    result = unslant.study.judge(model, pairs, chat=True)
+    assert result.places["moved"].low > 0
+    assert 0 < result.cost.ordinary_runs < 1
+
+
 def test_what_the_audit_says_of_it(model, questions) -> None:
     """Always A, and nothing right in every order."""
     result = unslant.audit(model, questions)

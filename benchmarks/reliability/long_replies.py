@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 
 from benchmarks.reliability import Options, Row
-from unslant.replies import extract_labels, extract_verdict, stated_confidence
+from unslant.replies import extract_labels, extract_preference, extract_verdict, stated_confidence
 from unslant.replies.cues import languages
 from unslant.replies.judge import read_judgement
 
@@ -54,6 +54,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "verdict": extract_verdict,
     "confidence": stated_confidence,
     "judge": lambda reply: read_judgement(reply, LABELS),
+    "preference": extract_preference,
 }
 
 
