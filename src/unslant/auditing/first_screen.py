@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unslant.auditing.panels_labels import one_order, stands_out
 from unslant.auditing.panels_orders import asked_until, some_orders
-from unslant.experiment.provenance import spent
+from unslant.experiment.provenance import in_ordinary_runs, spent
 from unslant.metrics import Estimate, Verdict, verdict
 from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference.sentence import MATTERS, Preference
@@ -186,7 +186,7 @@ def cost(result: AuditResult) -> str:
     curve = result.order_curve
     runs = curve.ordinary_runs if curve else math.nan  # with what was reused from the store, unlike the cost
     if (runs := runs if runs >= 0 else result.cost.ordinary_runs) >= 0:
-        line += f", {significant(runs, 2)} times an ordinary run"
+        line += f", {in_ordinary_runs(runs)}"
     if curve is None:
         return f"{line}."
     return f"{line}; {_enough(curve.enough)}."

@@ -117,7 +117,7 @@ def priors_panel(result: AuditResult) -> Panel:
         "A model that favours a label before reading the question scores well where that label happens to be right. "
         "Its base rates are the probabilities it gives the labels of a question without content. Nvr-X is its accuracy "
         "when the right option is never under label X; the lowest is its score without the label that helps it most.",
-        short="Base rates",
+        short="Priors",
         figures=[Figure.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, plots, folded=True)],
     )
 

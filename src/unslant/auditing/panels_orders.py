@@ -162,7 +162,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
         "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
-        short="Fewer orders",
+        short="Cost",
         figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )
 

@@ -29,7 +29,7 @@ def phases_panel(result: AuditResult) -> Panel:
         "phases",
         "What was asked of what",
         " ".join(phase_lines(result)),
-        short="Two phases",
+        short="Phases",
         figures=[Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})],
     )
 

@@ -220,6 +220,12 @@ def spent(*runs: Run) -> str:
     return f"{count(prompts, 'prompt')}{f' in {significant(seconds)} s' if seconds else ''}." if prompts else ""
 
 
+def in_ordinary_runs(runs: float) -> str:
+    """A cost in running text: ``5.1 times an ordinary run``."""
+    times = significant(runs, 2)
+    return "as much as an ordinary run" if times == "1" else f"{times} times an ordinary run"
+
+
 def cost_lines(cost: Cost) -> list[str]:
     """Prompts, time and tokens in one line; empty if nothing was scored."""
     if not cost.prompts:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.experiment.provenance import asked_about, cost_lines, logged_lines, settings_rows, spent
+from unslant.experiment.provenance import asked_about, cost_lines, in_ordinary_runs, logged_lines, settings_rows, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.verdicts import FEWEST
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -120,7 +120,7 @@ def _last_line(result: JudgeResult) -> str:
         count(ties, "tie") * bool(ties),
         f"{count(undecided, 'page')} without a decision" * bool(undecided),
         spent(result.run).rstrip("."),
-        f"{cost.ordinary_runs:.2g} times an ordinary run" * bool(cost.tokens_ordinary and cost.tokens),
+        in_ordinary_runs(cost.ordinary_runs) if cost.tokens_ordinary and cost.tokens else "",
     ]
     return ", ".join(filter(None, parts)) + "." if any(parts) else ""
 
