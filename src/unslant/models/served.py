@@ -123,7 +123,7 @@ class ServedModel(HttpModel):
         files = {name.replace("\\", "/").rpartition("/")[2] for name in names}  # llama.cpp may list the file's path
         if kind and kind.any_name and self.model not in {*names, *files, *(f.removesuffix(".gguf") for f in files)}:
             raise ModelError(
-                f"{self.server.base_url} does not serve {self.model!r}, though it would answer under that name: "
+                f"{self.model} at {self.url}: no such model, although the server answers to any name; "
                 f"{one_of(self.model, dict.fromkeys(names))}"
             )
 
@@ -200,7 +200,8 @@ class ServedModel(HttpModel):
             scores = self._label_scores()
             self._limit_to_slots()
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
+            named = str(error).startswith(f"{self.model} at ")
+            raise ModelError(str(error) if named else f"{self.model} at {self.url}: {error}") from None
         scores.check(prompts)
 
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
