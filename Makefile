@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test unit test-thorough test-slow test-ray test-real real lint types docs dist bench bench-compare bench-gpu clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers real lint types docs dist bench bench-compare bench-gpu clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -54,6 +54,10 @@ real: .venv/test.stamp $(REAL)
 test-real: .venv/test.stamp $(REAL)
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m "real and not slow"
 
+# Other evaluation tools, installed into .peers/, against what unslant makes of their output: docs/compatibility.md
+test-peers: .venv/test.stamp $(REAL)
+	$(BIN)/python -m benchmarks.peers --out docs/compatibility.md
+
 docs: .venv/docs.stamp
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
 
@@ -95,4 +99,4 @@ bench-gpu: .venv/test.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .real .bench site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .real .peers .bench site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

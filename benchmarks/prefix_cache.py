@@ -40,12 +40,17 @@ while True: time.sleep(1)
 """
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextlib.contextmanager
 def serving(gguf: Path, slots: int, threads: int, memory: int) -> Iterator[str]:
     """The base URL of a llama.cpp server that is stopped at the end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     settings = [str(gguf), *map(str, (port, slots, threads, memory))]
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVE, *settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

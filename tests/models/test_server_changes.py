@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unslant
@@ -19,7 +20,7 @@ from tests.command_line import unslant as command
 from tests.models.decision_server import answer_of
 from tests.serving import Fault, FaultServer, completion
 from unslant.errors import ModelError
-from unslant.models.answered import ModelChanged
+from unslant.models.answered import ModelChanged, same_scores
 from unslant.models.served import ServedModel
 from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
@@ -27,7 +28,7 @@ from unslant.store import Store
 
 
 def prompts(number: int) -> list[Prompt]:
-    return [Prompt(f"Question {i}?\nAnswer:", (" A", " B"), group=f"q{i}") for i in range(number)]
+    return [Prompt(f"Question {i:02}?\nAnswer:", (" A", " B"), group=f"q{i}") for i in range(number)]
 
 
 def scores_of(model: str, text: str) -> tuple[float, float]:
@@ -170,6 +171,14 @@ def test_a_caveat_reaches_the_report(tmp_path: Path) -> None:
     with FaultServer(answer).running() as server:
         result = unslant.audit(served(server.url), questions)
     assert any("named 2 systems: fp_" in note for note in result.page().notes)
+
+
+def test_a_cache_of_a_quantised_model_is_no_change() -> None:
+    """As measured of llama.cpp with four-bit weights: whole prompts against cached ones."""
+    scores = np.log([0.06, 0.05, 0.03, 0.02])
+    assert same_scores(scores, scores + 0.2)
+    assert not same_scores(scores, scores + 0.4)
+    assert not same_scores(scores, np.log([0.05, 0.06, 0.03, 0.02]))
 
 
 def test_noise_is_no_change() -> None:

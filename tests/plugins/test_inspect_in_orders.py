@@ -111,7 +111,7 @@ def test_a_limit_counts_questions():
         ([Sample(id="q", input="?", choices=["x", "y"], target="x y")], "sample 'q'.*'x'"),
         ([Sample(id=1, input="?", choices=["x", "y"], target="A")] * 2, "sample '1': two samples have this id"),
         ([Sample(id="q", input="?", choices=["x"], target="A")], "sample 'q': options: 1 given"),
-        ([Sample(id="q", input="?", choices=["x"] * 27, target="A")], "sample 'q': options: 27 given"),
+        ([Sample(id="q", input="?", choices=["x"] * 101, target="A")], "sample 'q': options: 101 given"),
         ([], "the data set holds no samples"),
         (in_orders([Sample(id="q", input="?", choices=["x", "y"], target="A")]), "one of several orders already"),
     ],

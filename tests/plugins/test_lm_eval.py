@@ -286,6 +286,12 @@ def test_a_task_without_options_in_a_field_is_refused(folder: Path) -> None:
     assert any("6 of 6 documents in the published order only" in note for note in found.notes)
 
 
+def test_a_task_whose_order_cannot_matter_has_one_score(folder: Path) -> None:
+    headline = audit_tasks(MODEL, "own_cloze", include_path=TASKS).headline
+    assert "in one order of options" in headline
+    assert "–" not in headline
+
+
 def test_the_samples_are_read_back_as_a_log(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "samples_own_letters.jsonl"
     report = tmp_path / "numbers.json"

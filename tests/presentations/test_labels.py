@@ -6,13 +6,19 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, alphabetical, labels_for, parse_labels
+from unslant.questions import MAX_OPTIONS
 
 
 @pytest.mark.parametrize("name", ALPHABETS)
-def test_alphabets_have_26_distinct_labels_and_are_named_by_their_first(name):
+def test_alphabets_have_a_label_for_each_option_and_are_named_by_their_first(name):
     alphabet = parse_labels(name)
-    assert len(set(alphabet)) == 26
+    assert len(set(alphabet)) == len(alphabet) == (26 if name in "Ii" else MAX_OPTIONS)
     assert alphabet[0] == name
+
+
+def test_letters_go_on_with_numbers_as_in_inspect():
+    answers = pytest.importorskip("inspect_ai._util.answer", reason="needs the extra unslant[inspect]")
+    assert list(ALPHABETS["A"]) == [answers.answer_character(i) for i in range(MAX_OPTIONS)]
 
 
 def test_roman_numerals_are_right():

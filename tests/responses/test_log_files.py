@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from unslant.errors import InputError
+from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
+from unslant.responses.importers.logged import options_on_page
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -100,3 +102,9 @@ def test_opencompass_numbers_as_right_options_and_files_of_a_run_that_stopped(tm
         _opencompass(tmp_path / "m", [rows[0] | {"gold": 3}])
     with pytest.raises(InputError, match="its prompt lists no options"):
         _opencompass(tmp_path / "m", [{"origin_prompt": "2 + 2 =", "prediction": "4", "gold": "4"}])
+
+
+def test_lists_of_options_go_on_after_z() -> None:
+    labels = ALPHABETS["A"][:40]
+    page = "Which?\n" + "".join(f"{label}. option {i}\n" for i, label in enumerate(labels)) + "Answer:"
+    assert options_on_page(page, labels) == tuple(f"option {i}" for i in range(40))

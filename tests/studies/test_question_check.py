@@ -44,7 +44,7 @@ def test_every_oddity_is_counted() -> None:
     assert counts == {
         "left out: answer missing": (1, 'list, item 51, field "answer": is missing; give the right option, or [] when '
                                         "none is right"),
-        "left out: fewer than 2 options": (1, 'list, item 52, field "options": 1 given, 2 to 26 are allowed'),
+        "left out: fewer than 2 options": (1, 'list, item 52, field "options": 1 given, 2 to 100 are allowed'),
         "left out: id used twice": (1, counts["left out: id used twice"][1]),
         "numbering in option texts": (1, ""),
         "identical options": (1, "same"),

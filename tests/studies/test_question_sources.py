@@ -244,7 +244,7 @@ def test_a_source_may_have_columns_of_its_own(paths, tmp_path):
     [
         ({"correct_answers": None}, 'item 2, field "answer": is missing'),
         ({"correct_answers": [7]}, "7 is out of range: 4 options"),
-        ({"options": ["one"]}, "1 given, 2 to 26 are allowed"),
+        ({"options": ["one"]}, "1 given, 2 to 100 are allowed"),
         ({"question": " "}, 'item 2, field "question": is missing or empty'),
     ],
 )
@@ -299,7 +299,7 @@ def test_bad_arguments(arguments, message):
     ("line", "message"),
     [
         ('{"part": "x", "id": "1"}', 'field "part"'),
-        ('{"part": "choice", "id": "1", "question": "?", "options": ["a"], "answer": 0}', "2 to 26"),
+        ('{"part": "choice", "id": "1", "question": "?", "options": ["a"], "answer": 0}', "2 to 100"),
         ('{"part": "judging", "id": "1", "statement": "?", "verdict": "Perhaps"}', "not one of True"),
         ('{"part": "choice", "id": "1"}', "not a question"),
     ],

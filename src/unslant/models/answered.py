@@ -65,12 +65,13 @@ def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
 def same_scores(stored: Floats, asked: Floats) -> bool:
     """Whether one model may have given both, rounding apart.
 
-    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.1: servers that batch
-    requests in half precision reach a half of that, other weights exceed it on most prompts.
+    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.3. Servers that batch
+    requests in half precision reach 0.01 and 0.05; llama.cpp with four-bit weights reaches 0.012 and 0.2, as a prompt
+    is computed in one batch or from its cache. Other weights exceed this on most prompts.
     """
     sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
     apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
-    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.1)
+    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.3)
 
 
 class Answerers:

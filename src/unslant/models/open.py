@@ -19,7 +19,6 @@ entry point of the group ``unslant.backends``, under the scheme of its names::
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from urllib.parse import urlsplit
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
 from unslant.models.base import Model, ScoringModel
+from unslant.models.objects import is_pipeline, is_whole, loaded_by, not_a_model, of_transformers
 from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
 
@@ -225,7 +225,7 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
     if isinstance(model, str):
         address_of(model, options)
         return "score" not in _split(model, options or ModelOptions())[1].can
-    return isinstance(model, Model) and _is_whole(model) and "score" not in model.info.can
+    return isinstance(model, Model) and is_whole(model) and "score" not in model.info.can
 
 
 def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
@@ -300,10 +300,10 @@ def open_model(
     if not isinstance(name, str):
         if options or changes:
             raise InputError("the model is loaded already: leave out options that say how to load it")
-        if tokenizer is None and _is_pipeline(name):
+        if tokenizer is None and is_pipeline(name):
             name, tokenizer = name.model, name.tokenizer
-        if tokenizer is None or not _of_transformers(name):
-            raise InputError(_not_a_model(name))
+        if tokenizer is None or not of_transformers(name):
+            raise InputError(not_a_model(name))
         from unslant.models.hf.model import TransformersModel
 
         return TransformersModel(name, tokenizer, name.config.name_or_path or type(name).__name__)
@@ -361,65 +361,10 @@ def opened(
     """
     if isinstance(model, str):
         return open_model(model, options, needs) if "score" in needs else open_chat(model, options, generate)
-    if callable(model) and not isinstance(model, Model) and not _of_transformers(model) and not _is_pipeline(model):
-        model = _loaded_by(model)
-    if _is_pipeline(model) and "score" in needs:
+    if callable(model) and not isinstance(model, Model) and not of_transformers(model) and not is_pipeline(model):
+        model = loaded_by(model)
+    if is_pipeline(model) and "score" in needs:
         model = open_model(model)
-    if not isinstance(model, Model) or not _is_whole(model) or needs[0] not in model.info.can:
-        raise InputError(_not_a_model(model))
+    if not isinstance(model, Model) or not is_whole(model) or needs[0] not in model.info.can:
+        raise InputError(not_a_model(model))
     return model
-
-
-def _loaded_by(function: Callable[..., Any]) -> Any:
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        raise InputError(f"{_not_a_model(function)}; a function that loads a model takes no arguments") from None
-    except ValueError:  # some built-in functions have no signature
-        raise InputError(_not_a_model(function)) from None
-    return function()
-
-
-def _of_transformers(model: object) -> bool:
-    # By its shape: the library need not be installed, and models of peft and of others wrap those of transformers.
-    return hasattr(model, "get_input_embeddings") and hasattr(getattr(model, "config", None), "name_or_path")
-
-
-def _is_pipeline(model: object) -> bool:
-    return _of_transformers(getattr(model, "model", None)) and hasattr(model, "tokenizer")
-
-
-def _is_whole(model: Model) -> bool:
-    return hasattr(model, "_info")
-
-
-_ELSEWHERE = {
-    "vllm": "start `vllm serve NAME` and give http://127.0.0.1:8000/v1#NAME",
-    "sglang": "start `python -m sglang.launch_server --model-path NAME` and give http://127.0.0.1:30000/v1#NAME",
-    "llama_cpp": "give its .gguf file by name, or the address of llama-server, as http://127.0.0.1:8080/v1#NAME",
-    "xllamacpp": "give its .gguf file by name, or the address of its server, as http://127.0.0.1:8080/v1#NAME",
-    "inspect_ai": "give its name, as inspect:PROVIDER/NAME",
-    "openai": "give the address that it asks and the model, as https://HOST/v1#NAME",
-}
-"""Package of a model in memory that cannot be asked in this process -> how the same model is given."""
-
-
-def _not_a_model(model: object) -> str:
-    kind = type(model).__name__
-    if _of_transformers(model) or (isinstance(model, tuple) and model and _of_transformers(model[0])):
-        return (
-            f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
-        )
-    if _is_pipeline(model):
-        return f"{kind}: a pipeline in memory is asked for the scores of labels; for replies give the model's name"
-    if isinstance(model, Model) and not _is_whole(model):
-        return f"{kind} has no info: call super().__init__(ModelInfo(name=...)) in its __init__"
-    if isinstance(model, Model):
-        return f"{model.name} can {' and '.join(sorted(model.info.can))} only"
-    if how := _ELSEWHERE.get(type(model).__module__.partition(".")[0]):
-        return f"{kind} is a model in memory that unslant cannot ask directly: {how}"
-    what = "ChatModel, with its replies in _replies" if hasattr(model, "generate") else "ScoringModel"
-    return (
-        f"{kind} is not a model; give a name, what unslant.open_model returns, or an object whose class is a subclass "
-        f"of unslant.models.{what}"
-    )

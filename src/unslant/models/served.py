@@ -24,8 +24,9 @@ from unslant.models.concurrent import Limit
 from unslant.models.first_token import Bounds, NoScores
 from unslant.models.http import Connection, Malformed, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
-from unslant.models.label_scores import KINDS, Kind, LabelScores, known_by, known_from
+from unslant.models.label_scores import LabelScores
 from unslant.models.options import ModelOptions
+from unslant.models.server_kinds import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
 
 LOOK = 5.0
@@ -46,7 +47,7 @@ class ServedModel(HttpModel):
     Args:
         model: name the server knows it by.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        server: one of :data:`~unslant.models.label_scores.KINDS`; by default the server is asked.
+        server: one of :data:`~unslant.models.server_kinds.KINDS`; by default the server is asked.
         top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
         max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
         connection: see :class:`~unslant.models.http_model.HttpModel`.
@@ -123,7 +124,7 @@ class ServedModel(HttpModel):
         files = {name.replace("\\", "/").rpartition("/")[2] for name in names}  # llama.cpp may list the file's path
         if kind and kind.any_name and self.model not in {*names, *files, *(f.removesuffix(".gguf") for f in files)}:
             raise ModelError(
-                f"{self.server.base_url} does not serve {self.model!r}, though it would answer under that name: "
+                f"{self.model} at {self.url}: no such model, although the server answers to any name; "
                 f"{one_of(self.model, dict.fromkeys(names))}"
             )
 
@@ -200,7 +201,8 @@ class ServedModel(HttpModel):
             scores = self._label_scores()
             self._limit_to_slots()
         except ModelError as error:
-            raise ModelError(f"{self.model} at {self.server.base_url}: {error}") from None
+            named = str(error).startswith(f"{self.model} at ")
+            raise ModelError(str(error) if named else f"{self.model} at {self.url}: {error}") from None
         scores.check(prompts)
 
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:

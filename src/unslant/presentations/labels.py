@@ -5,18 +5,23 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-from unslant.errors import InputError
+from unslant.errors import InputError, shortened
 from unslant.questions.pinned import ROMAN
+from unslant.questions.question import MAX_OPTIONS
 
+_NUMBERS = tuple(map(str, range(1, MAX_OPTIONS + 1)))
 ALPHABETS: dict[str, tuple[str, ...]] = {
-    "A": tuple(string.ascii_uppercase),
-    "a": tuple(string.ascii_lowercase),
-    "1": tuple(str(i) for i in range(1, 27)),
+    "A": (*string.ascii_uppercase, *_NUMBERS)[:MAX_OPTIONS],
+    "a": (*string.ascii_lowercase, *_NUMBERS)[:MAX_OPTIONS],
+    "1": _NUMBERS,
     "I": tuple(map(str.upper, ROMAN)),
     "i": tuple(ROMAN),
-    "0": tuple(str(i) for i in range(26)),
+    "0": ("0", *_NUMBERS)[:MAX_OPTIONS],
 }
-"""Named alphabets of 26 labels each, keyed by their first label."""
+"""Named alphabets, keyed by their first label: as many labels as a question may have options, of Roman numbers 26.
+Letters go on with numbers after the last one, as inspect's do."""
+LETTERS = 26
+"""Labels of the alphabets A and a that are letters."""
 
 
 def parse_labels(spec: str) -> tuple[str, ...]:
@@ -49,8 +54,8 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
     """
     if n > len(alphabet):
         raise InputError(
-            f"label set {','.join(alphabet)} has {len(alphabet)} labels, but a question has {n} options: "
-            "give more labels or use --labels=A"
+            f"label set {shortened(','.join(alphabet), 60)} has {len(alphabet)} labels, but a question has {n} "
+            "options: give more labels or use --labels=A"
         )
     return alphabet[:n]
 

@@ -199,9 +199,9 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         raise BadRecord("empty question", "is missing or empty", "question")
     options, labels, gold = _options(data, names["options"])
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
-        kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else "more than 26 options"
+        kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
-        raise BadRecord(kind, f"{len(options)} given, 2 to 26 are allowed{hint}", "options")
+        raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
     labels = labels or _labels(row.value("labels"), len(options))
     shown = strip_numbering(options) if strip else options
     value = gold if gold is not None else row.value("answer")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from unslant.files import check_text
 
 MIN_OPTIONS = 2
-MAX_OPTIONS = 26
+MAX_OPTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Question:
     Attributes:
         id: unique within a run; seeds of every random choice about the question derive from it.
         stem: the question proper, without options.
-        options: 2 to 26 option texts (duplicates and empty texts occur in real files and are allowed).
+        options: 2 to 100 option texts (duplicates and empty texts occur in real files and are allowed).
         answers: 0-based indices of the right options. Empty means that no option is right;
             two or more, that several are.
         context: passage or facts shown before the stem; may be empty.

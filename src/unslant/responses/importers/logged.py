@@ -384,6 +384,9 @@ def _last_run(text: str, labels: Sequence[str]) -> list[re.Match[str]]:
     own = tuple(labels) if sorted(labels) != list(labels) else ()  # a sequence such as D, C, B, A
     for found in _LINE.finditer(text):
         label = found["label"]
+        if runs and runs[-1][0]["label"] == "A" and label.isdecimal() and ALPHABETS["A"].index(label) == len(runs[-1]):
+            runs[-1].append(found)  # the numbers after Z
+            continue
         alphabet = own or ALPHABETS["A" if label.isalpha() else "1"]
         if label == alphabet[0]:
             runs.append([])

@@ -23,7 +23,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError, one_of
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.labels import ALPHABETS, LETTERS, labels_for
 from unslant.questions.answer_kinds import parse_list
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.label_scores import has_label_scores, load_recorded, own_table
@@ -215,7 +215,7 @@ class _Row:
             if key in ("answer", "chosen"):
                 if name == "correct" and str(value).lower() in ("0", "1", "true", "false", "0.0", "1.0"):
                     return None  # whether the answer was right, not which is
-                labels = tuple(map(str, self.listed("labels"))) or ALPHABETS["A"]
+                labels = tuple(map(str, self.listed("labels"))) or ALPHABETS["A"][:LETTERS]
                 return row.place_of(key, labels)
             return [str(item).strip() for item in row.listed(key)] or None
         except InputError:
