@@ -288,6 +288,12 @@ class LabelScores:
             return None
 
 
+def _begins_with_half_a_character(reply: Any) -> bool:
+    choice = choice_of(reply)
+    said = choice.get("text") or dict(choice.get("message") or {}).get("content")
+    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(said)
+
+
 def _route(prompt: Prompt) -> str:
     return "/chat/completions" if prompt.messages else "/completions"
 
