@@ -55,7 +55,7 @@ class Kind:
     """One kind of server.
 
     Attributes:
-        owner: ``owned_by`` in its list of models; empty where that is no sign.
+        owner: ``owned_by`` in its list of models; empty where that proves nothing.
         route: a GET that only it answers, below its root.
         sign: a name in that answer.
         tokenize: from a text and a model's name, the body of its POST /tokenize; None where it has none.
@@ -129,12 +129,12 @@ KINDS: Mapping[str, Kind] = {
         Kind("unknown", echo=True),
     )
 }
-"""Name -> what is known of it. The last stands for any other."""
+"""Name -> what is known of it. The last is for any other."""
 UNKNOWN = KINDS["unknown"]
 
 
 def known_from(host: str, owners: set[str]) -> Kind | None:
-    """The kind of server that its address or its list of models tells."""
+    """The kind of server, from its address or its list of models."""
     if host == "openai.com" or host.endswith(".openai.com"):
         return KINDS["openai"]
     return next((kind for kind in KINDS.values() if kind.owner and kind.owner in owners), None)
@@ -192,7 +192,7 @@ class LabelScores:
 
         Raises:
             ModelError: on a label that is to be scored with its end, a reply that has begun, a plain prompt that the
-                server would put into a chat, or labels of which one begins another.
+                server would put into a chat, or labels that are prefixes of each other.
         """
         for prompt in dict.fromkeys(
             Prompt(p.text and "...", p.continuations, p.messages[:1], "", p.to_end) for p in prompts
@@ -210,8 +210,8 @@ class LabelScores:
         """What is known of the log-probabilities of a prompt's continuations.
 
         Raises:
-            ModelError: if a request fails for good, no log-probabilities come back, labels cannot be told apart, or the
-                model is about to think.
+            ModelError: if a request fails for good, no log-probabilities come back, labels cannot be distinguished, or
+                the model is about to think.
         """
         kind = self.kind
         ids = [await self._label_ids(client, prompt, label) for label in prompt.continuations] if kind.tokenize else []
@@ -360,7 +360,7 @@ class LabelScores:
         return max(1, *(int(self._extra.get(key) or 1) for key in _LENGTHS), *self._one_token.values())
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
-        """The first token's log-probabilities, and what the reply says beside them.
+        """The first token's log-probabilities, and what else the reply says.
 
         Raises:
             ModelError: if there are none, or the model is about to think.
@@ -376,7 +376,7 @@ class LabelScores:
             self._cost.tokens += counts[0] - counts[1]
 
     async def _label_ids(self, client: httpx.AsyncClient, prompt: Prompt, label: str) -> tuple[int, ...] | None:
-        """Token ids of a label behind the end of a prompt; None if the server does not tell, or they merge with it."""
+        """Token ids of a label behind the end of a prompt; None if the server does not say, or they merge with it."""
         tail = prompt.text[-_TAIL:] or "\n"  # which ends what a chat template writes before a reply
         if (tail, label) not in self._ids:
             before, whole = [await self._tokens(client, text) for text in (tail, tail + label)]
@@ -399,7 +399,7 @@ def _route(prompt: Prompt) -> str:
 
 
 def _check_beginnings(labels: Sequence[str]) -> None:
-    """Refuse labels of which one's text begins another's: the longer one may be more than one token."""
+    """Refuse labels that are prefixes of each other: the longer one may be more than one token."""
     for short, long in pairwise(sorted(label.strip() for label in labels)):
         if long.startswith(short):
             _refuse_beginning(short, long)
