@@ -39,8 +39,8 @@ def first_best(logprobs: Floats) -> int | None:
 def compact_tables() -> Iterator[None]:
     """Arrow's tables that are made in the block lie in memory of the C library.
 
-    A long table is made of many parts. In Arrow's own allocator they took 460 bytes a row, here 220, of which the data
-    are 180 (810,024 rows).
+    A long table is made of many parts. In Arrow's own allocator they took 460 bytes a row, here 220, and the data
+    themselves are 180 (810,024 rows).
     """
     import pyarrow as pa
 

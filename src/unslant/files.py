@@ -126,7 +126,7 @@ def _reason(error: Exception) -> str:
 
 
 def check_parquet(file: Any, size: int, most: int = MAX_VALUES, most_bytes: int = MAX_BYTES) -> None:
-    """Refuse a Parquet file whose few bytes stand for more than can be held.
+    """Refuse a Parquet file whose few bytes expand to more than fits in memory.
 
     Args:
         file: pyarrow's ``ParquetFile``.

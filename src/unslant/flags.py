@@ -16,7 +16,7 @@ class Flag:
     Attributes:
         names: as typed, such as ``("--model", "-m")``; by default ``--`` and the name of the field.
         help: by default the docstring below the field.
-        metavar: what stands for the value in help.
+        metavar: the placeholder of the value in help.
         commas: whether one word may hold several values, as in ``A,B,C``.
         many: whether every word up to the next option is a value.
     """

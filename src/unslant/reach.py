@@ -160,7 +160,7 @@ def _digest(text: str) -> str:
 
 
 def _without_texts(value: Any) -> Any:
-    """JSON without its texts and long numbers, any of which may be a secret; keys and switches stay."""
+    """JSON without its texts and long numbers, which may be secrets; keys and switches stay."""
     if isinstance(value, dict):
         return {key: _without_texts(item) for key, item in value.items()}
     if isinstance(value, list):

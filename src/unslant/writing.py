@@ -217,7 +217,7 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
 
 
 def write_all(*writes: Callable[[], object]) -> None:
-    """Call all of these, each of which writes an output; if one fails the others are written all the same.
+    """Call all of these; each writes an output, and if one fails the others are written all the same.
 
     Raises:
         OutputError: naming every output that could not be written, and every other deliberate error.

@@ -95,7 +95,7 @@ def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> d
     scores, values = result.scores, result.metrics.questions
     rows = np.asarray([i for i, own in enumerate(scores.ids) if (of, own) in place], np.intp)
     if scores.stopped is not None or scores.full is not None:
-        values = measure(scores)  # not those that stand for other questions
+        values = measure(scores)  # not those that represent other questions
     return {
         "name": name,
         "labels": list(scores.labels),

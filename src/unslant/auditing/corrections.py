@@ -60,8 +60,8 @@ def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootst
     """Vote, PriDe and gray-box from recorded scores, all on the same questions.
 
     PriDe needs the rotations of the given order, gray-box the reversed order: questions shown in a random sample of
-    orders may lack them. Both need log-probabilities: replies have the vote alone. A method that can answer less than
-    :data:`LEAST_SHARE` of the questions has no accuracy.
+    orders may not have them. Both need log-probabilities: replies have the vote alone. A method that can answer less
+    than :data:`LEAST_SHARE` of the questions has no accuracy.
     """
     if scores.order_counts.max(initial=0) < 2:
         return ()

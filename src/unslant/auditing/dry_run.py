@@ -139,7 +139,7 @@ def _total(prompts: list[Prompt], n: int, length: Callable[[str], int]) -> int:
 
 
 def _lengths(local: str) -> tuple[Callable[[str], int], str]:
-    """How long a text is in tokens, and how that is told."""
+    """A function that counts the tokens of a text, and how it counts, in words."""
     if not local:
         return lambda text: -(-len(text) // CHARACTERS_A_TOKEN), f"{CHARACTERS_A_TOKEN} characters a token"
     from transformers import AutoTokenizer

@@ -7,8 +7,8 @@
 ``every-eval``     a record of Every Eval Ever (schema 0.3.0) and its samples
 =================  ====================================================================================================
 
-The score is the mean over option orders; published score, interval and number of orders are beside it, as far as the
-format has a place for them. The two formats of the Hub are made and checked by ``huggingface_hub``.
+The score is the mean over option orders; published score, interval and number of orders are given with it, as
+far as the format has a place for them. The two formats of the Hub are made and checked by ``huggingface_hub``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
 
 _FEWEST = 10
-"""Responses from which rounding is told: fewer may be round by chance."""
+"""Fewest responses from which rounding is reported: fewer may be round by chance."""
 _MOST_PLACES = 4
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""

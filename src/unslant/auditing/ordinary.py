@@ -39,7 +39,7 @@ def ordinary_cost(
     Args:
         spent: its cost so far.
         orders: the orders it asked, as ``--orders`` names them.
-        controls: what it asked once, whatever the orders.
+        controls: what it asked once, independently of the orders.
         whole: all questions of the run, where ``questions`` are those of a shard.
         part: share of the questions asked in all orders, where the others were asked in a square of them.
 

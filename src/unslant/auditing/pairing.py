@@ -79,8 +79,8 @@ def same_questions(a: Audited, b: Audited) -> tuple[Ints, Ints]:
     """Rows of the same questions in the scores of both.
 
     Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
-    two data sets is not one question. The others are the same where stem and options are, in whatever order, if no
-    other question of either has these.
+    two data sets is not one question. The others are the same where they have the same stem and the same options in
+    any order, if no other question of either has these.
     """
     of_a, of_b = _texts(a), _texts(b)
     place = {name: i for i, name in enumerate(b.scores.ids)}

@@ -70,7 +70,7 @@ class Phases:
         return cls(questions, seed, alphabet, own_labels, frozenset()).with_part(PART)
 
     def with_part(self, size: int) -> Phases:
-        """With so many questions in the part, by subject; those of a smaller part are among them."""
+        """A copy with ``size`` questions in the part, by subject; those of a smaller part are among them."""
         return replace(self, full=frozenset(one.id for one in sample(self.questions, size, self.seed)))
 
     def shown(self, question: Question) -> list[Presentation]:

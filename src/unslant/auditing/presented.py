@@ -17,7 +17,7 @@ from unslant.presentations import (
 from unslant.questions import Question
 
 MOST_ORDERS = 6
-"""Orders of a question unless asked otherwise: replies are dear."""
+"""Orders of a question unless asked otherwise: replies are expensive."""
 
 
 def order_presentations(

@@ -46,11 +46,11 @@ class AuditResult(RecordedResult):
         responses: one row per presentation; ``responses.run`` holds the settings.
         nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
         base_rates: number of options -> label probabilities without content (P5).
-        replies: what replies tell beside their answers; None where labels were scored.
+        replies: what replies say besides their answers; None where labels were scored.
         shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
         length_bias: of a log with scores of option texts; None for any other.
         variance_components: where the variance of right and wrong answers comes from; None where it cannot be known.
-        order_curve: what fewer orders would have told, and cost; None where there were no fewer to compare.
+        order_curve: the result and cost of fewer orders; None where there were no fewer to compare.
         beyond_places: share of PBM that options and places do not explain, of an audit in two phases; None for others.
         left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
         scores: the responses as arrays, from which every number is computed.

@@ -28,7 +28,7 @@ from unslant.responses import Responses
 class Audit(Study[AuditSettings]):
     """Measure how much of a score depends on the order and labels of options.
 
-    Without arguments, audits the reference model prefers-a on embedded questions, of which many have A as the answer.
+    Without arguments, audits the reference model prefers-a on embedded questions that often have A as the answer.
 
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
     question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.

@@ -54,7 +54,7 @@ def ask_until(
     """Ask until every interval is as narrow as ``chosen.until`` says, or nothing is left that would narrow them.
 
     Args:
-        controls: asked beside the questions.
+        controls: asked in addition to the questions.
 
     Returns:
         The responses, the questions asked, and how the search went.

@@ -220,7 +220,7 @@ class _SetScorer(Debiaser):
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of tokens, of which several may have the same positions in the text: branches of it.
+    """A run of tokens. Several runs may have the same positions in the text, as branches of it.
 
     It attends to itself (causally) and to the segments it names, whole.
 
@@ -242,7 +242,7 @@ def last_logits(model: Any, segments: Sequence[Segment], wanted: Sequence[int]) 
     only, since it is dense. Sliding windows are not applied.
 
     Raises:
-        ValueError: if a segment is empty or names one that does not stand before it.
+        ValueError: if a segment is empty or names one that does not come before it.
     """
     starts = np.cumsum([0, *(len(segment.ids) for segment in segments)])
     total = int(starts[-1])

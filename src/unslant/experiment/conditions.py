@@ -54,8 +54,8 @@ class Condition:
         before, dot, last = found[1].rpartition(".")
         name, part = (before, last) if dot and last in PARTS else (found[1], "value")
         own = name.rpartition(".")[2]
-        told = "." not in name or {"means", "by_subject"} & set(name.split("."))
-        if told and own not in (known := _known()) and not _named(name):
+        simple = "." not in name or {"means", "by_subject"} & set(name.split("."))
+        if simple and own not in (known := _known()) and not _named(name):
             raise InputError(f"--fail-if {text!r}: no number is called {own!r}: {_near(own, sorted(known))}")
         return cls(text, name, part, found[2], float(found[3]))
 
@@ -125,13 +125,13 @@ def _single(path: tuple[str, ...]) -> bool:
 
 
 def _known() -> set[str]:
-    """What a number can be called without what stands before it; others are looked up in the result."""
+    """Names that a number has without a prefix; others are looked up in the result."""
     counted = {f.name for kind in (Counts, Cost) for f in fields(kind)}
     return counted | {key.rpartition(".")[2] for key in METRICS}
 
 
 def _named(name: str) -> list[Any]:
-    """Records by their printed name, in whatever order its words are: ``mean_over_orders.accuracy``."""
+    """Records by their printed name, with its words in any order: ``mean_over_orders.accuracy``."""
     words = sorted(re.findall(r"\w+", name.lower().replace("_", " ")))
     return [record for record in METRICS.values() if sorted(re.findall(r"\w+", record.name.lower())) == words]
 

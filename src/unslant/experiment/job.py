@@ -120,7 +120,7 @@ class Asking(Generic[S]):
 
     @cached_property
     def model(self) -> Any:
-        """Opened when first looked at, so that whatever can be refused is refused before."""
+        """Opened on first access, so that everything that can be refused is refused before."""
         model = self.job.open(self.place, (), self.questions)
         self._before = model.cost.copy()
         if self.settings.in_words and model.info.remote:  # a model that is not local is always asked in a chat

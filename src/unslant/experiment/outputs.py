@@ -125,8 +125,8 @@ def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[s
         raise InputError(f"--shard={shards.shard}: name the table of the shard with --responses FILE")
     given = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
     if useless := [name for name in given if name not in ("responses", "quiet")]:
-        told = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
-        raise InputError(f"--shard writes a table and no numbers: leave {told} to unslant merge")
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
+        raise InputError(f"--shard writes a table and no numbers: leave {flags} to unslant merge")
     if shards.plan and not shards.plan.exists():
         check_file(shards.plan)
 
@@ -145,8 +145,8 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
         asked = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
         print(f"shard {shard.index} of {shard.of}: {asked} in {options.responses}")
         print("when all shards are there: unslant merge OUT SHARDS...")
-    if told := mostly_failed(responses.run.requests) or unanswered(responses):
-        raise MostlyFailedError(told)
+    if reason := mostly_failed(responses.run.requests) or unanswered(responses):
+        raise MostlyFailedError(reason)
 
 
 def _print_summary(result: StudyResult, options: ReportOptions) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unslant.responses import Responses
 
 FEW = 0.05
-"""Headlines tell any larger share of replies that are missing or are no answer."""
+"""Headlines mention any larger share of replies that are missing or contain no answer."""
 
 
 def settings_rows(run: Run) -> tuple[tuple[str, str], ...]:
@@ -55,7 +55,7 @@ def _words(value: object) -> str:
 
 
 def mostly_failed(requests: Mapping[str, ChatCost]) -> str:
-    """Of which models most requests failed, and why; empty if of none."""
+    """The models most of whose requests failed, and why; empty if there are none."""
     return "; ".join(
         f"{cost.failed:,} of {count(cost.requests, 'request')} to {name} failed ({cost.error})"
         for name, cost in requests.items()
@@ -150,9 +150,9 @@ def with_settings(page: Page, block: Provenance) -> Page:
 
 def worst_first(found: Sequence[tuple[float, str]]) -> tuple[str, str]:
     """Of shares with their words, the largest for a headline, beginning with a semicolon, and the others for a lead."""
-    told = [words for _, words in sorted(found, key=lambda one: -one[0])]
-    more = f", and {count(len(told) - 1, 'other case')}" * (len(told) > 1)
-    return f"; {told[0]}{more}" if told else "", "; ".join(told[1:])
+    sentences = [words for _, words in sorted(found, key=lambda one: -one[0])]
+    more = f", and {count(len(sentences) - 1, 'other case')}" * (len(sentences) > 1)
+    return f"; {sentences[0]}{more}" if sentences else "", "; ".join(sentences[1:])
 
 
 def _half_precision(run: Run, found: Agreement) -> str:

@@ -89,7 +89,7 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
 
 
 def identity_digest(identity: Mapping[str, str]) -> str:
-    """A digest of what the model is, whatever runs it and however it is called; empty where nothing is known."""
+    """A digest of the model itself, independent of its backend and its name; empty where nothing is known."""
     own = {key: value for key, value in identity.items() if key not in _NOT_THE_MODEL}
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest() if own else ""
 

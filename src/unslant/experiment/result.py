@@ -36,7 +36,7 @@ class Paired(NamedTuple):
 class StudyResult:
     """A study's result: a page that describes it, and every number.
 
-    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` beside them or by their
+    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` next to them or by their
     own ``described``.
 
     Attributes:
@@ -95,7 +95,7 @@ class StudyResult:
 
     @property
     def failure(self) -> str:
-        """Of which models most requests failed, and why, so that no verdict is given; empty if of none."""
+        """The models most of whose requests failed, and why, so that no verdict is given; empty if there are none."""
         from unslant.experiment.provenance import mostly_failed, unanswered
 
         if self.parts:

@@ -2,7 +2,7 @@
 
 Everything is per question, ``nan`` where undefined (no reply, no right option, orders missing), so that any mean over
 questions leaves those out and knows its N. An answer is right when its content is one of the right ones, so several
-right options are fine; a reply that is no answer is not right. Accuracies over orders are defined with one order (where
+right options are fine; a reply without an answer is not right. Accuracies over orders are defined with one order (where
 every option is pinned, say), so that they cover the same questions as the accuracy under the given order.
 """
 

@@ -22,7 +22,7 @@ class ConfidenceSequence:
     for each candidate mean m, one gambler bets that the mean is above m, and another that it is below. At the true
     mean the game is fair, and the chance that a gambler's capital ever grows by a factor of 2/alpha is at most alpha/2
     (Ville 1939). So the means against which neither gambler got there form an interval that holds the truth after
-    every question at once with probability 1 - alpha, whatever made one stop looking. Values need only be bounded and
+    every question at once with probability 1 - alpha, however one decided to stop. Values need only be bounded and
     come in random order: no normal distribution, no least number of questions.
 
     The stake on a question depends on earlier ones alone. It is the best one for an interval at ``horizon``; a wrong

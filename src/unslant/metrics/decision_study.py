@@ -97,7 +97,7 @@ def detectable_difference(
         mean, variance, design_effect: as in :func:`half_width`, about those of both models.
         correlation: between their values of a question; 0 for other questions.
     """
-    at = (n * mean + 1) / (n + 2)  # a score of 0 or 1 is no certainty
+    at = (n * mean + 1) / (n + 2)  # a score of 0 or 1 is not a certainty
     smallest = max(variance, at * (1 - at) / (n + 2))
     size = min(_MOST_COMPARED, max(1, round(n * at * (1 - at) / smallest / design_effect)))
     return minimum_detectable_difference(size, accuracy=at, correlation=correlation)

@@ -50,7 +50,7 @@ class LabelScores:
         """The rows of one kind of presentation (and item of it) and elicitation, without repeats.
 
         Raises:
-            InputError: if a row does not show the first of ``labels``, in whatever order.
+            InputError: if a row does not show the first of ``labels``, in any order.
         """
         table = responses.where(elicitation=elicitation, kind=kind, item=item).table
         table = table.filter(pc.equal(table["repeat"], 0))

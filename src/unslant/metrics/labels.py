@@ -1,6 +1,6 @@
 """Which labels are answered, and how often each is right: label shares, RStd, RSD, CKLD.
 
-A *slot* is a label of the standard sequence and the position it stands at; with labels in standard sequence the two
+A *slot* is a label of the standard sequence and its position; with labels in standard sequence the two
 are one. Slots are numbered from the top; ``last`` is slot n-1 of each question, wherever n differs between questions.
 """
 
@@ -21,7 +21,7 @@ from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
 MIN_GOLD = 10
-"""A label's recall counts towards the corrected spreads when it rests on so many right answers."""
+"""A label's recall counts towards the corrected spreads when it rests on at least this many right answers."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class LabelBias(Measured):
     """The label metrics of the given order, over the questions with exactly one right option; none has an interval.
 
     A spread of recalls holds their chance as well: with few questions a label it is far from 0 for a fair model, and no
-    interval we know covers as it should (``docs/intervals.md``). So beside the paper's numbers stand those with the
+    interval we know covers as it should (``docs/intervals.md``). So the paper's numbers are followed by those with the
     part of chance taken out, and the p-value of "recall is the same under every label".
 
     Attributes:

@@ -102,7 +102,7 @@ class TwoPhaseValues:
 def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
     """Values whose mean estimates, without bias, that of all questions asked in all orders.
 
-    With N agreeing questions, of which a random n were asked in all orders (``checked``), a question left out counts as
+    With N agreeing questions, n of them at random asked in all orders (``checked``), a question left out counts as
     predicted from its two answers, and each of the n as predicted + N / n (value - predicted). Single values can lie
     outside the range of the metric; only their means say anything. Where none of the n differs from its prediction,
     the interval of the mean leaves out that others might.

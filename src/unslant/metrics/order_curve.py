@@ -21,13 +21,13 @@ KINDS = ("given:{k}", "cyclic:{k}", "balanced:{k}", "shared:{k}")
 MOST_QUESTIONS = 4_000
 """Questions that are looked at, evenly chosen of more."""
 SAME = 0.01
-"""Fewer orders tell the same where nothing is further apart than this."""
+"""Fewer orders give the same result where nothing is further apart than this."""
 _POOL, _DRAWS = 48, 4
 
 
 @dataclass(frozen=True)
 class OrderPoint:
-    """What one smaller set of orders would have told and cost.
+    """The result and cost of one smaller set of orders.
 
     Distances are sqrt(d^2 + s^2): d is the difference from all orders, s its standard error over the questions (and
     draws, where the set is drawn), so that a set that came near by luck is not taken for a good one.
@@ -77,8 +77,8 @@ class OrderCurve:
 
     @property
     def enough(self) -> OrderPoint | None:
-        """The cheapest set that tells the same within :data:`SAME`, where costs are known, else that of the fewest
-        orders; None if there is none, or none cheaper than what was asked."""
+        """The cheapest set that gives the same result within :data:`SAME`, where costs are known, else that of the
+        fewest orders; None if there is none, or none cheaper than what was asked."""
         near = [point for point in self.points[:-1] if point.apart <= SAME and not point.ordinary_runs >= self.spent]
         cost = {point.orders: point.ordinary_runs if point.ordinary_runs >= 0 else math.inf for point in near}
         return min(near, key=lambda point: (cost[point.orders], point.k, point.apart), default=None)
@@ -154,7 +154,7 @@ def _draws(n: int, pinned: tuple[int, ...], name: str) -> list[list[Order]]:
 
 @dataclass(frozen=True)
 class _Whole:
-    """What all orders tell: the block, (Q, K) right, (Q,) voted content, right by vote, and PBM."""
+    """The result of all orders: the block, (Q, K) right, (Q,) voted content, right by vote, and PBM."""
 
     block: Block
     right: Floats

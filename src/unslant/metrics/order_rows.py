@@ -18,7 +18,7 @@ ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
 
 
 def labels_at(role: int, n: int) -> Ints:
-    """(n,) which label of the standard sequence stands at each position, from the top, in presentations of a role."""
+    """(n,) which label of the standard sequence is at each position, from the top, in presentations of a role."""
     if role in (LABELS_REVERSED, BOTH_REVERSED):
         return np.arange(n)[::-1]
     return (np.arange(n) + (role == LABELS_SHIFTED)) % n
@@ -32,7 +32,7 @@ class OrderRows:
         question: (R,) place of the question in :class:`QuestionArrays`.
         role: (R,) index into :data:`ROLES`.
         contents: (R, n) content at each position, from the top.
-        by_position: (R, n) its probability; zeros where the reply is no answer.
+        by_position: (R, n) its probability; zeros where the reply has no answer.
         ok: (R,) whether the model replied.
         decided: (R,) the content chosen, where something else than the place decides between tied options.
         mass: (R,) probability that all labels hold together, of the whole vocabulary; nan where it is not known.
@@ -100,11 +100,11 @@ def order_scores(
 
 
 _ALL = 1 - 1e-6
-"""A mass that every row has is no model's: the scores are normalised over the labels."""
+"""A mass that every row shares does not come from a model: the scores are normalised over the labels."""
 
 
 def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str]) -> Floats | None:
-    """(Q,) mean over a question's rows; nan where no row tells. None where scores are normalised over labels.
+    """(Q,) mean over a question's rows; nan where no row has it. None where scores are normalised over labels.
 
     Args:
         roles: of the rows; those that every question has.

@@ -25,7 +25,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
 
     ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
     and repeats beyond the first are not looked at. A reply (no log-probabilities) counts as
-    probability 1 for the one option it names; one that is unparsed, refused, or names none or several is no answer.
+    probability 1 for the one option it names; one that is unparsed, refused, or names none or several has no answer.
 
     Args:
         elicitation: which rows to read; by default replies or decisions, if the table has nothing else, or the cloze.
@@ -97,7 +97,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
 
 
 def _whole(until: UntilRun | None, scores: OrderScores) -> Ints | None:
-    """(Q,) orders of which an audit with ``--until`` drew some, by the number of options that move; None for others."""
+    """(Q,) orders that an audit with ``--until`` sampled from, by the number of options that move; None for others."""
     if until is None:
         return None
     return np.asarray([until.whole.get(str(n), 1) for n in scores.movable], np.int64)
@@ -203,7 +203,7 @@ def _rows_of(
 def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) -> tuple[Floats, Bools, Floats]:
     """(R, n) softmax over the shown labels, by position, which rows are replies, and (R,) what all labels hold.
 
-    Labels of which only an upper bound is known hold nothing for sure, so the last counts the others alone.
+    Labels with only an upper bound hold nothing for sure, so the last counts the others alone.
     """
     n = contents.shape[1]
     status = np.asarray(table["status"].to_pylist(), dtype=object)[rows]
@@ -224,7 +224,7 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
     top = logits.max(axis=1, keepdims=True)
     ok &= np.isfinite(top[:, 0])
     with np.errstate(invalid="ignore"):
-        # summed from top to bottom of the page, so the same page gives the same bits in whatever file it is listed
+        # summed from top to bottom of the page, so the same page gives the same bits in any file that lists it
         weights = np.exp(logits - top)
         totals = weights.sum(axis=1, keepdims=True)
         probs = weights / totals

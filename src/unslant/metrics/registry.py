@@ -28,7 +28,7 @@ class Metric:
     """What a number is called, what it means, and how it is written. Two metrics are the same if their keys are.
 
     Attributes:
-        key: the JSON key; where a key means different things in different objects, that of the object stands before it
+        key: the JSON key; where a key means different things in different objects, that of the object comes before it
             (``nvr.score``).
         name: display name.
         meaning: one line.

@@ -145,7 +145,7 @@ class QuestionArrays:
         n_options: (Q,) option count.
         answers, pinned: (Q, N) padded with False.
         text_ranks: (Q, N) rank of each option's text among the question's; arbitrary where there is no such option.
-        contexts: (Q,) the passage of each question, empty where it has none or the responses do not tell.
+        contexts: (Q,) the passage of each question, empty where it has none or the responses do not say.
     """
 
     ids: tuple[str, ...]
@@ -203,7 +203,7 @@ class OrderScores(QuestionArrays):
 
     Attributes:
         labels: the standard label sequence, as long as the largest option count.
-        blocks: the order sets, without the questions of which an order is missing.
+        blocks: the order sets, without the questions with a missing order.
         given: options as the file lists them, labels in standard sequence.
         reversed: movable options from last to first, labels in standard sequence.
         labels_reversed: options as listed, labels from last to first.
@@ -217,10 +217,10 @@ class OrderScores(QuestionArrays):
         n_incomplete: questions left out of the order sets because an order is missing or failed.
         stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``); such
             questions are in no order set. None where all questions were asked in all orders.
-        checked: (Q,) asked in all orders though these agreed, drawn at random to stand for those of ``stopped``.
+        checked: (Q,) asked in all orders though these agreed, drawn at random to represent those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
-        whole: (Q,) number of orders of which those of the order sets are random rounds (``--until``), so that PBM is
+        whole: (Q,) number of orders from which the order sets are random rounds (``--until``), so that PBM is
             estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
             asked.
         full: (Q,) drawn at random to be shown in all orders, while the others were shown in one Latin square of them

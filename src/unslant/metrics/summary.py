@@ -29,13 +29,13 @@ FEW_OF_SUBJECT = "all orders were shown of a random part of all questions: too f
 
 @dataclass(frozen=True)
 class Counts:
-    """What the numbers rest on, and what was left out of which.
+    """What the numbers rest on, and what each of them leaves out.
 
     Attributes:
         questions: all questions with any response looked at.
         rows: responses looked at.
         failed_rows: those of them that got no reply or no usable scores; never counted as wrong.
-        unanswered_rows: replies that are no answer; counted as not right.
+        unanswered_rows: replies without an answer; counted as not right.
         censored_rows: those of them whose best label may be one that a server did not return.
         bounded_scores: label scores that are only upper bounds, because a server did not return the label.
         incomplete: questions left out of all order metrics because an order is missing or failed.

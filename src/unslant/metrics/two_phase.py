@@ -4,8 +4,8 @@ A square has every option in every place once, and each order is equally likely 
 (the score averaged over them, shares of labels) has the same expectation over the square as over all orders, and needs
 nothing else. What is not a mean (PBM, the vote, consistency, right in every order) is estimated in two phases: for all
 questions it is predicted from their squares by a regression fitted in the part, and the mean residual of the part is
-added (the regression estimator of two-phase sampling: Särndal, Swensson and Wretman 1992, ch. 6 and 9). Whatever the
-regression is worth, the estimate is about unbiased; the better it predicts, the narrower the interval.
+added (the regression estimator of two-phase sampling: Särndal, Swensson and Wretman 1992, ch. 6 and 9). Even with
+a poor regression the estimate is about unbiased; the better it predicts, the narrower the interval.
 
 A question of the part has every square of its orders, so its prediction is the mean over all of them.
 """
@@ -169,7 +169,7 @@ def beyond_places(scores: OrderScores, bootstrap: Bootstrap) -> Numbers:
 def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, falling: bool = False) -> Floats:
     """Values whose mean estimates that over all questions of what needs all orders, and whose variance is its own.
 
-    With N questions, of which a random n were shown in all orders, each counts as predicted from its square, and each
+    With N questions, n of them at random shown in all orders, each counts as predicted from its square, and each
     of the n as predicted + N / n (value - predicted). Residuals are increased for the degrees of freedom of the fit.
 
     Args:

@@ -29,7 +29,7 @@ class VotedAnswers:
 
 
 def mean_over_orders(probs: Floats) -> Floats:
-    """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in whatever sequence they come."""
+    """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in any sequence."""
     mean: Floats = np.sort(probs, axis=-2).mean(axis=-2)
     return mean
 

@@ -108,13 +108,13 @@ class Answerers:
     def facts(self) -> dict[str, object]:
         """``answered_by``: who answered how many; and the question where each but the first was met."""
         named = [by for by in self.replies if by != NOBODY]
-        told = tuple(
+        answered_by = tuple(
             AnsweredBy(
                 model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] if i else ""
             )
             for i, by in enumerate(named)
         )
-        return {"answered_by": told} if told else {}
+        return {"answered_by": answered_by} if answered_by else {}
 
 
 class _Answer(NamedTuple):

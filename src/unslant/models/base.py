@@ -132,7 +132,7 @@ class Scored:
             tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``; None where what came back was no
             log-probability.
         error: what came back then.
-        bounds: the continuations of which ``logprobs`` has only an upper bound; a server returns few tokens.
+        bounds: the continuations for which ``logprobs`` has only an upper bound; a server returns few tokens.
         declined: whether that was a refusal.
         by: the model and the system that the reply names; empty where it names none.
     """

@@ -27,7 +27,7 @@ class Reply:
     """The reply to one prompt; if none came, ``text`` is None and ``error`` says why.
 
     Attributes:
-        declined: the provider says that the model declined, whatever the text.
+        declined: the provider says that the model declined, regardless of the text.
         input_tokens, output_tokens: of the prompt and of the reply; None where the backend does not count them.
         reasoning_tokens: those of the reply that were reasoning.
         recalled: it came from the store.

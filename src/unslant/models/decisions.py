@@ -124,7 +124,7 @@ class DecisionModel(HttpModel):
         return replace(answer[0], index=index)
 
     async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
-        """What came of a question, and who answered."""
+        """The scores of a question, and who answered."""
         place = f"question {prompt.group!r}" if prompt.group else "a question"
         options = prompt.continuations
         if twice := next((option for option in options if options.count(option) > 1), None):
@@ -208,8 +208,8 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
         raise ValueError(f"an answer to {name!r}, which was not asked")
     if answer["type"] == "refusal":
         return Scored(0, None, "the server declined to answer", declined=True)
-    told = answer["probabilities"]
-    pairs = told.items() if format == SYSTEM_ONE else [(one["value"], one["probability"]) for one in told]
+    listed = answer["probabilities"]
+    pairs = listed.items() if format == SYSTEM_ONE else [(one["value"], one["probability"]) for one in listed]
     found = {_text(value): number(probability) for value, probability in pairs}
     if sorted(value for value, _ in pairs) != sorted(options):
         return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, found))}")

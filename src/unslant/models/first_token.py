@@ -18,7 +18,7 @@ BY_ID = "token_id:"
 """What vLLM writes before a token's id where it is asked for ids in place of texts."""
 _TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
 LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
-"""Below is no log-probability of a token, but a number that stands for one: a float32 would hold a probability of 0."""
+"""Lower numbers are placeholders and not log-probabilities: a float32 would hold a probability of 0."""
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 _THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 
@@ -59,7 +59,7 @@ class Bounds:
 
 
 def choice_of(reply: Any) -> Mapping[str, Any]:
-    """The choice of index 0, at whatever place it was sent; no other one was asked for.
+    """The choice of index 0, at any place in the reply; no other one was asked for.
 
     Raises:
         NoScores: if there are no choices.
@@ -114,10 +114,10 @@ def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> d
 
 
 def _check_values(values: Sequence[float]) -> None:
-    """Refuse what is no log-probability of a token.
+    """Refuse numbers that cannot be log-probabilities of tokens.
 
     Raises:
-        NotLogprobs: on numbers that are not finite, above 0, or stand for "very improbable" (-9999).
+        NotLogprobs: on numbers that are not finite, above 0, or a placeholder for "very improbable" (-9999).
     """
     if not are_logprobs(np.array(values)):
         raise NotLogprobs("the server returned no valid log-probabilities: they are not finite, or above 0")
@@ -218,7 +218,7 @@ def echoed(reply: Any, label: str) -> float | None:
     The tokens of the label are counted from the end of the prompt, behind which one token was generated.
 
     Returns:
-        Their sum; None where the reply holds none of the prompt's, or the label is no run of whole tokens.
+        Their sum; None where the reply holds none of the prompt's, or the label is not a run of whole tokens.
 
     Raises:
         NoScores, Malformed: as :func:`top_logprobs`.

@@ -59,7 +59,7 @@ def is_lost(error: Exception) -> bool:
 
 
 class _Transient(Exception):
-    """A request that may succeed when it is repeated, ``after`` so many seconds if the server said so."""
+    """A request that may succeed when it is repeated, ``after`` this many seconds if the server said so."""
 
     def __init__(self, problem: str, after: float | None = None, status: int = 0) -> None:
         super().__init__(problem)
@@ -156,7 +156,7 @@ class Endpoint:
         Args:
             route: below the base URL; with two slashes, below the server's root (the base URL without ``/v1``).
             timed: how long it takes says how busy the server is.
-            retries: at most so many of them.
+            retries: at most this many.
 
         Raises:
             ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.

@@ -38,8 +38,8 @@ class InspectChat(ChatModel):
     """Replies of any model that inspect supports.
 
     The first request of all is a probe, made alone and without repetitions. Where it shows that no request can succeed
-    (key, model or address are wrong, or nobody answers there), that is an error at once. Whatever else it comes back
-    with, all requests are made.
+    (key, model or address are wrong, or nobody answers there), that is an error at once. With any other
+    outcome, all requests are made.
 
     Args:
         model: one of inspect's models.
@@ -118,11 +118,11 @@ class InspectChat(ChatModel):
             wrong = self._wrong(other) or ("" if self._may_succeed_again(other) else "no request is accepted")
         if wrong:
             url = _address(self._model) if wrong == _NOT_ASKED_AGAIN[404] else ""
-            raise ModelError(f"{self.name}: {wrong} ({self._told(found)}){hint_of(url) if url else ''}") from None
+            raise ModelError(f"{self.name}: {wrong} ({self._described(found)}){hint_of(url) if url else ''}") from None
         return None
 
     def _wrong(self, error: BaseException) -> str:
-        """What makes asking again useless, whatever the prompt; empty if nothing is known to."""
+        """What makes asking again useless for every prompt; empty if nothing is known to."""
         for cause in _chain(error):
             status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
             if status in _NOT_ASKED_AGAIN:
@@ -140,19 +140,19 @@ class InspectChat(ChatModel):
         try:
             return await self._ask(prompt, self._config)
         except Exception as error:  # a failed call is a row with status "error", not the end of the run
-            return Reply(0, None, self._told(error))
+            return Reply(0, None, self._described(error))
 
     async def _ask(self, prompt: Prompt, config: Any) -> Reply:
         messages = inspect_messages(prompt.messages or (Message("user", prompt.text),))
         return reply_of(await self._model.generate(messages, config=config))
 
-    def _told(self, error: BaseException) -> str:
+    def _described(self, error: BaseException) -> str:
         """What went wrong in one line, without secrets."""
         *_, last = _chain(error)
         cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
-        told = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
+        message = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
-        return without_secrets(told, {*filter(None, keys), *self._secrets})
+        return without_secrets(message, {*filter(None, keys), *self._secrets})
 
 
 def _address(model: Any) -> str:

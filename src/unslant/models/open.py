@@ -1,4 +1,4 @@
-"""One way to open any model, whatever backend its name stands for.
+"""One way to open any model, on the backend that its name selects.
 
 ====================================  ============================================  ==============================
 name                                  opens                                         can
@@ -217,7 +217,7 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
 
 
 def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
-    """Whether a name or a loaded model stands for one that gives replies and no log-probabilities.
+    """Whether a model, named or loaded, gives replies and no log-probabilities.
 
     Raises:
         InputError: see :func:`address_of`.

@@ -166,7 +166,7 @@ class ModelOptions:
         """What ``extra_body`` says.
 
         Raises:
-            InputError: if it is no JSON object.
+            InputError: if it is not a JSON object.
         """
         try:
             found = json.loads(self.extra_body or "{}")

@@ -1,6 +1,6 @@
 """A served model: an OpenAI-compatible server that returns log-probabilities of first tokens, as a scoring model.
 
-How labels are scored is told in :mod:`unslant.models.label_scores`. The key is sent in the request's header and kept
+:mod:`unslant.models.label_scores` describes how labels are scored. The key is sent in the request's header and kept
 nowhere else. A server is asked who it is, for its address says little about the weights behind it.
 """
 
@@ -83,7 +83,7 @@ class ServedModel(HttpModel):
     def ask_who(self) -> dict[str, str]:
         """What the server says of itself: its list of models, llama.cpp's properties, the name that its replies give.
 
-        What it does not say is left out; so is the fingerprint of its system, of which it may have several (see
+        What it does not say is left out; so is the fingerprint of its system, since it may have several (see
         :mod:`unslant.models.answered`). Plain completions are asked for only where a chat gave no reply: a proxy such
         as LiteLLM stops asking a backend for minutes after a route that this does not have.
 
@@ -91,9 +91,9 @@ class ServedModel(HttpModel):
             ModelError: if it cannot be reached, does not accept the key, or serves another model than the one named.
         """
         try:
-            models, props, reply = self._all_told([("/models", None), ("//props", None), _HELLO_CHAT])
+            models, props, reply = self._all_replies([("/models", None), ("//props", None), _HELLO_CHAT])
             if not isinstance(reply, Mapping):
-                (reply,) = self._all_told([_HELLO])
+                (reply,) = self._all_replies([_HELLO])
         except ModelError as error:
             raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
@@ -101,15 +101,15 @@ class ServedModel(HttpModel):
             ) from None
         self._check_name(models)
         names = {str(reply.get("model") or "") if isinstance(reply, Mapping) else ""} - {"", self.model}
-        told = {
+        facts = {
             "models": _entry(models, self.model),
             "props": {key: props[key] for key in _PROPS if key in props} if isinstance(props, Mapping) else {},
             "answered_as": sorted(names),
         }
-        return {name: _short(value) for name, value in told.items() if value}
+        return {name: _short(value) for name, value in facts.items() if value}
 
-    def _all_told(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
-        found = dict(self.server.all(asked, self._told))
+    def _all_replies(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
+        found = dict(self.server.all(asked, self._reply))
         return [found[i] for i in range(len(asked))]
 
     def _check_name(self, listed: Any) -> None:
@@ -128,9 +128,9 @@ class ServedModel(HttpModel):
                 f"{one_of(self.model, dict.fromkeys(names))}"
             )
 
-    async def _told(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
+    async def _reply(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
         route, body = asked
-        if route.startswith("//"):  # which only some servers have; what else may stand there says nothing
+        if route.startswith("//"):  # which only some servers have; anything else there says nothing
             with suppress(ModelError, TimeoutError):
                 async with asyncio.timeout(LOOK):
                     return await self.server.send(client, route, retries=LOOKS)
@@ -151,20 +151,20 @@ class ServedModel(HttpModel):
             host = urlsplit(self.server.base_url).hostname or ""
             self._kind = known_from(host, set())
         if self._kind is None:
-            (models,) = self._all_told([("/models", None)])
+            (models,) = self._all_replies([("/models", None)])
             self._check_name(models)
             owners = {str(entry.get("owned_by")) for entry in _entry(models, self.model)}
             self._kind = known_from(host, owners)
         if self._kind is None:
             routes = [kind.route for kind in KINDS.values() if kind.route]
-            answers = self._all_told([(route, None) for route in routes])
+            answers = self._all_replies([(route, None) for route in routes])
             self._kind = known_by(dict(zip(routes, answers, strict=True)))
         return self._kind
 
     def _limit_to_slots(self) -> None:
         """Ask no more at once than the server has caches: one that is asked more drops a cache for each of them."""
         if (kind := self._known()).slots and not self._slots:
-            (about,) = self._all_told([(kind.route, None)])
+            (about,) = self._all_replies([(kind.route, None)])
             found = about.get(kind.slots) if isinstance(about, Mapping) else None
             self._slots = found if isinstance(found, int) and found > 0 else self.server.limit.most
             self.server.limit = Limit(min(self.server.limit.most, self._slots))
@@ -195,7 +195,7 @@ class ServedModel(HttpModel):
         """See :class:`~unslant.models.http_model.HttpModel`.
 
         Raises:
-            ModelError: if no log-probabilities come back, labels cannot be told apart, or the model is about to think.
+            ModelError: if no log-probabilities come back, labels are indistinguishable, or the model is about to think.
         """
         try:
             scores = self._label_scores()

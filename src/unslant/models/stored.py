@@ -165,7 +165,7 @@ class StoredModel(Stored, ScoringModel):
         return model.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
-        """Scores of a model of which nothing is stored or recalled, because of what acts on it in memory."""
+        """Scores of a model whose scores are neither stored nor recalled, because of what acts on it in memory."""
         self.apart = why
         warnings.warn(f"{self.name}: {why}; its scores are neither stored nor recalled", stacklevel=3)
         before, inner = self.cost.copy(), self.model_asked.cost.copy()
@@ -316,7 +316,7 @@ class _ResumableCall(_Call, Journal):
         try:
             for scored in model.score_encoded(own, [encoded[i] for i in self.planned], self):
                 position = self.planned[scored.index]
-                if position not in given:  # it is, where a state was lost and the model had to begin anew
+                if position not in given:  # it is, where a state was lost and the model had to start again
                     given.add(position)
                     yield Scored(position, scored.logprobs)
         except _Finished:

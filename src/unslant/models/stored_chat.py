@@ -21,7 +21,7 @@ class StoredChat(Stored, ChatModel):
     """Wraps a chat model; replies that the store knows come from there, and first.
 
     A reply is known by the model's identity, the prompt, and which of the equal prompts of a call it answers: equal
-    prompts are different samples. Every reply is written before it is given out, so that whatever ends the process,
+    prompts are different samples. Every reply is written before it is given out, so that however the process ends,
     nothing that arrived is asked for again. Failed requests are not kept.
 
     Args:
@@ -93,7 +93,7 @@ class StoredChat(Stored, ChatModel):
 
 
 def _contents(prompts: Sequence[Prompt]) -> Iterator[bytes]:
-    """What tells each reply from the others: the prompt, and how many equal ones stand before it."""
+    """The key that distinguishes each reply: the prompt, and how many equal ones come before it."""
     seen: Counter[Prompt] = Counter()
     for prompt in prompts:
         asked = replace(prompt, continuations=(), group="")

@@ -27,8 +27,8 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
     Args:
         model, questions, options: as for :func:`unslant.audit`.
         at_least: share of questions, from 0 to 1, that must have the same answer in every order. The test fails where
-            the interval of that share lies below; where it holds both sides, a warning says that this few questions
-            cannot tell.
+            the interval of that share lies below; where it holds both sides, a warning says that there are too few
+            questions to decide.
 
     Returns:
         The audit.

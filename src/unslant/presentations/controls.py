@@ -1,7 +1,7 @@
 """What P5 shows besides the questions as given: controls and Nvr-X.
 
 Control presentations (section 3.1) are a question without content under every order of its labels. A model can only
-answer it by habit. Each label stands at each position equally often, which separates the pull of a label from the pull
+answer it by habit. Each label appears at each position equally often, which separates the pull of a label from the pull
 of a position.
 
 Nvr-X (section 3.2, algorithm 1) are variants of a question in which the right option never has label label X. A
@@ -25,7 +25,7 @@ STEM, OPTION = "Select an answer choice", "choice"
 
 
 def label_orders(n: int, seed: int = 0) -> list[tuple[int, ...]]:
-    """Index of the label at each position, balanced: every label stands at every position equally often.
+    """Index of the label at each position, balanced: every label appears at every position equally often.
 
     All ``n!`` orders where there are at most 24 (lexicographic, so the usual order is first); otherwise
     ``ceil(24 / n)`` random Latin squares of ``n`` orders each, the first beginning with the usual order.
@@ -62,7 +62,7 @@ NVR = "nvr"
 
 
 def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
-    """A random order in which no right option stands at ``position`` (0 = top), all such orders being equally likely.
+    """A random order in which no right option is at ``position`` (0 = top), all such orders being equally likely.
 
     A single right option thus goes to each of the other positions with the same probability, and the wrong ones fill
     the rest in random order. Pinned options keep their place. Drawn from the options sorted by content, so that what
@@ -70,7 +70,7 @@ def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
 
     Returns:
         ``None`` where there is no such order: no such position, no right option, a right option pinned there, or
-        every option that may stand there is right.
+        every option that may be there is right.
     """
     if not 0 <= position < len(question.options) or not question.answers:
         return None

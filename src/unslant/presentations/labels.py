@@ -63,7 +63,7 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
 def alphabetical(labels: Sequence[str]) -> tuple[str, ...]:
     """``labels`` in the order of the named alphabet that contains them all; unchanged if none does.
 
-    An instruction that lists them reads the same in whatever order they stand before the options.
+    An instruction that lists them reads the same for any order in which they precede the options.
     """
     for alphabet in ALPHABETS.values():
         if set(labels) <= set(alphabet):

@@ -1,6 +1,6 @@
 """Which orders of the options are shown: all, a Latin square, cyclic, reversed, a seeded sample, or another set.
 
-In balanced sets every movable option stands in every movable place equally often, so that no place is measured with
+In balanced sets every movable option is in every movable place equally often, so that no place is measured with
 one option more than with another. What is drawn is drawn from the canonical arrangement of the options: the presented
 texts then do not depend on the order in the file.
 """
@@ -58,7 +58,7 @@ def cyclic_orders(question: Question, k: int = 1) -> list[Order]:
     """The rotations of the given order: every movable option in every movable place once.
 
     Args:
-        k: for at least so many orders, the further sets of rotations that :func:`auto_orders` has, as far as they go.
+        k: for at least ``k`` orders, the further sets of rotations that :func:`auto_orders` has, as far as they go.
     """
     n = len(question.movable)
     whole = -(-k // max(1, n)) * n
@@ -66,7 +66,7 @@ def cyclic_orders(question: Question, k: int = 1) -> list[Order]:
 
 
 def rotations(n: int, pinned: Collection[int] = ()) -> list[Order]:
-    """:func:`cyclic_orders` of ``n`` options of which those in ``pinned`` keep their place."""
+    """:func:`cyclic_orders` of ``n`` options where those in ``pinned`` keep their place."""
     movable = [i for i in range(n) if i not in pinned]
     return [_placed(n, pinned, movable[k:] + movable[:k]) for k in range(max(1, len(movable)))]
 
@@ -79,7 +79,7 @@ def reversed_order(question: Question) -> Order:
 def auto_orders(question: Question) -> list[Order]:
     """All orders of up to four movable options; of more, whole sets of rotations, at least 24 orders up to twelve.
 
-    Every movable option stands in every movable place equally often. The rotations of the given order come first and
+    Every movable option is in every movable place equally often. The rotations of the given order come first and
     those of the reversed order second, so that what PriDe and gray-box ask is always there. The rest are rotations of
     the given order with two neighbours swapped, from the bottom up, which share the longest beginnings with it. The
     same arrangements of places serve every question of one size, so that order k means the same in all of them.
@@ -110,7 +110,7 @@ def latin_squares(n: int) -> tuple[tuple[Order, ...], ...]:
     """The Latin squares among the orders of :func:`auto_orders`: n orders each, with every option in every place once.
 
     Of up to four options all that there are (1, 1, 2 and 24, and every order is in equally many), of more the sets of
-    rotations, of which every order is in one. So an order of a square drawn at random is equally likely to be any of
+    rotations: every order is in one. So an order of a square drawn at random is equally likely to be any of
     them, and a mean over the square estimates that over all of them without bias.
 
     Args:
@@ -206,7 +206,7 @@ def anchored_orders(question: Question, k: int) -> list[Order]:
 
     The given order is the first. Of an even number n of movable options the reversed order is there too, so that an
     audit, which shows both, asks nothing twice: the Latin square is that of the n/2 even rotations of the given order
-    and the n/2 arrangements in reverse that put the other options first. (Of an odd number, the middle option stands in
+    and the n/2 arrangements in reverse that put the other options first. (Of an odd number, the middle option is in
     the middle of both, so no Latin square holds them.) The set depends on the order in the file.
     """
     base = question.movable
@@ -226,7 +226,7 @@ def _groups(question: Question, square: Sequence[Sequence[int]], k: int) -> list
 
 
 def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Order]]:
-    """At least ``k`` distinct orders in rounds: within each, every movable option stands in every movable place once.
+    """At least ``k`` distinct orders in rounds: within each, every movable option is in every movable place once.
 
     A round is a random Latin square; ``k`` is rounded up to whole rounds. If there are no more than ``k`` orders, all
     are returned, as (n-1)! rounds of rotations in random sequence.
@@ -287,7 +287,7 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     ``auto`` (see :func:`~unslant.presentations.orders.auto_orders`), ``all``, ``latin`` (a random Latin square),
     ``cyclic``, ``reverse`` (given and reversed), ``given``, or a number K (K sampled orders, all when there are no
     more). In four more sets of at least K
-    orders, every option stands in every place equally often: ``cyclic:K`` (the first of ``auto``), ``balanced:K``
+    orders, every option is in every place equally often: ``cyclic:K`` (the first of ``auto``), ``balanced:K``
     (random rounds), ``shared:K`` (chosen to share long beginnings) and ``given:K`` (as cheap, around the given order);
     see :mod:`unslant.presentations.orders`.
 

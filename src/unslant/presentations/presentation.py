@@ -45,7 +45,7 @@ class Presentation:
             that can be given; empty when no shown option is right and that cannot be said.
         instruction: instruction of this presentation; empty leaves the template's own.
         hint: a sentence added before the options are asked about; may be empty.
-        distractor: a second stem, of which only one fits the options; may be empty.
+        distractor: a second stem; only one of the two fits the options; may be empty.
         none_label: a label for "no option is right", without a line of its own: the hint or the instruction has to
             offer it in words; may be empty.
         interventions: names of the atomic changes applied, in order of application.

@@ -113,7 +113,7 @@ def written_chat(tokenizer: Any, messages: Sequence[Mapping[str, str]], *, promp
         prompt: whether the beginning of the assistant's turn follows.
 
     Raises:
-        Exception: whatever the template raises; ``SecurityError`` if it does too much.
+        Exception: anything that the template raises; ``SecurityError`` if it does too much.
     """
     from transformers import PreTrainedTokenizerBase
 

@@ -132,7 +132,7 @@ def _cue(template: PromptTemplate) -> str:
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would stand (P5, table 2, "cloze"); one prompt per presentation."""
+    """The labels are scored where the answer would be (P5, table 2, "cloze"); one prompt per presentation."""
 
     writer: Writer
     name: str = "cloze"

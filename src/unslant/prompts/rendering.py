@@ -119,7 +119,7 @@ def _counted(value: object) -> object:
 
 
 def each(values: Iterable[Any]) -> Iterator[Any]:
-    """The values, each of which is charged as a round of a loop."""
+    """The values; each is charged as a round of a loop."""
     for value in values:
         charge(_STEP)
         yield value

@@ -241,7 +241,7 @@ def numbers_kind(numbers: Sequence[Item], origin: str) -> str:
 
 
 def outside(numbers: Sequence[tuple[int, RawAnswer]], base: int) -> int:
-    """How many numbers name no option when the first one has the number ``base``; -1 stands for no answer."""
+    """How many numbers name no option when the first one has the number ``base``; -1 means no answer."""
     return sum(not 0 <= number - base < len(answer.options) for number, answer in numbers if number >= 0)
 
 

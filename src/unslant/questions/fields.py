@@ -226,7 +226,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
 
 
 def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
-    """Option texts, their labels (or none), and the right indices where these stand with the options."""
+    """Option texts, their labels (or none), and the right indices where these are given with the options."""
     value = lookup(data, name)
     if value is None and "," in name:
         cells = [lookup(data, part.strip()) for part in name.split(",")]

@@ -67,7 +67,7 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
     only JSON that is one value is read whole.
 
     Args:
-        columns: column names to expect, by which a CSV header is known beside the usual ones.
+        columns: column names to expect, by which a CSV header is known, besides the usual ones.
 
     Raises:
         InputError: if the file is missing, empty, not of its type, too large, or not UTF-8 as a whole.
@@ -191,7 +191,7 @@ def row_record(batch: Any, i: int, place: str) -> Record:
     """Row ``i`` of a pyarrow batch."""
     try:
         return plain_record(place, batch.slice(i, 1).to_pylist()[0])
-    except Exception as error:  # text that is no UTF-8, dates beyond year 9999, and whatever else a cell may hold
+    except Exception as error:  # text that is not UTF-8, dates beyond year 9999, and anything else in a cell
         return Record(place, {}, f"cannot be read: {first_line(error)}")
 
 
@@ -228,7 +228,7 @@ def made_questions(source: object, kind: type[Any]) -> list[Any] | None:
 
 def object_records(source: Any) -> list[Record]:
     """The records of a list or other iterable of mappings, a mapping (as a JSON object), a data frame, an Arrow table
-    (whatever offers Arrow's stream interface) or a data set of the library ``datasets``.
+    (anything with Arrow's stream interface) or a data set of the library ``datasets``.
 
     Raises:
         InputError: if it is none of these, or holds nothing, or more than 2,000,000 records.

@@ -75,7 +75,7 @@ def load_questions(
         fields: field -> column where the usual names do not fit. Fields: id, question, options, answer, context,
             subject, source, labels, pinned. ``choices.text`` reaches into objects, ``"opa,opb,opc"`` names one column
             per option, ``""`` leaves a field out.
-        limit: keep at most so many questions: a random sample by ``seed``, in the file's order. A question's chance
+        limit: keep at most ``limit`` questions: a random sample by ``seed``, in the file's order. A question's chance
             depends on its id alone, so a smaller sample is part of a larger one.
         skip_bad: leave bad records out and count them; by default the first one is an error.
         answer_base: 0 or 1, the number of the first option where answers are numbers. By default 0; 1 only where that
@@ -258,7 +258,7 @@ class Bad:
         at = InputError.at(record.place, str(error), field=error.field or None)
         if error.whole_file:
             raise at from None
-        # A question that needs its picture is no fault of the file.
+        # A question that needs its picture is not the file's fault.
         if not self.skip and error.kind != "needs an image":
             raise InputError(f"{at}; {_SKIP_HINT}") from None
         self.counts[error.kind] += 1
@@ -280,7 +280,7 @@ class Bad:
 
 
 def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
-    """Raise for records of which none can be read."""
+    """Raise for records that are all unreadable."""
     problem = next((record for record in records if record.problem), None)
     if problem is None:
         raise InputError.at(origin, "holds no questions")

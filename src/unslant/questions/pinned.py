@@ -42,9 +42,9 @@ _PLACED = re.compile(
     rf"|(?:.* )?all (?:of )?the \w+ {_SHOWN} above"
     rf"|(?:the )?above (?:all|both|two|three|{_NOUN})\b.*)"
 )
-"""Speaks of what stands *above* it."""
+"""Speaks of what is *above* it."""
 _BELOW = re.compile(rf"{_QUANTITY} (?:of )?(?:the |these )?(?:{_NOUN} )?(?:below|following)\b.*")
-"""Speaks of what stands *below* it."""
+"""Speaks of what is *below* it."""
 _UNPLACED = re.compile(
     rf"{_QUANTITY} of these{_GOES_ON}.*"
     rf"|{_QUANTITY} of (?:these|those) (?:two|three|four|five|\d)(?: \w+)?|(?:all|none) (?:are|is) {_TRUE}"
@@ -52,7 +52,7 @@ _UNPLACED = re.compile(
     rf"|{_QUANTITY} (?:of (?:these|them|those|the (?:other )?{_NOUN})|the (?:other )?{_NOUN}"
     rf"|(?:of )?(?:these|those) {_NOUN}|(?:of )?the others?|of the following)(?: {_SHOWN})?(?: {_VERDICT})?"
 )
-"""Speaks of the other options wherever they stand."""
+"""Speaks of the other options wherever they are."""
 _BARE = re.compile(rf"(?:all|none|both|either|{_NEITHER})")
 """Speaks of the other options when it closes the list, unless it is a quantity."""
 _QUANTITIES = {"some", "most", "many", "few", "one", "two", "three", "0", "1", "2", "3"}
@@ -115,12 +115,12 @@ def find_pinned(options: Sequence[str], stem: str = "") -> tuple[int, ...]:
     """Indices of the options that must keep their place, ascending; empty where no option speaks about another.
 
     An option that names others by letter or number pins itself and those it names. An option that speaks of what
-    stands above it pins itself, and, where options that could move stand below it, all those above it too; likewise
+    is above it pins itself, and, where options that could move are below it, all those above it too; likewise
     for "below". An option that names others by place ("the first two") pins all.
 
     Args:
         options: option texts without numbering.
-        stem: the question, and its context; what these call by a letter or number is no option.
+        stem: the question, and its context; what these call by a letter or number is not an option.
     """
     texts = [_normal(option) for option in options]
     everything = set(range(len(texts)))
@@ -145,7 +145,7 @@ def find_pinned(options: Sequence[str], stem: str = "") -> tuple[int, ...]:
 def label_references(options: Sequence[str], stem: str = "") -> dict[int, dict[str, int]]:
     """Which options name others by letter, number or numeral: index -> name in lower case -> index of what it names.
 
-    Under other labels, or where what they name has moved, these texts are wrong as they stand; see :func:`rename`.
+    Under other labels, or where what they name has moved, these texts are wrong as written; see :func:`rename`.
     """
     texts = [_normal(option) for option in options]
     for option in options:  # some files repeat the options in the passage
@@ -158,7 +158,7 @@ def rename(option: str, names: Mapping[str, str]) -> str:
     """The option's text with other names for the options it names ("both A and C" -> "both 1 and 3").
 
     Args:
-        names: name in lower case -> what stands for it. Where a letter occurs in capitals, only those are names.
+        names: name in lower case -> its replacement. Where a letter occurs in capitals, only those are names.
     """
     article = r"(?!a (?!and|or|nor|but|as|is|are|may|can|could|must|only|alone|to|through|thru|together|above)[a-z])"
     token = re.compile(rf"(?<![\w'’]){article}(?:{'|'.join(map(re.escape, names))})(?![\w'’])", re.IGNORECASE)
@@ -248,7 +248,7 @@ def _read_names(text: str) -> tuple[str, list[str], bool]:
 
 
 def _index(name: str, kind: str) -> int:
-    """Index of the option that a name stands for: a, 1 and i are the first."""
+    """Index of the option that a name refers to: a, 1 and i are the first."""
     return ord(name) - ord("a") if kind == "letter" else int(name) - 1 if kind == "number" else ROMAN.index(name)
 
 

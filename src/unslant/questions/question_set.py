@@ -32,7 +32,7 @@ class LoadReport:
         empty_options: with an option of no text.
         none_right: with no right option.
         several_right: with two or more right options.
-        option_counts: number of options -> how many questions have so many.
+        option_counts: number of options -> how many questions have that many.
         notes: things a reader should know, in words.
         doubts: readings of the file that fit as well as the one taken, and how to choose.
         caveats: sentences that every result begins with: records left out, by reason, and readings in doubt.

@@ -158,7 +158,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     """The records of a recipe's split, from the Hub or its local cache.
 
     Raises:
-        InputError: if it cannot be had, whatever the reason, with what to do.
+        InputError: if it cannot be had for any reason, with what to do.
     """
     needed("datasets", f"{recipe.origin}, a data set of the Hub,", InputError)
     from datasets import load_dataset

@@ -230,7 +230,7 @@ def _spoken(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text; several turns, given as a list or as the text of one, stand under each other."""
+    """A text; several turns, given as a list or as the text of one, go under each other."""
     if messages := _messages(value):
         return _spoken(messages)
     listed = parse_list(value) if isinstance(value, str) else None

@@ -37,14 +37,14 @@ def delimited_records(text: str, path: Path, usual: str, columns: Collection[str
     """The rows of a CSV file.
 
     Args:
-        usual: the separator its name stands for, taken unless another one gives more of the names that are known.
+        usual: the separator its name implies, taken unless another one gives more of the names that are known.
         columns: further names by which a header is known.
 
     Raises:
         InputError: if it has no header, or a quotation mark is left open.
     """
     first = 1
-    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # how Excel is told
+    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # how Excel learns the separator
         separator, first = text[4], 2
         text = text[4:].partition("\n")[2]
     else:
@@ -66,7 +66,7 @@ def _separator(text: str, usual: str, columns: Collection[str]) -> str:
 
 
 def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of their first line; without ``path`` they end where the text is no CSV."""
+    """Rows with the number of their first line; without ``path`` they end where the text is not CSV."""
     csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     start = first

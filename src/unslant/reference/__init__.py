@@ -1,7 +1,7 @@
 """The small models trained with a planted bias: names, weights and questions.
 
 They are what unslant audits when it is given nothing else, and the known truth its numbers are tested against.
-See ``README.md`` beside this file. The recipe is in ``training/`` of the source tree and does not ship.
+See ``README.md`` next to this file. The recipe is in ``training/`` of the source tree and does not ship.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ reads it:
    the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
 2. ``all but``: "all except B are correct".
 3. ``called right``: options called right, one by one or marked so ("A: correct", "C is right").
-   ``one by one``: options of which something is said that is denied of the others.
+   ``one by one``: options that are said to be something that the others are not.
 4. ``line``: lines that are nothing but an answer.
 5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
 6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
@@ -22,7 +22,7 @@ reads it:
 13. ``both``: "both of them do", where one option begins so.
 14. ``only mention``: the only label in a short reply.
 
-What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, whatever else might be made of it.
+What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, however it might also be read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every mention of an option in a reply, in whatever form, collapsed to one character.
+"""Every mention of an option in a reply, in any form, collapsed to one character.
 
 "B. Paris", "option B", "(b)", "Paris (B)" and "the city of *Paris*" all speak of the option labelled B. In the
 collapsed text each is a single private character that says which option is meant and how it was written, so that the
@@ -33,7 +33,7 @@ _LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
 _LABEL_SUFFIX = pattern("{label_suffix}")
 """The same behind it."""
 _BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
-"""What says that the letter or number that follows is no label."""
+"""What says that the letter or number that follows is not a label."""
 _ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
 _ORDINAL = pattern(
     r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
@@ -75,7 +75,7 @@ _AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
 
 class _Label(NamedTuple):
-    """A label in a reply: where it ends, and of which options; several where they are written together, as in "AC"."""
+    """A label in a reply: where it ends, and its options; several where they are written together, as in "AC"."""
 
     end: int
     options: tuple[int, ...]
@@ -89,7 +89,7 @@ class _Reply(NamedTuple):
     labels: dict[int, _Label]
     """By where they start."""
     conflicts: dict[int, set[int]]
-    """Options of whose labels the texts of others stand, and which."""
+    """Options whose labels come with the texts of others, and which."""
 
     def conflict(self, option: int, others: Iterable[int]) -> str:
         """The mention of a label with the text of other options."""
@@ -127,7 +127,7 @@ class Collapser:
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
         shown = [plain(label).strip() for label in labels]
         folded = {label.casefold(): i for i, label in enumerate(shown)}
-        # Two labels that differ by case alone are told apart by it.
+        # Two labels that differ by case alone are distinguished by it.
         self._fold = len(folded) == len(shown)
         self._index = folded if self._fold else {label: i for i, label in enumerate(shown)}
         self._shown = frozenset(shown)
@@ -148,7 +148,7 @@ class Collapser:
             rf"|(?<=\A)(?:{{label_noun}} )?({either})(?: ?- ?| {{up_to}} )({either})(?=[.!]?\Z)",
             re.IGNORECASE if self._fold else 0,
         )
-        # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is no label.
+        # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is not a label.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
             rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
@@ -159,7 +159,7 @@ class Collapser:
         """``text`` with one character in place of every mention.
 
         Args:
-            conflicts: takes the options whose labels stand with the texts of others, and which.
+            conflicts: takes the options whose labels are followed by the texts of others, and which.
         """
         for lines, line in self._broken:
             text = text.replace(lines, line)

@@ -49,7 +49,7 @@ def all_but(reading: Reading) -> Outcome:
 
 
 def one_by_one(reading: Reading) -> Outcome:
-    """Options of which the same is said, where it is denied of others: "B is prime. A and C are not."."""
+    """Options that the same is said about, where it is denied of others: "B is prime. A and C are not."."""
     elliptical = _OTHERS_ARE_NOT.match(reading.plain)
     if elliptical:
         return options_of(mentions(elliptical["right"])), "one by one"

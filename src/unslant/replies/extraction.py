@@ -70,15 +70,15 @@ def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozens
 
 
 def conflicting_labels(extracted: Extracted) -> tuple[str, ...]:
-    """Of a conflict: its label, then those of the options whose text stands with it; empty where its labels are
-    many."""
+    """Of a conflict: its label, then those of the options whose text comes with it; empty with several
+    labels."""
     if extracted.status != "conflict" or len(extracted.readings) != 2 or len(extracted.readings[0]) != 1:
         return ()
     return tuple(label for reading in extracted.readings for label in sorted(reading))
 
 
 def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
-    """Of a conflict: the content under its label, then those whose text stands with it; empty where labels are many."""
+    """Of a conflict: the content under its label, then those whose text comes with it; empty with several labels."""
     codes = map(presentation.content_of, conflicting_labels(extracted))
     return tuple(dict.fromkeys(codes))
 
@@ -99,7 +99,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
     if stated is None and REFUSAL.search(text):
         return "refused", None
-    # What stands in brackets behind a number explains it: "126 (42 per hour for 3 hours)".
+    # What is in brackets after a number explains it: "126 (42 per hour for 3 hours)".
     found = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
     said = stated[0] if stated else next(iter(found[::-1]), "")
     value = number(said.rstrip(".,")) if len(said) <= _LONGEST_NUMBER else None
@@ -109,7 +109,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
 
 
 def stated_confidence(reply: str) -> float | None:
-    """The confidence stated last in a reply, 0 to 1; None if it states none, or a number that is no share.
+    """The confidence stated last in a reply, 0 to 1; None if it states none, or a number that is not a share.
 
     A number without a unit is a share up to 1, and a percentage beyond.
 
@@ -153,7 +153,7 @@ class RecordedReply:
     """One line of the file.
 
     Attributes:
-        data: the line as it stands.
+        data: the line as written.
         reply: the reply; None where none came.
         labels: every label that is an answer, as shown; the verdicts for judging.
         options: the text under each of the first labels.

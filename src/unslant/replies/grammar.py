@@ -1,4 +1,4 @@
-"""How answers are put into words, in any language: the characters that stand for mentions of an option in a collapsed
+"""How answers are put into words, in any language: the characters that replace mentions of an option in a collapsed
 reply (:mod:`collapse`), and parts of regular expressions over such replies, in which runs of spaces are one space. The
 words come from :mod:`cues`.
 
@@ -89,7 +89,7 @@ PARTS = {
     # Lists. A subject is one mention, or several joined, before a verb.
     "joined": (r"(?: ?(?:[,/&+|、]|{^and$}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}| (?={labelled})|(?={labelled}))"),
     "subject": r"{one}(?:{joined}{one}){0,25}",
-    # The same as an answer: no member is the subject of what follows; further ones may stand on lines of their own.
+    # The same as an answer: no member is the subject of what follows; further ones may be on lines of their own.
     "listed": (
         r"{one}(?:(?! ?[,;] ?(?:{plain_and} )?{subject} {subject_verb}\b)(?:{joined}| ?; ?(?:{plain_and} )?)"
         r"{one}(?! {being_verb}\b)){0,25}(?:[.,;-]{0,3} ?\n ?{one}(?= ?[.,;:-]{0,3} ?(?:\n|\Z|⟧))){0,25}"
@@ -103,7 +103,7 @@ PARTS = {
     "named": r"(?: ?\(?(?:{either})\)?)?",
     "is_none": r"(?:(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))",
     "is_all": r"(?:{all}(?!\w)(?!{all_goes_on}))",
-    # Explicit answers: what stands where an answer is expected.
+    # Explicit answers: an answer in the place where one is expected.
     "bracket": r"[\s:=,\"'(\[{<>⟦→-]{0,8}",
     "slot": (r"{bracket}(?:{filler}\b[ ,:]{0,3}){0,12}{bracket}(?P<slot>{is_none}|{is_all}|{listed})"),
     "field_cue": (
@@ -123,7 +123,7 @@ PARTS = {
         r"|\b{if}{if_forced}|{^i_choose$})"
     ),
 }
-"""Parts of rules that stand in more than one."""
+"""Parts of rules that several rules share."""
 
 
 def pattern(template: str, flags: int = re.IGNORECASE, parts: Mapping[str, str] | None = None) -> re.Pattern[str]:

@@ -132,5 +132,5 @@ def validate(judgements: Sequence[str], cases: Sequence[JudgeCase] = VALIDATION)
 
 
 def needs_judge(extracted: Extracted) -> bool:
-    """Whether a judge may be asked: a reply came, it is no refusal, and the patterns found nothing."""
+    """Whether a judge may be asked: a reply came, it is not a refusal, and the patterns found nothing."""
     return extracted.status == "unparsed" and extracted.rule != "empty"

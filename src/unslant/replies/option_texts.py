@@ -80,7 +80,7 @@ def _stem(word: str) -> str:
 
 
 def _joins_words(text: str, position: int) -> bool:
-    """Whether a dash stands between words; elsewhere it is a sign."""
+    """Whether a dash is between words; elsewhere it is a sign."""
     before, after = text[max(0, position - 2) : position], text[position + 1 : position + 3].strip()
     return before.rstrip()[-1:].isalpha() and (before[-1:].isalpha() or not after[:1].isdigit())
 
@@ -144,7 +144,7 @@ class OptionTexts:
         return end, options
 
     def written_out(self, text: str, earliest: int, latest: int, option: int) -> int | None:
-        """Where an option's text ends that stands to the letter between ``earliest`` and ``latest``, with its own
+        """Where an option's text ends, if it appears verbatim between ``earliest`` and ``latest``, with its own
         brackets and stops but for a stop that ends the sentence; None if it does not."""
         if option >= len(self.texts):
             return None
@@ -167,7 +167,7 @@ class OptionTexts:
         return frozenset(o for o, own in enumerate(self._joined) if is_telling(words) and part in own)
 
     def nearer(self, text: str, option: int) -> list[int]:
-        """Other options whose texts hold all of a few words, at least two, none of which ``option``'s holds."""
+        """Other options whose texts hold all of a few words, at least two, while ``option``'s holds none."""
         if option >= len(self._stems):  # labels may be known without the options' texts
             return []
         said = {token.stem for token in tokens(text) if is_telling([token])}
@@ -175,7 +175,7 @@ class OptionTexts:
         return owners if len(said) > 1 and not said & set(self._stems[option]) else []
 
     def reordered(self, text: str) -> frozenset[int]:
-        """Options of the words of ``text``, in whatever order."""
+        """Options made of the words of ``text``, in any order."""
         said = sorted(_kept(tokens(text)))
         return frozenset(o for o, own in enumerate(self._stems) if said and sorted(own) == said)
 

@@ -29,7 +29,7 @@ _SIDE = {
     r"|(?:the )?{compared_first}(?: {compared_noun}| one)?)",
     "two": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:B|b|2)[)\]\"']{0,2}(?!\w)"
     r"|(?:the )?{compared_second}(?: {compared_noun}| one)?)",
-    # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must stand before them.
+    # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must come before them.
     "said_one": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:A|1|one)\b|(?-i:A)\b|(?:the )?{compared_first}"
     r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
     "said_two": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two)\b|(?-i:B)\b|(?:the )?{compared_second}"

@@ -328,7 +328,7 @@ class Reading:
         return options_of(one for one in opened if one and kind_of(one) in (Kind.LABEL, Kind.BOTH, Kind.CONFLICT))
 
     def set_apart(self, chosen: frozenset[int]) -> bool:
-        """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line stands
+        """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line comes
         between, or they go back to an earlier option."""
         opened = [
             match and match[1]

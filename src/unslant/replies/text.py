@@ -23,7 +23,7 @@ _LONGEST_MARKS = 30
 """Combining characters in a row that are kept, as in Unicode's stream-safe text: normalizing sorts each run of them, in
 time that grows with the square of its length."""
 FIELD, END_FIELD = "⟦", "⟧"
-"""Stand around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
+"""Marks around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
 
 _THINKING = r"(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis|seed:think)"
 _THINKING_TAG = re.compile(rf"<\|?(/?){_THINKING}\|?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
@@ -131,7 +131,7 @@ def plain(text: str) -> str:
     """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
     if not text.isascii():
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
-        # Private characters stand for mentions (:mod:`grammar`), and half ones cannot be written to a file.
+        # Private characters replace mentions (:mod:`grammar`), and half ones cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = _LINE_BREAK.sub("\n", _FULL_STOP.sub(". ", text))
     for command, replacement in _LATEX[:2]:

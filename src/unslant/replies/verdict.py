@@ -9,7 +9,7 @@ said of a premise is masked. Then, as for choices, the first rule that applies r
 4. ``opening``: the verdict a reply opens with, and ``statement``: "the statement is not true", if they agree;
 5. ``reason``: what is said of the statement's grounds only ("the text does not say").
 
-Several verdicts of which none is final, and talk that is no verdict, are ``unparsed``.
+Several verdicts without a final one, and talk that is not a verdict, are ``unparsed``.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from unslant.metrics import Metric
 LEVELS = 65535
 """A probability p is stored as round(p * LEVELS), exact to 0.00001."""
 _PILOT = 64
-"""Questions packed first, to tell how many will fit."""
+"""Questions packed first, to estimate how many will fit."""
 
 
 @dataclass(frozen=True)

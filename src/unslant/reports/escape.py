@@ -81,7 +81,7 @@ def drawable(value: Any) -> Any:
 
 
 def island(data: object) -> str:
-    """JSON that can stand in a ``script`` element whatever texts it holds."""
+    """JSON that can be put in a ``script`` element with any texts in it."""
     written = json.dumps(data, ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029\0":
         written = written.replace(character, f"\\u{ord(character):04x}")

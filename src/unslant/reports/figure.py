@@ -69,7 +69,7 @@ class Table:
         id: unique in the report; also the file name.
         folded: initially closed in HTML, and never on the first screen of the terminal.
         by_row: the metric of each row, where rows determine the number format.
-        names: leading columns that together name the row; they stand in every part of a table too wide for the screen.
+        names: leading columns that together name the row; they are in every part of a table too wide for the screen.
     """
 
     id: str

@@ -40,9 +40,9 @@ def render(pages: Sequence[Page]) -> str:
         try:
             _vega()
         except ImportError as error:
-            told = f"Charts are left out: {missing(error, 'drawing them')}."
-            warnings.warn(told, stacklevel=2)
-            pages = [_without_charts(page, told) for page in pages]
+            note = f"Charts are left out: {missing(error, 'drawing them')}."
+            warnings.warn(note, stacklevel=2)
+            pages = [_without_charts(page, note) for page in pages]
     panels = [panel for page in pages for panel in page.sections]
     drawings = {
         chart.id: drawing(chart, replace(PAGE, compared=page.compared))
@@ -86,8 +86,8 @@ def render(pages: Sequence[Page]) -> str:
     )
 
 
-def _without_charts(page: Page, told: str) -> Page:
-    return replace(page, panels=tuple(replace(panel, charts=()) for panel in page.panels), notes=(told, *page.notes))
+def _without_charts(page: Page, note: str) -> Page:
+    return replace(page, panels=tuple(replace(panel, charts=()) for panel in page.panels), notes=(note, *page.notes))
 
 
 @cache
@@ -102,7 +102,7 @@ def _text(name: str) -> str:
 
 
 def environment() -> Environment:
-    """The templates of the page and of notebooks; they escape whatever they are given."""
+    """The templates of the page and of notebooks; they escape everything they are given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("unslant.reports", "templates")

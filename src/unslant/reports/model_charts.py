@@ -11,7 +11,7 @@ from unslant.reports.numbers import How
 from unslant.reports.style import Style
 
 _WIDTH = 20
-"""Letters in a line of a name beside a slope."""
+"""Letters in a line of a name next to a slope."""
 
 
 def matrix(
@@ -43,7 +43,7 @@ def matrix(
 def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
     """Ranks under two scores, one line per name, the best at the top; lines that rise or fall are highlighted.
 
-    Each name stands at both ends of its line with its rank there; equal ranks stand under each other.
+    Each name is at both ends of its line with its rank there; names of equal rank are under each other.
     """
     import altair as alt
 

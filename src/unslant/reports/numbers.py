@@ -78,7 +78,7 @@ def p_words(p: float) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A positive number to so many digits, never as a power of ten: 0.0123, 1.23, 1,801 (from 1,801.4)."""
+    """A positive number to ``digits`` digits, never as a power of ten: 0.0123, 1.23, 1,801 (from 1,801.4)."""
     if not 0 < value < math.inf:
         return number(value, 0)
     decimals = max(digits - 1 - math.floor(math.log10(value)), 0)

@@ -19,7 +19,7 @@ class Style:
         accent, contrast, faint: subject of the chart, what it is compared with, background.
         series: colours of compared series, see :meth:`looks`.
         size: of the text in pixels; marks and rows go with it.
-        compared: the runs of the page, each of which looks the same in every chart.
+        compared: the runs of the page; each looks the same in every chart.
     """
 
     width: int | Literal["container"]

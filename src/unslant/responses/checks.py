@@ -154,7 +154,7 @@ def _digest(written: bytes, rows: int, packed: bytes) -> bytes:
 def checked_table(
     table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = (), before: int = 0
 ) -> pa.Table:
-    """The table under ``schema``, every row of which can be used; ``before`` rows of the file come before it.
+    """The table under ``schema``, with every row usable; ``before`` rows of the file come before it.
 
     Raises:
         InputError: naming row and column, and what is wrong.

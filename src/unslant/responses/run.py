@@ -216,7 +216,7 @@ class LogFacts(Record):
             ``choices``, ``words``, ``verdicts`` (as logged), or ``replies`` with scores of labels.
         reported: the harness's own scores of these answers, one for each metric.
         files: name and digest of each file.
-        orders: number of orders -> questions that were shown in so many.
+        orders: number of orders -> questions that were shown in that many.
         dropped: reason -> pages left out.
         notes: what a reader should know, in sentences.
         right_by_replies, right_by_labels, right_by_first_tokens: right answers by the replies' words, the scores of
@@ -277,7 +277,7 @@ class ShardHeader(Record):
 
 
 def _read_again(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings, of which those that results are computed again with have their type."""
+    """Settings; those that results are recomputed with have their type."""
     if type(settings.get("seed", 0)) is not int or settings.get("seed", 0) < 0:
         raise ValueError("seed is not a whole number from 0")
     temperatures = settings.get("temperatures", [])
@@ -304,7 +304,7 @@ class Run(Record):
         offline: every score came from the store, and no server was asked.
         incomplete: weights that the checkpoint did not have.
         answered_by: the models and systems that a server's replies named.
-        unsteady: prompts asked again of which a server gave other scores each time.
+        unsteady: prompts asked again for which a server gave other scores each time.
         apart: why nothing was stored of the model or recalled.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
@@ -411,7 +411,7 @@ class Run(Record):
 
     @classmethod
     def merge(cls, runs: Sequence[Run], first: Run | None = None) -> Run:
-        """The whole run of which these are the shards.
+        """The whole run that these are the shards of.
 
         Costs are summed; of facts that each machine measured for itself (agreement in half precision, platform, day),
         all are kept. What they have in common is taken from ``first``, by default the first of them.

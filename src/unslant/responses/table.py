@@ -26,11 +26,11 @@ GENERATE = "generate"
 AGAIN = "generate/again"
 """Elicitation of rows that answer a question about a reply in which no answer was found; kept apart from replies."""
 DECISION = "decision"
-"""Elicitation of rows whose labels are a server's own, so that a label cannot be told from its position."""
+"""Elicitation of rows whose labels are a server's own, so that labels and positions cannot be separated."""
 
 
 def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
-    """Whether the best label may be one of which ``logprobs`` has only an upper bound."""
+    """Whether the best label may be one for which ``logprobs`` has only an upper bound."""
     exact = np.delete(logprobs, list(bounds))
     return len(bounds) > 0 and not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
 
@@ -76,7 +76,7 @@ class Response:
 
     @property
     def choice(self) -> int:
-        """The one option that a reply chooses; -1 where it is no answer, or names none or several."""
+        """The one option that a reply chooses; -1 where it has no answer, or names none or several."""
         named = sorted(self.chosen or ()) if self.status == "ok" else []
         return named[0] if len(named) == 1 and named[0] >= 0 else -1
 
@@ -98,7 +98,7 @@ class Response:
 
     @classmethod
     def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
-        """The row of one presentation; ``answer`` are the fields that tell what came back."""
+        """The row of one presentation; ``answer`` are the fields that say what came back."""
         return cls(
             question_id=question.id,
             kind=presentation.kind,

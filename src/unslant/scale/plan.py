@@ -289,7 +289,7 @@ class Share:
 def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
     """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.
 
-    Characters stand in for work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
+    Characters approximate work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
     of questions are unequal work wherever some have a passage.
     """
     middles = [2 * end - size for end, size in zip(accumulate(counts.characters), counts.characters, strict=True)][:-1]

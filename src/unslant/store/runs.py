@@ -261,7 +261,7 @@ def run_id(folder: str, words: str) -> str:
 
 
 def _made_of(connection: sqlite3.Connection, run: str) -> bytes:
-    """A digest of what the run's last start asked: of which model which prompts, and with which answers."""
+    """A digest of what the run's last start asked: model, prompts and answers."""
     (questions,) = connection.execute("SELECT questions_digest FROM runs WHERE id = ?", (run,)).fetchone()
     passes = connection.execute(
         "SELECT key FROM passes JOIN run_passes ON id = pass WHERE run = ? AND current ORDER BY key", (run,)

@@ -1,6 +1,6 @@
 """Which places a habit is about: the fewest that explain what slots get, over the orders, beyond their content.
 
-In the order set every label stands at its own position, so a *place* is both. The slot effects of question q are
+In the order set every label has its own position, so a *place* is both. The slot effects of question q are
 regressed on indicators of a set of places,
 
     slots_q = sum over places of pull_q(place) x (1 at that place, centred) + rest,
@@ -53,7 +53,7 @@ _ABSENT = 1 / 3
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A position and the label that usually stands there.
+    """A position and the label that usually appears there.
 
     Attributes:
         origin: whether ``rank`` counts from the first or the last; ``middle`` is the middle one, or the middle two.

@@ -339,7 +339,7 @@ def by_part(parts: Sequence[tuple[str, str]]) -> str:
     """What is said of one part and another: ``falls back on A with 4 options, on the last position with 5``.
 
     Args:
-        parts: (what is said, empty for no preference; of which part).
+        parts: (what is said, empty for no preference; the part it is said of).
     """
     sentence, before = [], ""
     for words, where in parts:

@@ -4,8 +4,8 @@ Model, each question on its own, with log P centred over the options of a page:
 
     log P(option) = content + effect of its position + effect of its label
 
-Least squares over the order set gives the content and the *sum* of position and label, which stand together there.
-Pages with relabelled positions, less that content, tell the two apart. Content is taken from the orders alone, because
+Least squares over the order set gives the content and the *sum* of position and label, which go together there.
+Pages with relabelled positions, minus that content, separate the two. Content is taken from the orders alone, because
 labels out of their sequence can be unlikely in themselves, and would shift it.
 """
 
@@ -34,7 +34,7 @@ Rows = NDArray[np.intp]
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _AT_ONCE = 1 << 13
-"""Questions of which all orders are looked at together."""
+"""Number of questions whose orders are all looked at together."""
 _ERROR = 0.002
 """Standard deviation allowed to every cell besides its sampling error, or a cell that never varies would be exact."""
 
@@ -131,7 +131,7 @@ def _cells(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
     rank[free] = np.arange(m)
     cells = np.ix_(alike, np.arange(block.k), free)
     content, slots, kept, leaked = _two_way(_measured(block.probs[cells], unit), rank[block.positions[cells]])
-    # label and position stand together in the orders, so an effect of either looks the same there
+    # label and position go together in the orders, so an effect of either looks the same there
     pages, designs = [slots], [np.tile(kept @ slots_of, 2)]
     rows = block.index[alike]
     for view in views:
@@ -165,7 +165,7 @@ def _two_way(values: Floats, places: Ints) -> tuple[Floats, Floats, Floats, Floa
 
     Returns:
         (Q, M) contents, (Q, M) slots; (M, M) what is left of true slot effects in the slots, on average, and
-        (Q, M, M) what of them gets into the contents (nothing, where every content stands everywhere equally often).
+        (Q, M, M) what of them gets into the contents (nothing, where every content appears everywhere equally often).
     """
     size, k, m = values.shape
     by_place = np.take_along_axis(values, np.argsort(places, axis=2), axis=2)
@@ -211,7 +211,7 @@ def effects(groups: Sequence[SlotGroup], size: int, width: int) -> tuple[Floats,
             there = np.flatnonzero(group.design[:, part].any(axis=0))
             if len(there) < 2:
                 continue
-            # contrasts of each slot with the mean of those that stand anywhere
+            # contrasts of each slot with the mean of those that can be anywhere
             full = np.zeros((len(there), 2 * group.n))
             full[:, part] = (np.eye(group.n) - np.isin(np.arange(group.n), there) / len(there))[there]
             solved = group.values @ (full @ solver).T
@@ -260,7 +260,7 @@ class SlotValues:
 
 @dataclass(frozen=True)
 class SlotEffect:
-    """One label (wherever it stands) or one position (with any label).
+    """One label (wherever it is) or one position (with any label).
 
     Attributes:
         label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
@@ -268,7 +268,7 @@ class SlotEffect:
         effect: what it adds to the log-probability of an option, in nats, beyond the other labels (or positions); mean
             over unsure questions.
         excess: the same for the choice: what it adds to the share of unsure answers.
-        chosen: share of unsure answers in its place over the orders, where label and position stand together; ties
+        chosen: share of unsure answers in its place over the orders, where label and position go together; ties
             shared evenly.
         expected: ``chosen`` for a model that goes by content alone.
         p: of "it adds nothing" (in nats where there are probabilities), corrected for the number of rows (Holm 1979).

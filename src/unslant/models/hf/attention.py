@@ -1,6 +1,6 @@
 """Attention over a packed prefix tree: every token attends to its own root path, exactly.
 
-The tokens of a batch stand in depth-first order. Take any run of them: whatever lies before the run and is an ancestor
+The tokens of a batch are in depth-first order. Take any run of them: every token before the run that is an ancestor
 of one of its tokens is an ancestor of its first token. So a run of queries needs the keys of one root path, and its own
 keys under a mask: one small dense product, for which torch has a fused kernel. Long beginnings shared by everything
 are multiplied densely, and few pairs outside a root path are multiplied at all (none beyond the run's own square).

@@ -69,7 +69,7 @@ class Checkpoint:
     spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def to_bytes(self, layout: bytes) -> bytes:
-        """As bytes; ``layout`` (see :func:`layout_digest`) tells which batches it belongs to."""
+        """As bytes; ``layout`` (see :func:`layout_digest`) says which batches it belongs to."""
         tensors = {
             "layout": torch.frombuffer(bytearray(layout), dtype=torch.uint8),
             "number": torch.tensor([self.number]),

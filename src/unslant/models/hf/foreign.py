@@ -39,7 +39,7 @@ class Scan:
 
     Attributes:
         foreign: where foreign code is, and its name.
-        digest: of what the names of functions stand for, so that one library function in place of another shows.
+        digest: of what the names of functions refer to, so that one library function in place of another shows.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:

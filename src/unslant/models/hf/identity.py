@@ -1,7 +1,7 @@
 """Who a loaded model is: everything that, if changed, may change a score.
 
-Files are not looked at but what came of them: tensors, configurations, module settings, hooks, the code that runs, and
-the log-probabilities of a few fixed prompts. So a model changed in memory, in whatever way, is another model.
+The digest covers what was loaded, not the files: tensors, configurations, module settings, hooks, the code that runs,
+and the log-probabilities of a few fixed prompts. So a model changed in memory, in any way, is another model.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _fixed_prompts(vocabulary: int) -> list[Encoded]:
 
 
 def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers, those that no checkpoint holds among them, each with a name that tells type and shape."""
+    """Parameters and buffers, those that no checkpoint holds among them, each with a name that gives type and shape."""
     for name, tensor in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
         yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.detach()
 
@@ -121,7 +121,7 @@ def weights_digest(model: Any) -> str:
 
 
 def _checksum(model: Any) -> str:
-    """Tells whether any bit of any tensor has changed, at a third of a digest's cost, and without leaving the GPU.
+    """Detects whether any bit of any tensor has changed, at a third of a digest's cost, and without leaving the GPU.
 
     A sum of all words, each mixed and multiplied by an odd number of its column.
     """
@@ -150,7 +150,7 @@ def _multipliers(device: torch.device) -> Tensor:
 
 
 def _modules_digest(model: Any) -> str:
-    """Settings that modules hold beside their registered tensors (scales, switches, private ones), and hooks."""
+    """Settings that modules hold besides their registered tensors (scales, switches, private ones), and hooks."""
     return _digest([(name, type(module).__qualname__, _settings(module)) for name, module in model.named_modules()])
 
 
@@ -202,7 +202,7 @@ def _code_digest(objects: Sequence[object]) -> str:
         source = getattr(sys.modules.get(kind.__module__), "__file__", None)
         if root in _KNOWN_CODE or not source:
             continue
-        # Code that came with a model imports other files beside it.
+        # Code that came with a model imports other files next to it.
         files |= set(Path(source).parent.rglob("*.py")) if root == "transformers_modules" else {Path(source)}
     return _digest([(path.name, path.read_text("utf-8", "replace")) for path in sorted(files)]) if files else ""
 

@@ -54,7 +54,7 @@ class Literal:
 
     def named(self, written: str, first: str) -> str:
         """A chat that its template has written from marked messages: its own control tokens get their secret names, and
-        the marks become again what they stand for."""
+        the marks are replaced by what they represent."""
 
         def name(match: re.Match[str]) -> str:
             found = match[0]

@@ -82,7 +82,7 @@ def load_model(
 
 
 def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[str]]:
-    """A model by a class of transformers, not yet moved to its device; its tokenizer; and weights that it lacks.
+    """A model by a class of transformers, not yet moved to its device; its tokenizer; and the weights it is missing.
 
     Args:
         auto: name of the class, such as ``AutoModelForCausalLM``.
@@ -146,7 +146,7 @@ def _prepared(name: str, how: ModelOptions) -> str:
     for library in ("torch", "transformers"):
         needed(library, f"{name}, a local model,")
     if how.adapter:
-        adapter_base(how.adapter)  # nothing else is loaded where it is no adapter
+        adapter_base(how.adapter)  # nothing else is loaded where it is not an adapter
     return source
 
 
@@ -207,7 +207,7 @@ def _suggest_bfloat16() -> None:
 
 
 def _native_bfloat16(torch: Any) -> bool:
-    """Whether the processor has instructions for bfloat16; what torch does not tell counts as no."""
+    """Whether the processor has instructions for bfloat16; where torch does not say, the answer is no."""
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
@@ -265,7 +265,7 @@ def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any])
         source, options = str(path.parent), options | {"gguf_file": path.name}
     try:
         return auto.from_pretrained(source, **options)
-    except Exception as error:  # transformers raises many kinds, and all of them mean that this source is no use
+    except Exception as error:  # transformers raises many kinds, and all of them mean that this source is useless
         if is_gguf(path):
             raise ModelError(f"{path}: the {what} cannot be loaded from it: {first_line(error)}") from error
         if path.is_dir():
@@ -317,7 +317,7 @@ def _config(name: str, source: str, where: dict[str, Any]) -> Any:
 
 
 def check_complete(source: str, options: ModelOptions) -> str:
-    """What a checkpoint lacks or has too many of, where that is allowed; reads names and shapes only.
+    """A checkpoint's missing and unexpected weights, where that is allowed; reads names and shapes only.
 
     Raises:
         ModelError: if anything, where it is not allowed.
@@ -335,7 +335,7 @@ def adapter_base(adapter: str) -> str:
     """The model that an adapter was made for; empty where it does not say.
 
     Raises:
-        ModelError: if peft is missing, or this is no adapter.
+        ModelError: if peft is missing, or this is not an adapter.
     """
     needed("peft", f"{adapter}, an adapter,")
     from peft import PeftConfig
@@ -347,7 +347,7 @@ def adapter_base(adapter: str) -> str:
 
 
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
-    """A model with an adapter on it, and what the adapter's file lacks or has too many of, where that is allowed.
+    """A model with an adapter, and the missing and unexpected weights of the adapter's file, where that is allowed.
 
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
@@ -359,7 +359,7 @@ def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tu
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
             model = PeftModel.from_pretrained(model, adapter, **_here(adapter))
-            found = model.load_adapter(adapter, "default", **_here(adapter))  # again, for what it tells
+            found = model.load_adapter(adapter, "default", **_here(adapter))  # again, for its report
     except Exception as error:  # as above
         made_for = f" onto {own}, for it was made for {base}" if base else f" onto {own}"
         lines = [line.strip() for line in str(error).splitlines()]
@@ -394,7 +394,7 @@ def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
     """Where the libraries are to look, and whether code found there may run.
 
     Raises:
-        InputError: on a revision of what is no Hub id.
+        InputError: on a revision of something that is not a Hub id.
     """
     if how.revision is not None and Path(source).exists():
         raise InputError(f"--revision {how.revision}: {source} is here, and has one only; it is for models of the Hub")

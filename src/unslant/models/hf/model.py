@@ -312,9 +312,9 @@ class TransformersModel(ResumableModel):
 
 def _packing(config: Any) -> str:
     """``bitsandbytes, 4 bits``; other methods by their name."""
-    told = config if isinstance(config, dict) else config.to_dict()
-    bits = 4 if told.get("load_in_4bit") else 8 if told.get("load_in_8bit") else told.get("bits")
-    method = getattr(told.get("quant_method"), "value", told.get("quant_method"))
+    fields = config if isinstance(config, dict) else config.to_dict()
+    bits = 4 if fields.get("load_in_4bit") else 8 if fields.get("load_in_8bit") else fields.get("bits")
+    method = getattr(fields.get("quant_method"), "value", fields.get("quant_method"))
     return f"{method}, {bits} bits" if bits else str(method)
 
 

@@ -22,7 +22,7 @@ _BUDGET = 1024
 
 
 def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
-    """So many of the items, spread evenly."""
+    """At most ``number`` of the items, spread evenly."""
     return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
 
 

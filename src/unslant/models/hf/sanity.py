@@ -29,11 +29,11 @@ _MOST_LAYERS = 1_000
 _MOST_COUNTED = 10_000
 _MOST_MODULES = 20_000
 _MOST_TIMES = 4
-"""A model may be so many times as large as its tensors; weights that are stored packed, so many times more."""
+"""A model may be this many times as large as its tensors; with packed weights, ``_PACKED`` times more."""
 _PACKED = 16
 _SMALL = 1 << 26
 _CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
-"""Endings of what earlier versions of transformers saved though it is no weight."""
+"""Endings of entries that earlier versions of transformers saved though they are not weights."""
 _LISTED = 12
 _HOLE = 4096
 """Bytes of zeros in a row that no block of trained weights has."""

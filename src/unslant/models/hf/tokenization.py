@@ -38,10 +38,10 @@ _SAID = "unslant"
 class Encoder:
     """Tokenizes prompts for one tokenizer.
 
-    Texts are cut after line ends where the tokenizer provably never joins what stands on both sides, and the pieces are
+    Texts are cut after line ends where the tokenizer provably never joins the text on both sides, and the pieces are
     cached: the orders of one question are made of the same few lines. The proof: no vocabulary entry holds a line end
     followed by a visible character, so no merge crosses the cut; and how a line begins can depend on no more than
-    what stands right before it, so every line is tokenized behind the line end and the character that precede it.
+    what comes right before it, so every line is tokenized behind the line end and the character that precede it.
     Every call checks a sample of its prompts against tokenizing them whole, and a tokenizer that fails the proof or the
     check is used on whole texts from then on.
 
@@ -67,7 +67,7 @@ class Encoder:
         self._prefix = _leading_extra(special, self._ids("a"))
         self._adds_at_end = list(special) != [*self._prefix, *self._ids("a")]
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
-        # What follows a token that swallows white space, or stands alone before a line end, is another matter.
+        # What follows a token that swallows white space, or is alone before a line end, is another matter.
         added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
         self._no_cut_after = tuple(token.content for token in added)
         self._no_cut_before = tuple(token.content for token in added if token.lstrip)
@@ -114,7 +114,7 @@ class Encoder:
         messages = [{"role": m.role, "content": m.content} for m in prompt.messages]
         try:
             text = written_chat(self.tokenizer, messages, prompt=True)
-        except Exception as error:  # chat templates are model-supplied programs and raise whatever they like
+        except Exception as error:  # chat templates are model-supplied programs and raise anything
             raise ModelError(f"this model's chat template refuses the conversation: {first_line(error)}") from error
         return text + prompt.text
 
@@ -168,7 +168,7 @@ class Encoder:
         return "\n"
 
     def _encode_one(self, prompt: Prompt, text: str, literal: bool = False) -> Encoded:
-        # A written chat already begins with whatever special tokens its template wants.
+        # A written chat already begins with the special tokens that its template wants.
         prefix = [] if prompt.messages else self._prefix
         *head, tail = [text] if literal else self._split(text)
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
@@ -206,7 +206,7 @@ class Encoder:
             before = piece[-2:]
 
     def _piece(self, before: str, piece: str) -> Ids:
-        """Token ids of ``piece`` where it stands behind ``before``: a character and a line end, or nothing."""
+        """Token ids of ``piece`` where it follows ``before``: a character and a line end, or nothing."""
         ids = self._pieces.get((before, piece))
         if ids is None:
             if len(self._pieces) >= _MAX_CACHED_PIECES:
@@ -229,7 +229,7 @@ class Encoder:
 
 
 def _begins_another(item: Encoded) -> tuple[int, int] | None:
-    """Two candidates of which one's tokens begin, or are, the other's."""
+    """Two candidates where the tokens of one begin, or are, those of the other."""
     order = sorted(range(len(item.candidates)), key=lambda i: item.candidates[i].astype(">i4").tobytes())
     for one, other in pairwise(order):
         if common_prefix(item.candidates[one], item.candidates[other]) == len(item.candidates[one]):
@@ -310,7 +310,7 @@ def _byte_letters() -> dict[str, int]:
 
 
 _BYTE_OF = _byte_letters()
-"""The byte each letter of a byte-level vocabulary stands for (GPT-2's table)."""
+"""The byte each letter of a byte-level vocabulary represents (GPT-2's table)."""
 
 
 def distinct_sequences(item: Encoded) -> tuple[list[Ids], list[int]]:

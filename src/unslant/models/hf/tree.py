@@ -2,7 +2,7 @@
 
 Token sequences are sorted, so that sequences with a common beginning are neighbours. The tokens of a sequence beyond
 what it shares with the sequence before it are exactly the tree nodes it adds; laid out one after the other they are the
-tree in depth-first order, and the descendants of a node are the contiguous range behind it. Whatever a sequence shares
+tree in depth-first order, and the descendants of a node are the contiguous range behind it. What a sequence shares
 with *any* earlier one it shares with its predecessor, so cutting the list into batches needs to carry over one root
 path only (the *spine*), and every distinct node of the run is computed exactly once.
 """

@@ -70,7 +70,7 @@ def read_output(output: ModelOutput, presentation: Presentation) -> Extracted:
 
 
 def _row(sample: EvalSample) -> Response:
-    """The reply is read again, so that old logs profit from a newer reader; a judge's reading in the log stands where
+    """The reply is read again, so that old logs profit from a newer reader; a judge's reading in the log is kept where
     the patterns still find nothing."""
     metadata = sample.metadata
     score = (sample.scores or {}).get(SCORER)
@@ -79,9 +79,9 @@ def _row(sample: EvalSample) -> Response:
     if score and not sample.error:  # without a score the sample did not come to its end
         reply = reply_of(sample.output)
     found = read(reply, presentation)
-    told = score.metadata or {} if score else {}
-    if told.get("judged") and needs_judge(found):
-        found, judged = Extracted(str(told["status"]), frozenset(told["labels"]), "judge"), True
+    logged = score.metadata or {} if score else {}
+    if logged.get("judged") and needs_judge(found):
+        found, judged = Extracted(str(logged["status"]), frozenset(logged["labels"]), "judge"), True
     facts = {key: metadata[key] for key in ("n_options", "subject", "source")}
     facts["text_ranks"] = tuple(metadata["text_ranks"])
     repeat = int(metadata.get("repeat", sample.epoch - 1))

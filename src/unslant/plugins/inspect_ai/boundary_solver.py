@@ -16,7 +16,7 @@ def generate_reply(polisher: str | Model | None = None) -> Solver:
 
     Args:
         polisher: model that rewrites the instruction under ``prompt-polishing``, once per run; by default the evaluated
-            model. The text is stored in the sample's metadata; where it is no instruction, the original is asked.
+            model. The text is stored in the sample's metadata; where it is not an instruction, the original is asked.
     """
     polished: dict[str, str] = {}
     lock: anyio.Lock | None = None

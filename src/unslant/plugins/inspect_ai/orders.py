@@ -46,9 +46,9 @@ def in_orders(
     ``{"unslant": {"pinned": [...]}}`` already.
 
     Args:
-        dataset: samples with choices, and targets as ``choice()`` takes them; or a task, of which a copy is returned
+        dataset: samples with choices, and targets as ``choice()`` takes them; or a task: a copy of it is returned
             that has these samples, and :func:`choice_in_orders` in place of ``choice()``. Its solver must show the
-            choices as they stand in the sample, as ``multiple_choice()`` does.
+            choices as given in the sample, as ``multiple_choice()`` does.
         orders: as ``--orders`` of ``unslant audit``: ``auto``, ``all``, ``cyclic``, ``reverse``, a number, ...
         limit: most questions, sampled by ``seed`` and their ids.
 
@@ -102,14 +102,14 @@ def _task(task: Task, dataset: MemoryDataset) -> Task:
 def _question(sample: Sample, name: str) -> Question:
     if not sample.choices:
         raise InputError(f"sample {name!r}: has no choices; in_orders is for multiple-choice samples")
-    told = (sample.metadata or {}).get(SHOWN) or {}
-    if "order" in told:
+    recorded = (sample.metadata or {}).get(SHOWN) or {}
+    if "order" in recorded:
         raise InputError(f"sample {name!r}: is one of several orders already; give the data set as it was before")
     options = tuple(sample.choices)
     text = sample.input if isinstance(sample.input, str) else "\n".join(message.text for message in sample.input)
     try:
         answers = target_places(sample.target, ALPHABETS["A"][: len(options)])
-        pinned = told["pinned"] if "pinned" in told else find_pinned(options, text)
+        pinned = recorded["pinned"] if "pinned" in recorded else find_pinned(options, text)
         return Question(name, text, options, answers, pinned=tuple(pinned))
     except ValueError as error:
         raise InputError(f"sample {name!r}: {error}") from None

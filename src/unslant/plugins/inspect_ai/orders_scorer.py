@@ -23,7 +23,7 @@ from unslant.responses.table import GENERATE
 
 @metric(scores="unreduced")
 def over_orders() -> Metric:
-    """What the answers to one question in several orders tell; needs the scores of :func:`choice_in_orders`.
+    """The results of one question's answers in several orders; needs the scores of :func:`choice_in_orders`.
 
     - ``mean_over_orders``: accuracy, mean over the orders of each question, then over questions; a reply without an
       answer is not right. ``stderr`` takes questions as independent, not their orders.
@@ -33,7 +33,7 @@ def over_orders() -> Metric:
     - what is preferred when unsure, in words ("falls back on A when unsure"), with the share of questions whose answer
       changes with the order.
 
-    Numbers are of each epoch, averaged over epochs; the words are of the first. Questions that lack an order are left
+    Numbers are of each epoch, averaged over epochs; the words are of the first. Questions with a missing order are left
     out of all but ``unanswered``.
     """
 

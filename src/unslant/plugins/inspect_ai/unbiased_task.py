@@ -128,10 +128,10 @@ def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
     """
     results = []
     for log in read_logs(logs):
-        told = (log.eval.metadata or {}).get("unslant_unbiased")
-        if told is not None and log.samples:
+        run = (log.eval.metadata or {}).get("unslant_unbiased")
+        if run is not None and log.samples:
             rows = (_row(sample.metadata, _reply(sample)) for sample in log.samples)
-            results.append(UnbiasedResult.of(Responses.from_rows(rows, replace(Run.of(told), model=log.eval.model))))
+            results.append(UnbiasedResult.of(Responses.from_rows(rows, replace(Run.of(run), model=log.eval.model))))
     return results
 
 

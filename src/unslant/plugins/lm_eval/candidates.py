@@ -36,7 +36,7 @@ class OptionField:
     Attributes:
         name: the field, or fields, for people.
         paths: for each option the places of its text; several where fields repeat each other.
-        values: what stands there.
+        values: what is there.
     """
 
     name: str

@@ -31,7 +31,7 @@ class Document:
         kind: what is scored, see :mod:`~unslant.plugins.lm_eval.examine`; empty where no field holds the options.
         record: what holds the options: the document, or what it was made from.
         remake: from such a record to the document.
-        options: where they stand in it.
+        options: where they are in it.
     """
 
     task: HarnessTask
@@ -102,7 +102,7 @@ class Document:
         return self.task.requests(self.doc, self.examples)
 
     def forget(self) -> None:
-        """Render anew: prompts are now written in another way."""
+        """Drop rendered prompts: prompts are now written in another way."""
         for name in ("published", "_frame"):
             self.__dict__.pop(name, None)
 

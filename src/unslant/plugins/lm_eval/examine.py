@@ -1,4 +1,4 @@
-"""What a task's templates do with the options of a document, told from it with other texts in their place."""
+"""What a task's templates do with the options of a document, found by rendering it with other texts in their place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Found:
     Attributes:
         kind: :data:`LABELS`, :data:`TEXTS` or :data:`CLOZE`; empty where the field does not hold the options.
         why_not: the reason then, in words.
-        places: which of the field's options each continuation stands for.
+        places: which of the field's options each continuation represents.
     """
 
     kind: str
@@ -70,7 +70,7 @@ def examine(requests: Sequence[Request], m: int) -> Found:
 
 
 def _labelled(context: str, labels: Sequence[str], m: int) -> tuple[int, ...]:
-    """For each label the marker behind it, on its line; empty unless every marker stands behind one of its own."""
+    """For each label the marker behind it, on its line; empty unless every marker follows one of its own."""
     bare = [label.strip("()[]{}<>.:*\"' ") for label in labels]
     if "" in bare or len(set(bare)) < len(bare):
         return ()

@@ -95,7 +95,7 @@ class HarnessTask:
         """An error of a task's templates, or of the draw of its examples, names the task."""
         try:
             yield
-        except Exception as error:  # tasks are programs, and raise whatever they like
+        except Exception as error:  # tasks are programs, and raise anything
             raise InputError(f"{self.name}: lm-eval cannot write its prompts: {first_line(error)}") from error
 
     def _context(self, doc: Mapping[str, Any], chat: Renderer | None) -> Any:

@@ -20,7 +20,7 @@ from unslant.prompts import Prompt
 from unslant.prompts.chat_templates import written_chat
 
 _CHECKED = 16
-"""Texts that are tokenized in both ways at first, and one in so many later."""
+"""How many texts are tokenized in both ways at first, and the interval between later ones."""
 
 
 class _Tokenizer(HFLM):  # type: ignore[misc]  # the library is not typed

@@ -100,7 +100,7 @@ def shown(question: Question, kind: str) -> Presentation:
 
 
 def distractor_question(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
-    """DQ: a second stem stands before or after the question's own; only one of them fits the options."""
+    """DQ: a second stem comes before or after the question's own; only one of them fits the options."""
     rng = scene.rng("DQ")
     second = scene.pool.second_stem(question, rng)
     if second is None:
@@ -219,7 +219,7 @@ def judged(item: Question, kind: str) -> Presentation:
 
 
 def judged_in_other_order(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
-    """OS on a true/false item: False stands above True; the labels, which are words, go with them."""
+    """OS on a true/false item: False is above True; the labels, which are words, go with them."""
     return replace(presentation, shown=presentation.shown[::-1])
 
 
@@ -236,7 +236,7 @@ APPLY: Mapping[str, Change] = {
     "OS": option_shuffling,
     "LR": label_replacement,
 }
-"""What each intervention does to a presentation whose lines stand in the question's order; applied in this order."""
+"""What each intervention does to a presentation whose lines are in the question's order; applied in this order."""
 APPLY_TO_JUDGED: Mapping[str, Change] = {
     "OS": judged_in_other_order,
     "LR": judged_under_other_labels,

@@ -54,7 +54,7 @@ Range = tuple[Decimal, Decimal, tuple[str, ...]]
 def partly_right(right: str, wrong: str) -> bool:
     """Whether a wrong option is part of the right one, or the other way round, so that its being wrong is disputable.
 
-    Two lists ("diaphragm", "diaphragm and pleura") or ranges ("over 10", "over 20") either of which holds the other,
+    Two lists ("diaphragm", "diaphragm and pleura") or ranges ("over 10", "over 20") where one contains the other,
     and a wrong option that says what the right one says but less of it ("artery", "cerebral artery"; "it rose", "it
     rose because ..."). Not what denies the rest ("X" and "not X") or rules it out ("X only" and "X and Y"). Found by
     wording: that a dog is an animal is not known here.
@@ -89,7 +89,7 @@ def _said_by(part: str, whole: str) -> bool:
     if _listed_in(part, whole):
         return True
     if _FORMULA.search(part) or _FORMULA.search(whole):
-        return False  # a term of a formula is no part of what it says
+        return False  # a term of a formula is not a part of what it says
     if ("between" in many) > ("between" in few):
         return False
     if [w for w in few if w not in _QUANTITIES] == [w for w in many if w not in _QUANTITIES]:
@@ -101,7 +101,7 @@ def _said_by(part: str, whole: str) -> bool:
 
 
 def _listed_in(part: str, whole: str) -> bool:
-    """Whether all that one text lists is listed by another, whatever the order, and not all that the other lists."""
+    """Whether all that one text lists is listed by another, in any order, and not all that the other lists."""
     if "between" in whole.casefold():
         return False
     few, many = _items(part), _items(whole)

@@ -93,7 +93,7 @@ def _asking(stem: str) -> str:
 
 
 def speaks_of_options(stem: str) -> bool:
-    """Whether a stem cannot be understood beside one option alone (P4, 5.1: "which", "following")."""
+    """Whether a stem cannot be understood with one option alone (P4, 5.1: "which", "following")."""
     return bool(_LIST.search(stem))
 
 

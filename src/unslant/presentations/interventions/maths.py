@@ -52,7 +52,7 @@ def answer_jitter(question: MathQuestion, rng: random.Random) -> Question:
     """AJ: a multiple-choice question with the answer and three near misses, in ascending order.
 
     The answer is the smallest, ..., the largest of the four with equal chances, as far as there are smaller numbers
-    (a negative number is never put beside an answer that is not negative).
+    (a negative number is never put next to an answer that is not negative).
     """
     value = _value(question)
     below, above = _near(value)
@@ -121,7 +121,7 @@ def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
     """The stem with one number changed so that the answer changes too; ``None`` where that cannot be shown.
 
     The worked solution is computed again with the new number. It counts only if it ends in the answer, every step of it
-    can be followed, every number in it comes from the question or an earlier step, the number can stand for nothing
+    can be followed, every number in it comes from the question or an earlier step, the number can mean nothing
     else in it, and no result turns negative or fractional that was not before.
     """
     steps = [(left.strip(), _plain(right)) for left, right in _ANNOTATION.findall(question.solution)]

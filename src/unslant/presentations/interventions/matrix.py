@@ -1,10 +1,10 @@
 """The atomic interventions, which of them may be combined, and the random draw of a legal combination.
 
 The paper's table of constraints (P4, table 7) is known here by its prose: answer removal needs the distractor hint,
-and the binary transformation stands alone. For maths, where the paper only says that the two jitters "are combined
+and the binary transformation is used alone. For maths, where the paper only says that the two jitters "are combined
 with" the others, answer jitter (a multiple-choice question) combines with all but the binary transformation, and
 question jitter (a true/false item) with option shuffling and label replacement alone: "none of these" and a second
-question have no sense beside True and False.
+question have no meaning next to True and False.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def draw(
 ) -> Combination:
     """A legal combination at random.
 
-    An intervention that must stand alone is tried first, with its own probability; else every other one is taken
+    An intervention that must be used alone is tried first, with its own probability; else every other one is taken
     with its probability, independently, if what it needs has been taken (so answer removal comes to 0.25 by
     default). Of the jitters exactly one is taken, with chances in proportion to their probabilities.
 

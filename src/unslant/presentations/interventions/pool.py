@@ -80,7 +80,7 @@ class Pool:
     ) -> str | None:
         """An option of another question that has nothing to do with ``question``; ``None`` if none was found.
 
-        It stands on its own ("both of these" does not), says something else than every option of the question, and
+        It makes sense on its own ("both of these" does not), says something else than every option of the question, and
         shares no word that carries meaning with the question. The same holds for every question with the stem
         ``beside``, if one is shown as a second question, since the borrowed option might answer that.
         """

@@ -1,6 +1,6 @@
 """What each intervention says to the model: instructions, the offer of "none", and true/false items.
 
-The instruction stands once, before worked examples and question; the hint stands in every item, before its options.
+The instruction appears once, before worked examples and question; the hint is in every item, before its options.
 Everything a model reads because of an intervention is worded here and nowhere else, so that the reference models can
 be trained on the very same words.
 """

@@ -1,7 +1,7 @@
 """``scenario_state.json`` of HELM: multiple choice answered in words (joint), or scored option by option (separate).
 
 Of a joint question only the token chosen is kept, hence no scores of labels. Of separate ones the score of an option is
-that of its own tokens, at the end of the prompt. The requests of ``separate_calibrated`` that lack the question are
+that of its own tokens, at the end of the prompt. The requests of ``separate_calibrated`` without the question are
 left out.
 """
 
@@ -72,7 +72,7 @@ def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
 
 def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
     """HELM's own scores of the unperturbed instances of a split, by instance and draw; empty where the file is not
-    there. An id may stand for another instance in each split."""
+    there. An id may name a different instance in each split."""
     scores: dict[tuple[str, int], float] = {}
     if not path.exists():
         return scores
@@ -110,7 +110,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
 
 
 def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any], str]]]) -> list[Logged]:
-    """A page of each question and draw of worked examples, of which every option was scored by itself."""
+    """A page of each question and draw of worked examples, with every option scored by itself."""
     pages = []
     for (name, trial), requests in separate.items():
         first, place = requests[0]

@@ -3,7 +3,7 @@
 Answers are read from the reply, not from the score, and where the log has the most probable tokens, label scores at the
 token of the answer. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
 ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it logs; the page as
-sent, and the reply to it, stand in the transcript and in the score's explanation, and are read there. Samples of
+sent, and the reply to it, are in the transcript and in the score's explanation, and are read there. Samples of
 :func:`unslant.inspect.in_orders` have question, order and labels in their metadata, under :data:`SHOWN`.
 """
 
@@ -50,7 +50,7 @@ def read(head: Head) -> list[Log]:
     read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
-    except Exception as error:  # inspect's reader lets through whatever zip, JSON and pydantic raise
+    except Exception as error:  # inspect's reader lets through anything that zip, JSON and pydantic raise
         raise InputError.at(path, f"inspect cannot read it: {type(error).__name__}: {first_line(error)}") from None
     pages = []
     dropped: Counter[str] = Counter()

@@ -19,9 +19,9 @@ from unslant.responses.run import Hits, LogFacts, LoggedScore, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 UNPLACED = "unplaced"
-"""Kind of a page of which the log does not say which option was shown where."""
+"""Kind of a page whose log does not say which option was shown where."""
 OTHER_LABELS = "labels-other"
-"""Kind of a page whose labels stand in a sequence that no metric looks at."""
+"""Kind of a page whose labels are in a sequence that no metric looks at."""
 
 
 def joined(logs: Sequence[Log], name: str = "") -> Responses:
@@ -164,7 +164,7 @@ def _read_otherwise(pages: Sequence[Logged]) -> dict[str, Hits]:
 
 
 def _again(pages: Sequence[Logged], known: _Question) -> Iterator[bool]:
-    """Pages that came before, with no sample number that tells them apart: whether each was answered otherwise."""
+    """Pages that came before, with no sample number to distinguish them: whether each was answered otherwise."""
     first: dict[tuple[int, tuple[str, ...], Order], Logged] = {}
     for page in pages:
         before = first.setdefault((page.repeat, page.labels, known.order(page)), page)
@@ -187,7 +187,7 @@ _Said = tuple[str, tuple[str, ...]]
 def same_questions(logs: Sequence[Log]) -> list[Log]:
     """The logs under ids that are the same for the same question, and for no other.
 
-    The ids of a log are kept where most that an earlier log has too stand for the same question there. Others (row
+    The ids of a log are kept where most that an earlier log has too name the same question there. Others (row
     numbers of another task, shard or shuffled file) say nothing: questions are then known by their texts, and a new one
     whose id is taken gets the task before it.
     """
@@ -233,7 +233,7 @@ def _renamed(said: Mapping[str, _Said], known: Mapping[str, _Said], task: str) -
 
 
 def _check_sequence(question: _Question, sequences: dict[int, tuple[str, ...]], place: str) -> None:
-    """Raises InputError where labels stand in a sequence that is not the beginning of that of more options."""
+    """Raises InputError where labels are in a sequence that is not the beginning of that of more options."""
     sequences.setdefault(len(question.labels), question.labels)
     for other in sequences.values():
         shorter, longer = sorted((question.labels, other), key=len)

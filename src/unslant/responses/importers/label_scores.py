@@ -42,7 +42,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "order": ("order",),
     "source": ("source", "dataset"),
 }
-"""Field -> the column names it is found under, tried in turn. ``*`` stands for the label (wide layout)."""
+"""Field -> the column names it is found under, tried in turn. ``*`` is a placeholder for the label (wide layout)."""
 _ONE = ("model", "variant", "elicitation", "subject", "question")
 """What the lines of one presentation have in common in the long layout."""
 _ELICITATIONS = {"cf": "counterfactual", "counterfactual": "counterfactual", "cloze": "cloze"}

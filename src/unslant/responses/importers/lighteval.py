@@ -2,7 +2,7 @@
 
 Rows are in no order; ids are ``doc.id``. The details of the first leaderboard (``example``, ``full_prompt``,
 ``predictions``) have no ids, and rows are numbered. A chat template may have been applied unasked: only the label mass
-tells.
+shows it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _task(name: str) -> tuple[str, str]:
 
 
 def _model(path: Path) -> str:
-    """The model that ``details/ORG/NAME/TIME/...`` or ``details_ORG__NAME/TIME/...`` tell."""
+    """The model that ``details/ORG/NAME/TIME/...`` or ``details_ORG__NAME/TIME/...`` names."""
     folders = [part for part in path.resolve().parts[:-1] if not _TIME.fullmatch(part)]
     if "details" in folders:
         return "/".join(folders[len(folders) - folders[::-1].index("details") :]) or path.stem
@@ -108,7 +108,7 @@ def _model(path: Path) -> str:
 def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]:
     """What ``results_*.json`` of the same run says of it, empty where it is not there.
 
-    Where names tell no time, it is the run with this task and this accuracy.
+    Where names give no time, it is the run with this task and this accuracy.
     """
     named = _FILE.match(path.stem)
     time = named["time"] if named else None

@@ -1,8 +1,8 @@
 """``samples_*.jsonl`` of lm-evaluation-harness (0.4), a line for each document and filter.
 
 Scores are strings. Where the continuations are labels the options were on the page; where they are option texts they
-were not. The second half of the requests of ``acc_mutual_info`` has no context. What the run was is told by
-``results_*.json`` beside the file, where it is there.
+were not. The second half of the requests of ``acc_mutual_info`` has no context. The run is described by
+``results_*.json`` next to the file, if it exists.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def recognises(head: Head) -> bool:
 
 @dataclass(frozen=True)
 class _Page:
-    """A page, and what is known of it beside.
+    """A page, and what else is known of it.
 
     Attributes:
         kind: what was scored, see :class:`Log`.
@@ -146,7 +146,7 @@ def _model(path: Path, results: Mapping[str, Any]) -> str:
 def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[str, Any], str]:
     """The results of the same run, empty where they are not there, and the task.
 
-    It is the run of the same time. Where names tell no time, it is the one with a task of these documents (by its
+    It is the run of the same time. Where names give no time, it is the one with a task of these documents (by its
     hash) and this accuracy.
     """
     named = _FILE.match(path.stem)
@@ -175,7 +175,7 @@ def document_text(doc: Mapping[str, Any]) -> str:
 
 
 def document_subject(doc: Mapping[str, Any]) -> str:
-    """The subject of a document; empty where it tells none."""
+    """The subject of a document; empty where it gives none."""
     return str(doc.get("subject") or doc.get("category") or "")
 
 
@@ -211,7 +211,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     if isinstance(requests[0][1], Mapping):  # generated
         options = shown_options(document_options(doc), context)
         if not options or any(option.strip() not in context for option in options):
-            return []  # an open question, whatever else its document lists
+            return []  # an open question, even if its document lists other things
         labels = labels_for(ALPHABETS["A"], len(options))
         right = _by_text(str(data["target"]), labels, options)
         right = _by_index(str(data["target"]), len(options)) if right is None else right
@@ -235,7 +235,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     scores = [value[0][0] for value in answers[:n]]
     score = next((found for key in ("acc", "em") if (found := unit_share(data.get(key))) is not None), None)
     hit = None if score is None else {0.0: False, 1.0: True}.get(score)
-    if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options stand in the contexts, as in winogrande
+    if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options are in the contexts, as in winogrande
         labels = labels_for(ALPHABETS["A"], n)
         options = differing(contexts)
         right = _by_outcome(scores, hit)
@@ -267,7 +267,7 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
 
 
 def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
-    """The right place where the target does not tell it: the best if that was right, of two the other if not."""
+    """The right place where the target does not say it: the best if that was right, of two the other if not."""
     best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
     if hit is None or not (hit or len(scores) == 2):
         raise ValueError("the options are in the contexts, and which is right is not logged")

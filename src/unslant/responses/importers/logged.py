@@ -1,4 +1,4 @@
-"""What a log tells: the pages that a model was shown, and what came back."""
+"""The contents of a log: the pages that a model was shown, and what came back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 _USUAL = ("acc", "exact_match", "em", "acc_norm")
 """Accuracies that samples name, the one that a task reports first."""
 FILE = ("file", "sha256")
-"""Facts in :attr:`Log.about` that tell which file it was."""
+"""Facts in :attr:`Log.about` that say which file it was."""
 ROUNDING = 1e-4
 """How far above 0 a log-probability may be that a harness has summed in single precision."""
 
@@ -83,7 +83,7 @@ def unit_share(value: object) -> float | None:
 
 def main_metric(values: Mapping[str, object], names: Iterable[str] = ()) -> str:
     """The metric that a task reports for each sample, of those with a number from 0 to 1: a usual one where it has one,
-    wherever it stands (ReCoRD lists f1 before em), else the first of ``names``; empty where there is none."""
+    wherever it is (ReCoRD lists f1 before em), else the first of ``names``; empty where there is none."""
     named = [name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None]
     return next(iter(named), "")
 
@@ -102,10 +102,10 @@ class Logged:
         labels: under which the options stood; answers: places of the right ones.
         place: file and line, for messages.
         options: texts by place; empty where the log has none.
-        order: index in the question file of the option at each place; ``None`` where the log tells it by texts only.
+        order: index in the question file of the option at each place; ``None`` where the log gives it by texts only.
         pinned: indices in the question file of options that never move.
         logprobs: natural log, by place; ``None`` for an answer in words. Of a reply, those at the token of its answer.
-        bounds: places of which ``logprobs`` has only an upper bound.
+        bounds: places for which ``logprobs`` has only an upper bound.
         first: as ``logprobs``, at the first token of a reply, where a label is among its most probable ones.
         chosen: places answered in words; empty for "none of them", ``None`` where there is no answer.
         status: see :data:`unslant.responses.STATUSES`.
@@ -179,7 +179,7 @@ class Logged:
 
     @classmethod
     def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
-        """A page answered by log-probabilities, by place; an ``error`` where one is no number."""
+        """A page answered by log-probabilities, by place; an ``error`` where one is not a number."""
         values = np.array([float(score) for score in scores])  # type: ignore[arg-type]
         if np.isnan(values).any() or not np.isfinite(values).any():
             return cls(status="error", **more)  # type: ignore[arg-type]
@@ -317,7 +317,7 @@ def _listed(numbers: Iterable[int] | None) -> str:
 # The question and its options as the text of a prompt has them
 
 _GAP = re.compile(r"\W*\w{0,3}\W*")
-"""What may stand between two options of a list: punctuation, and a label, a number, "or" or "and"."""
+"""What may come between two options of a list: punctuation, and a label, a number, "or" or "and"."""
 _LONGEST_GAP = 20
 _LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
 _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
@@ -329,7 +329,7 @@ def options_on_page(text: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def order_on_page(text: str, options: Sequence[str]) -> Order:
-    """Which of some option texts stands at each place of the last list of them in a text; empty if none lists all.
+    """Which of some option texts is at each place of the last list of them in a text; empty if none lists all.
 
     Options that merely occur in a passage, far from one another, are not a list.
     """

@@ -1,7 +1,7 @@
 """``predictions/*.json`` of OpenCompass: generated answers (also circular, and ``tmp_*.jsonl`` of a run that did not
 end), perplexities (PPL), log-likelihoods (LL), conditional probabilities (CLP).
 
-In a circular evaluation ``gold`` is ``ID--LETTER--PATTERN``: option i of the file stands under letter ``PATTERN[i]``.
+In a circular evaluation ``gold`` is ``ID--LETTER--PATTERN``: option i of the file is under letter ``PATTERN[i]``.
 Entries of other files are numbered, and every shard (``_0.json``, ``_1.json``) begins at 0. The perplexities are of
 whole prompts with an answer in them: no scores of labels, so only the choice, the least of them, is read.
 Log-likelihoods are of the same continuation after each option. A right option that is a number counts from 0, and

@@ -90,7 +90,7 @@ class Importer:
 
 
 def _members(content: bytes, path: Path) -> frozenset[str]:
-    """Names in a zip; InputError if it is damaged, or stands for more than can be held."""
+    """Names in a zip; InputError if it is damaged, or expands to more than fits in memory."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:

@@ -49,7 +49,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Field -> names it is found under, tried in turn."""
 _SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
-"""Fields of which two columns, where a table has them, must say the same."""
+"""Fields whose columns must agree where a table has two of them."""
 _APART = 0.01
 """How far probabilities of one answer may differ that two columns give, rounded."""
 _ANSWERS = ("logprobs", "probs", "chosen", "reply")
@@ -169,7 +169,7 @@ class _Row:
         return np.minimum(values, 0.0)
 
     def check_agreement(self, pages: Sequence[Logged]) -> None:
-        """Check that columns which tell the same thing agree; the others are named by ``--fields``.
+        """Check that columns with the same content agree; the others are named by ``--fields``.
 
         Raises:
             InputError: naming both columns, how each is read, and how to choose.

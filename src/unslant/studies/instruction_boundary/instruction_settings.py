@@ -286,7 +286,7 @@ def _suggestion(answer: tuple[str, ...]) -> str:
 def _examples(
     question: AnyForm, examples: Sequence[AnyForm], counts: Sequence[tuple[str, int]], seed: int
 ) -> list[AnyForm]:
-    """So many examples of each form, in an order of the question's own."""
+    """Examples, as many of each form as ``counts`` says, in an order of the question's own."""
     drawn: list[AnyForm] = []
     for form, n in counts:
         pool = [

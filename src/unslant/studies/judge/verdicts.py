@@ -170,7 +170,7 @@ class Verdicts:
 
     @cached_property
     def mean_credit(self) -> Floats:
-        """(Q, N) credit over all pages of a pair, of which one without a decision gives none; nan in the padding."""
+        """(Q, N) credit over all pages of a pair; one without a decision gives none; nan in the padding."""
         total = np.zeros(self.exists.shape)
         np.add.at(total, self.pair, np.nan_to_num(self.credit))
         pages = np.bincount(self.pair, minlength=len(self))[:, None]

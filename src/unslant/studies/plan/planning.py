@@ -126,7 +126,7 @@ class Pilot(Jsonable):
         return replace(known, prompt_tokens=_written(responses)) if responses else known
 
     def with_two_more(self) -> Pilot:
-        """As if two more questions had been asked, one right and one wrong: that all were alike is no certainty."""
+        """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
         n = self.questions + 2
         mean = (self.questions * self.accuracy + 1) / n
         squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2

@@ -2,7 +2,7 @@
 
 Presentations are of kind ``vanilla``, ``boat`` (a random composition, one for each run) or ``only`` (one intervention
 alone, with the hint that answer removal needs). A question with several true/false items is right if every one of them
-is. A reply that is no answer (``unparsed``, ``refused``) is not right; a presentation without a reply (``error``) is
+is. A reply without an answer (``unparsed``, ``refused``) is not right; a presentation without a reply (``error``) is
 left out and counted.
 """
 
@@ -102,7 +102,7 @@ class BoatMetrics(Jsonable):
 
 
 def correct(row: Response) -> float:
-    """1 if one row is right, 0 if not or if its reply is no answer, nan if no reply came.
+    """1 if one row is right, 0 if not or if its reply has no answer, nan if no reply came.
 
     A scored label must be one of the right ones. A reply must choose exactly the right contents, options of the same
     text counting as one.
@@ -210,7 +210,7 @@ class Outcomes:
         return self._product(condition, self._hit)
 
     def readable(self, condition: Condition) -> Floats:
-        """(Q,) the same, nan also where a reply is no answer."""
+        """(Q,) the same, nan also where a reply has no answer."""
         return self._product(condition, np.where(np.isin(self._status, NO_ANSWER), math.nan, self._hit))
 
     def share(self, conditions: Collection[Condition], *statuses: str) -> Floats:
