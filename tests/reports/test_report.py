@@ -168,12 +168,12 @@ def test_many_questions_are_sampled_into_the_page_and_it_says_so(result: AuditRe
     assert whole.size == 70
     packed, shown = whole.packed()
     assert shown == 70
-    assert whole.told(shown) == whole.explanation
+    assert whole.explanation_of(shown) == whole.explanation
     few = replace(whole, most_bytes=len(packed) // 2)
     packed, shown = few.packed()
     assert len(packed) <= few.most_bytes
     assert 20 < shown < 70
-    assert f"holds {shown} of the 70 questions" in few.told(shown)
+    assert f"holds {shown} of the 70 questions" in few.explanation_of(shown)
     data = unpacked(packed)
     assert sum(len(run["at"]) for run in data["runs"]) == len(data["questions"]) == shown
     full = unpacked(whole.packed()[0])

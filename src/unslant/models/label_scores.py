@@ -104,8 +104,8 @@ class LabelScores:
         """What is known of the log-probabilities of a prompt's continuations.
 
         Raises:
-            ModelError: if a request fails for good, no log-probabilities come back, labels cannot be told apart, or the
-                model is about to think.
+            ModelError: if a request fails for good, no log-probabilities come back, labels look alike, or the model
+                is about to think.
         """
         kind = self.kind
         ids = [await self._label_ids(client, prompt, label) for label in prompt.continuations] if kind.tokenize else []
@@ -254,7 +254,7 @@ class LabelScores:
         return max(1, *(int(self._extra.get(key) or 1) for key in _LENGTHS), *self._one_token.values())
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
-        """The first token's log-probabilities, and what the reply says beside them.
+        """The first token's log-probabilities, and what else the reply says.
 
         Raises:
             ModelError: if there are none, or the model is about to think.

@@ -71,7 +71,7 @@ class QuestionBrowser:
             shown = min(shown - 1, int(0.97 * shown * self.most_bytes / len(found)))
         return found, shown
 
-    def told(self, shown: int) -> str:
+    def explanation_of(self, shown: int) -> str:
         """The explanation, and how many questions of how many are shown, if not all."""
         part = f" This page holds {shown:,} of the {self.size:,} questions, drawn at random to keep the file small; "
         return self.explanation + (part + "every other number on it is of all questions.") * (shown < self.size)

@@ -131,7 +131,7 @@ def _browser_view(browser: QuestionBrowser) -> dict[str, Any]:
     from markupsafe import Markup
 
     packed, shown = browser.packed()
-    return {"explanation": browser.told(shown), "data": Markup(packed)}
+    return {"explanation": browser.explanation_of(shown), "data": Markup(packed)}
 
 
 def tile_view(tile: Tile) -> dict[str, str]:

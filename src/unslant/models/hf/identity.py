@@ -47,14 +47,14 @@ class Identifier:
     """Says who a loaded model is, now; see :meth:`__call__`.
 
     Args:
-        told: what cannot be read off the objects, such as the model's name.
+        given: what cannot be read off the objects, such as the model's name.
 
     Attributes:
         code: the code that acted on it when it was last asked.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, told: dict[str, str]) -> None:
-        self._model, self._tokenizer, self._told = model, tokenizer, told
+    def __init__(self, model: Any, tokenizer: Any, given: dict[str, str]) -> None:
+        self._model, self._tokenizer, self._given = model, tokenizer, given
         self._weights = ("", "")  # quick checksum, and digest
         self.code = Scan(model, tokenizer)
 
@@ -69,7 +69,7 @@ class Identifier:
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)
         adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
-        return self._told | {
+        return self._given | {
             "class": type(model).__name__,
             "weights": self._weights[1],
             "config": _digest(model.config.to_dict()),

@@ -140,7 +140,7 @@ def answer_removal(presentation: Presentation, question: Question, scene: Scene)
     for line in presentation.shown:
         if identical(line.text, gone):
             text = scene.pool.foreign_option(
-                question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts), beside=second
+                question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts), second_question=second
             )
             if text is None:
                 raise NotPossible("no unrelated option was found")

@@ -76,17 +76,17 @@ class Pool:
         question: Question,
         rng: random.Random,
         avoid: Callable[[str], bool] = lambda text: False,
-        beside: str = "",
+        second_question: str = "",
     ) -> str | None:
         """An option of another question that has nothing to do with ``question``; ``None`` if none was found.
 
         It makes sense on its own ("both of these" does not), says something else than every option of the question, and
         shares no word that carries meaning with the question. The same holds for every question with the stem
-        ``beside``, if one is shown as a second question, since the borrowed option might answer that.
+        ``second_question``, if one is shown as a second question, since the borrowed option might answer that.
         """
-        seconds = self._by_stem.get(beside.strip(), []) if beside else []
+        seconds = self._by_stem.get(second_question.strip(), []) if second_question else []
         options = [*question.options, *(option for second in seconds for option in second.options)]
-        texts = (question.context, question.stem, beside, *options)
+        texts = (question.context, question.stem, second_question, *options)
         around = frozenset().union(*map(language.content_words, texts))
         for other in self._others((question, *seconds), rng):
             i = rng.randrange(len(other.options))
