@@ -50,6 +50,7 @@ SLOW = {
     "study unbiased": f"fair embedded {FEW} --runs 1 --shots 0 --no-store",
     "study contamination": f"fair embedded {FEW} --epochs 1 --runs 1 --shots 0 --no-store",
     "study debias": f"fair embedded {FEW} --methods none,vote --no-store",
+    "study judge": "prefers-a --limit 6 --no-store",
     "study probe": f"fair,prefers-a embedded {FEW} --strengths 1 --no-store",
     "study instruction-boundary": "words --settings vanilla --limit 4 --max-tokens 8 --no-store",
     "lm-eval": "bench --include-path tasks --model fair --limit 4 --no-store",

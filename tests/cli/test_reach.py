@@ -22,7 +22,8 @@ Run = Callable[..., Ran]
 HARMLESS = frozenset(
     "--answer-kind --canary --device --device-map --dtype --elicit --fail-if --fields --labels --layout --left-out "
     "--older-than --only --orders --probabilities --revision --server --settings --shard --system-instruction "
-    "--targets NAME RUN RUNS".split()
+    "--targets NAME RUN RUNS "
+    "--dataset --subset --split --task --relationship --organization --source-url".split()  # of an export: written only
 )
 """Options of texts that are neither sent, opened nor run."""
 

@@ -192,7 +192,7 @@ def test_without_new_labels_label_and_position_cannot_be_told_apart() -> None:
     found = preference(planted_scores(Planted(label=at(0)), 200, relabelled=False))
     assert found.phrase == "falls back on A when unsure (or the first position: cannot be distinguished)"
     assert not found.labels[0].effect.defined
-    assert "stand together" in found.labels[0].effect.note
+    assert "are together" in found.labels[0].effect.note
     assert found.labels[0].chosen.value > 0.7
 
 

@@ -168,7 +168,7 @@ def test_a_first_token_that_is_half_a_character_costs_no_scores(prompt: Prompt) 
     with half_a_character(OF_KIND["llama.cpp"]()).running() as server:
         assert one(served(server.url), prompt) == expected
     with (
-        half_a_character(OF_KIND["sglang"]()).running() as server,
+        half_a_character(OF_KIND["vllm"]()).running() as server,
         pytest.raises(ModelError, match="without log-probabilities"),
     ):
         one(served(server.url), prompt)

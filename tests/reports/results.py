@@ -1,4 +1,4 @@
-"""One small result of every study, made without a network or a trained model."""
+"""One small result of every study, made without a network; judges are reference models."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from unslant.studies.debias.training_log import TrainingLog
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
+from unslant.studies.judge.study import judge
 from unslant.studies.leaderboard.result import Leaderboard
 from unslant.studies.leaderboard.study import leaderboard
 from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement, annotation_agreement
@@ -200,6 +201,8 @@ RESULTS: dict[str, Callable[[], Describes]] = {
     "probe": _probed,
     "annotation": _annotated,
     "training": _trained,
+    "judge": lambda: judge("prefers-a", limit=60),
+    "judge-comparison": lambda: judge(["fair", "prefers-a"], limit=60),
 }
 
 

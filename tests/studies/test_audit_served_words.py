@@ -135,8 +135,12 @@ def held_to_account(
         third = model(store)
         assert audit(third, asked, repeats=2, repeat_sample=10, **options).metrics.to_dict() == full.metrics.to_dict()
         assert third.asked == 0
+        again = [row for row in full.responses.rows() if row.repeat]
+        answered = sum(row.choice >= 0 for row in again)  # a reply without an answer has nothing to compare
         noise = full.replies.noise
-        assert (noise["between_repeats"].value, noise["between_repeats"].n) == (0, 10)
+        assert len(again) == 10
+        assert answered >= 9
+        assert (noise["between_repeats"].value, noise["between_repeats"].n) == (0, answered)
         fourth = model(store)
         adaptive = audit(fourth, asked, adaptive=True, **options)
         reversed_only = sum(row.kind == "reverse" for row in adaptive.responses.rows())

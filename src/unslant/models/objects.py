@@ -29,7 +29,8 @@ def of_transformers(model: object) -> bool:
 
 def is_pipeline(model: object) -> bool:
     """Whether this is a pipeline of transformers with such a model."""
-    return of_transformers(getattr(model, "model", None)) and hasattr(model, "tokenizer")
+    has_both = of_transformers(getattr(model, "model", None)) and hasattr(model, "tokenizer")
+    return has_both and not isinstance(model, Model)  # which may hold the same two
 
 
 def is_whole(model: Model) -> bool:

@@ -252,6 +252,7 @@ def _several(result: JudgeComparison) -> Page:
             f"Judges agree with alpha {with_interval(alpha, 2)} (1 is perfect, 0 chance)." if alpha.defined else "",
             spent(*(one.run for one in results)),
         ),
+        tiles=Tile.row(*(("places.consistency", estimate, f"Consistency, {name}") for name, estimate in same.items())),
         panels=(
             Panel(
                 "judges",

@@ -50,7 +50,8 @@ class Habit(Jsonable):
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "shown": self.verdict.kind, "p": self.verdict.p} | self.verdict.estimate.to_dict()
+        """What is shown; the estimate itself is among the places and the odds, under its own name."""
+        return {"name": self.name, "shown": self.verdict.kind, "p": self.verdict.p}
 
 
 @metric("place_odds", "first place, in log-odds", "what standing first adds", unit="nats", signed=True)
