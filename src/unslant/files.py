@@ -93,6 +93,32 @@ def exists(path: str | Path) -> bool:
         return False
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder; also false for names that no folder can have."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def files_within(folder: Path, most: int = 10_000) -> list[Path]:
+    """The files in a folder and the folders within, by name; links to folders are not followed.
+
+    Raises:
+        InputError: if a folder cannot be read, or there are more files than ``most``.
+    """
+    found: list[Path] = []
+
+    def refuse(error: OSError) -> None:
+        raise InputError.at(error.filename or folder, _reason(error))
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        found += [Path(parent, name) for name in names]
+        if len(found) > most:
+            raise InputError.at(folder, f"holds more than {most:,} files; give the folder of the ones you mean")
+    return sorted(one for one in found if exists(one))
+
+
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     limit = most_unpacked(len(content), limit)
     parts, size = [], 0

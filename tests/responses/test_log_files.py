@@ -108,3 +108,13 @@ def test_lists_of_options_go_on_after_z() -> None:
     labels = ALPHABETS["A"][:40]
     page = "Which?\n" + "".join(f"{label}. option {i}\n" for i, label in enumerate(labels)) + "Answer:"
     assert options_on_page(page, labels) == tuple(f"option {i}" for i in range(40))
+
+
+def test_names_and_folders_that_cannot_be_read_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="file name too long"):
+        load_logs([tmp_path / ("x" * 300)])
+    monkeypatch.setattr("unslant.files.files_within.__defaults__", (3,))
+    for k in range(4):
+        (tmp_path / f"{k}.json").write_text("{}")
+    with pytest.raises(InputError, match="holds more than 3 files; give the folder"):
+        load_logs([tmp_path])

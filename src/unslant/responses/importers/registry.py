@@ -13,7 +13,7 @@ from typing import Any
 
 from unslant.errors import InputError, first_line
 from unslant.extras import load_row, with_plugins
-from unslant.files import MAX_BYTES, decoded, parse_json, read_bytes, read_parquet
+from unslant.files import MAX_BYTES, decoded, files_within, is_folder, parse_json, read_bytes, read_parquet
 from unslant.questions.formats import format_of
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.logged import Log, understood
@@ -158,9 +158,9 @@ def log_files(path: Path) -> list[Path]:
     Raises:
         InputError: if a folder holds none, or a file in it cannot be read.
     """
-    if not path.is_dir():
+    if not is_folder(path):
         return [path]
-    inside = (one for one in sorted(path.rglob("*")) if one.is_file() and one.suffix in _LOG_SUFFIXES)
+    inside = (one for one in files_within(path) if one.suffix in _LOG_SUFFIXES)
     found = []
     for one in inside:
         head = Head.of(one)
