@@ -33,7 +33,8 @@ def test_refused(assert_order_robust):
 
 def test_suites_of_others_find_a_model_that_answers_by_position(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE)
-    found = pytester.runpytest_inprocess("-p", PLUGIN, "-p", "no:cacheprovider", "-q")
+    # by its module, so that this checkout is tried whether the entry point is installed or not
+    found = pytester.runpytest_inprocess("-p", "no:unslant", "-p", PLUGIN, "-p", "no:cacheprovider", "-q")
     found.assert_outcomes(passed=3, failed=1)
     found.stdout.re_match_lines(
         [r"E .*AssertionError: 0\.\d+ \(0\.\d+ to 0\.\d+\) of 16 questions have the same answer in every order"]
