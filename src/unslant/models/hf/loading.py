@@ -140,11 +140,14 @@ def _prepared(name: str, how: ModelOptions) -> str:
     source = locate(name)
     if how.bits is not None and is_gguf(source):
         raise InputError(f"--bits {how.bits}: the weights of a GGUF file are unpacked; give the original checkpoint")
-    if not Path(source).exists():
-        needed("huggingface_hub", f"{name}, a local model,")
-        _check_hub(name, source, how)  # before the seconds that importing torch takes
-    for library in ("torch", "transformers"):
-        needed(library, f"{name}, a local model,")
+    with warnings.catch_warnings():
+        # both libraries import tqdm.auto, and every notebook without ipywidgets would begin with its warning
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        if not Path(source).exists():
+            needed("huggingface_hub", f"{name}, a local model,")
+            _check_hub(name, source, how)  # before the seconds that importing torch takes
+        for library in ("torch", "transformers"):
+            needed(library, f"{name}, a local model,")
     if how.adapter:
         adapter_base(how.adapter)  # nothing else is loaded where it is not an adapter
     return source
