@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,17 @@ def test_a_conversation_that_is_too_long_is_a_failed_reply(model: TransformersMo
     first, second = sorted(LocalChat(model).choosing().generate(conversations("A", long)), key=lambda one: one.index)
     assert first.text in LABELS
     assert (second.text, "leaves no room" in second.error) == (None, True)
+
+
+def test_at_every_length_a_conversation_is_answered_or_fails(model: TransformersModel) -> None:
+    """Near the limit, where the labels and the end of the turn decide what fits."""
+    limit = model.model.config.max_position_embeddings
+    empty = len(model.encoder.ids(conversations("tea")[0]))
+    asked = conversations(*("tea " * (limit - empty + more) for more in range(-12, 4)))
+    lengths = [item.longest for item in model.encoder.encode([replace(prompt, to_end=True) for prompt in asked])]
+    replies = sorted(LocalChat(model).choosing().generate(asked), key=lambda reply: reply.index)
+    assert [reply.text in LABELS for reply in replies] == [length <= limit for length in lengths]
+    assert len({length <= limit for length in lengths}) == 2
 
 
 def test_a_model_without_a_chat_template_takes_no_turns(model: TransformersModel) -> None:

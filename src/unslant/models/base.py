@@ -183,6 +183,11 @@ class Encoded:
     context: Ids
     candidates: tuple[Ids, ...]
 
+    @property
+    def longest(self) -> int:
+        """Tokens that the model has to take at once: no candidate's last token is read, only predicted."""
+        return len(self.context) + max(map(len, self.candidates)) - 1
+
 
 class TokenizingModel(ScoringModel):
     """A model that tokenizes by itself, so that the store knows a prompt by its tokens."""

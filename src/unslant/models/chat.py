@@ -226,19 +226,18 @@ class _Choosing(LocalChat):
         return self._info
 
     def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
-        limit = getattr(self.model.model.config, "max_position_embeddings", None)
-        fitting = []
-        for index in sorted(range(len(prompts)) if places is None else places):
-            ids = self.model.encoder.ids(prompts[index])
-            longest = len(ids) + max(map(len, prompts[index].continuations))  # no text has more tokens than bytes
-            if limit is not None and longest > limit:
-                yield Reply(index, None, f"a conversation of {len(ids)} tokens leaves no room for a reply")
-            else:
-                fitting.append(index)
+        asked = sorted(range(len(prompts)) if places is None else places)
         # to the end of the turn: "N" begins "NONE", and "1" begins "10"
-        turns = [replace(prompts[index], to_end=True) for index in fitting]
-        for scored in self.model.score(turns) if turns else ():
-            index = fitting[scored.index]
+        turns = [replace(prompts[index], to_end=True) for index in asked]
+        encoded = self.model.encoder.encode(turns)  # not the model's own, which refuses all where one is too long
+        fitting = [at for at, item in enumerate(encoded) if item.longest <= self.model.limit]
+        for at in set(range(len(asked))).difference(fitting):
+            tokens = len(encoded[at].context)
+            yield Reply(asked[at], None, f"a conversation of {tokens} tokens leaves no room for a reply")
+        if not fitting:
+            return
+        for scored in self.model.score([turns[at] for at in fitting], [encoded[at] for at in fitting]):
+            index = asked[fitting[scored.index]]
             if scored.logprobs is None:
                 yield Reply(index, None, scored.error)
             else:

@@ -182,7 +182,7 @@ class TransformersModel(ResumableModel):
         if self._identifier.look().foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
-        long = {i for i, item in enumerate(encoded) if _length(item) > self._rotary_switch}
+        long = {i for i, item in enumerate(encoded) if item.longest > self._rotary_switch}
         yield self._engine, [i for i in range(len(encoded)) if i not in long]
         if long:
             # One at a time: rotary frequencies would follow the longest prompt of a batch.
@@ -258,9 +258,9 @@ class TransformersModel(ResumableModel):
                     "not belong together"
                 )
         if too_long := {
-            prompt.group: _length(item)
+            prompt.group: item.longest
             for prompt, item in zip(prompts, encoded, strict=True)
-            if _length(item) > self.limit
+            if item.longest > self.limit
         }:
             name, length = next(iter(too_long.items()))
             raise QuestionError(
@@ -330,10 +330,6 @@ def _probe(vocabulary: int, longest: int) -> list[Encoded]:
     contexts = [np.concatenate([branch, draw(longest // 8)]) for branch in branches for _ in range(3)]
     contexts.append(draw(longest // 2))
     return [Encoded(context, (draw(1), draw(1), draw(3))) for context in contexts]
-
-
-def _length(item: Encoded) -> int:
-    return len(item.context) + max(len(ids) for ids in item.candidates) - 1
 
 
 def _rotary_switch(config: Any) -> int:
