@@ -13,9 +13,11 @@ import unslant
 from tests.first_screens import said
 from tests.models.scoring import score
 from tests.serving import llama_server
+from unslant.models.stored import StoredModel
 from unslant.presentations import orders_for, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.responses import Response
+from unslant.store import Store
 
 pytestmark = pytest.mark.real
 
@@ -116,3 +118,12 @@ def test_llama_cpp_scores_as_transformers_does(model, real_model: str, questions
                 differences.append(abs(value - known))
     assert np.max(differences) < 0.8
     assert np.mean(differences) < 0.15
+
+
+def test_llama_cpp_moves_scores_by_its_cache_and_the_store_is_kept(prompts, real_model: str, tmp_path: Path) -> None:
+    """A cold cache and a warm one give different scores: neither a change of model nor a reason to ask everything."""
+    with llama_server(Path(real_model), tmp_path / "log") as address, Store(tmp_path / "s.sqlite3") as store:
+        for _ in range(3):  # the first call is asked again at its end, the others at their beginning
+            asked = StoredModel(unslant.open_model(f"{address}#real"), store)
+            list(asked.score(prompts))
+        assert asked.recalled == len(prompts)

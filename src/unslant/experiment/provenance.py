@@ -136,7 +136,7 @@ def _systems(run: Run) -> list[str]:
         again = "whether replies changed is not known" if run.requests else "prompts asked again got the same scores"
         found.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
     if run.unsteady:
-        found.append(f"{count(run.unsteady, 'prompt')} asked again got other scores each time: the server adds noise.")
+        found.append(f"{count(run.unsteady, 'prompt')} got other scores when asked again: the server adds noise.")
     return found
 
 

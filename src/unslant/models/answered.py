@@ -8,7 +8,9 @@ name a system (``system_fingerprint``); both are kept with its scores. And some 
 - *Another system named* is a caveat in the result. OpenAI serves one model from several systems at a time and changes
   them without changing weights, so an error would end most long runs for nothing; whether scores changed is asked.
 - *Other scores for the same prompt* are an error, unless they are noise: a prompt whose second answer differs from the
-  first is asked a third time, and only where the last two agree has something changed. One prompt of eight may be so.
+  first is asked a third time, and only where the last two agree has something changed. That alone is no proof:
+  llama.cpp gives one prompt in ten other scores once its prefix is in the cache, and the same ones from then on. So
+  what counts is how far the scores of how many prompts moved (:func:`have_changed`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,16 +64,33 @@ def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
     return found[0] or "", found[1] or ""
 
 
-def same_scores(stored: Floats, asked: Floats) -> bool:
-    """Whether one model may have given both, rounding apart.
+_NOISE_PROBABILITY, _NOISE_SUM = 0.02, 0.3
+_FAR = 5
+"""Other scores that are so many times as far apart as noise are another model's for certain."""
 
-    Probabilities over the continuations may differ by 0.02, and the log of their sum by 0.3. Servers that batch
-    requests in half precision reach 0.01 and 0.05; llama.cpp with four-bit weights reaches 0.012 and 0.2, as a prompt
-    is computed in one batch or from its cache. Other weights exceed this on most prompts.
+
+def weight_of_change(before: Floats, now: Floats) -> float:
+    """How much the scores of one prompt, shape ``(labels,)``, speak for another model: 0 (not at all) to 1.
+
+    Nothing counts while the probabilities over the labels differ by at most 0.02, and the log of their sum by at most
+    0.3: servers that batch requests in half precision reach 0.01 and 0.05. Five times as much counts 1. Between them
+    lies what llama.cpp does to four-bit weights, as a prompt is computed in one batch or from its cache: of 152 prompts
+    12 differed by more than 0.02, the most by 0.06 (and 0.5 in the sum).
     """
-    sums = np.logaddexp.reduce(stored), np.logaddexp.reduce(asked)
-    apart = np.abs(np.exp(stored - sums[0]) - np.exp(asked - sums[1])).max()
-    return bool(apart <= 0.02 and abs(sums[0] - sums[1]) <= 0.3)
+    sums = np.logaddexp.reduce(before), np.logaddexp.reduce(now)
+    apart = np.abs(np.exp(before - sums[0]) - np.exp(now - sums[1])).max()
+    times = max(float(apart) / _NOISE_PROBABILITY, abs(float(sums[0] - sums[1])) / _NOISE_SUM)
+    return 0.0 if times <= 1 else min(1.0, times / _FAR)
+
+
+def have_changed(weights: Collection[float], asked: int) -> bool:
+    """Whether prompts that were asked again got another model's scores: a quarter of them would, far apart.
+
+    Args:
+        weights: :func:`weight_of_change` of those with other scores.
+        asked: number of all that were asked again.
+    """
+    return sum(weights) >= max(1, asked // 4)
 
 
 class Answerers:
@@ -160,8 +179,10 @@ class Watch(Answerers):
         places = [*range(first), *sorted(int(place) for place in others)]
         try:
             changed = self._changed(places, ask)
-            if len(changed) >= max(1, number // 4):
-                self._raise(max(changed), [place for place in places if place not in changed], ask)
+            if have_changed(changed.values(), number):
+                last = max(changed, key=lambda place: (changed[place], place))  # no slight noise after the change
+                self._raise(last, ask)
+            self.unsteady += len(changed)
         except ModelChanged:
             raise
         except ModelError as error:
@@ -172,14 +193,17 @@ class Watch(Answerers):
         now = time.time()
         self._log = [one._replace(number=self.replies.total(), when=now) for one in log[: self._anchors]]
 
-    def _changed(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> list[int]:
-        """Those of the prompts that get other scores now, and again the same other ones."""
+    def _changed(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, float]:
+        """The weights of those of the prompts that get other scores now, and again the same other ones."""
         again = self._again(places, ask)
-        differ = [
-            place for place in places if place in again and not same_scores(self._log[place].scores, again[place])
-        ]
+        weights = {place: weight_of_change(self._log[place].scores, scores) for place, scores in again.items()}
+        differ = [place for place in places if weights.get(place)]
         third = self._again(differ, ask)
-        changed = [place for place in differ if place in third and same_scores(again[place], third[place])]
+        changed = {
+            place: weights[place]
+            for place in differ
+            if place in third and not weight_of_change(again[place], third[place])
+        }
         self.unsteady += len(differ) - len(changed)
         return changed
 
@@ -187,19 +211,18 @@ class Watch(Answerers):
         found = ask([self._log[place].prompt for place in places]) if places else ()
         return {places[one.index]: one.logprobs for one in found if one.logprobs is not None}
 
-    def _raise(self, last: int, same: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
+    def _raise(self, last: int, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
         """Find the last prompt that the model before answered, by halves.
 
         Args:
             last: place of the last that is known to be its.
-            same: places whose scores the server still gives.
         """
-        until = min((place for place in same if place > last), default=len(self._log))
+        until = len(self._log)
         while until - last > 1:
             middle = (last + until) // 2
-            # three, for one prompt may get the same scores of both models
-            changed = self._changed(range(middle, min(middle + 3, until)), ask)
-            last, until = (max(changed), until) if changed else (last, middle)
+            # five, for one prompt may get nearly the same scores of both models, or noise of one
+            changed = self._changed(range(middle, min(middle + 5, until)), ask)
+            last, until = (max(changed), until) if sum(changed.values()) > 0.5 else (last, middle)
         before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]
         end = f", before question {rest[0].prompt.group!r} ({_clock(rest[0].when)})" if rest else ", before the end"
         raise ModelChanged(
@@ -211,7 +234,7 @@ class Watch(Answerers):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Also ``unsteady``: prompts asked again that got another answer each time, if any."""
+        """Also ``unsteady``: prompts that got other scores when they were asked again, if any."""
         return super().facts | ({"unsteady": self.unsteady} if self.unsteady else {})
 
 

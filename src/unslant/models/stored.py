@@ -12,7 +12,7 @@ import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, same_scores
+from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, have_changed, weight_of_change
 from unslant.models.base import (
     Cost,
     Encoded,
@@ -77,8 +77,9 @@ class StoredModel(Stored, ScoringModel):
     :class:`~unslant.models.base.ResumableModel` the scores are then equal, bit for bit, to those of an unbroken call.
 
     Nobody can look into a remote model. It is asked who it is, and :data:`ASKED_AGAIN` of the prompts that the store
-    knows are put to it again; if one answer differs (:func:`same_scores`), everything stored of that model is dropped
-    and asked again (or, where an earlier call has given some of it out, the call fails).
+    knows are put to it again; if they get another model's scores (:func:`~unslant.models.answered.have_changed`),
+    everything stored of that model is dropped and asked again (or, where an earlier call has given some of it out, the
+    call fails).
 
     ``cost`` is what the scores have cost whenever they were computed, in this process or before; prompts taken over
     from *other* calls cost nothing.
@@ -212,12 +213,12 @@ class StoredModel(Stored, ScoringModel):
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
         pairs = [(known[positions[scored.index]], scored) for scored in answers if scored.logprobs is not None]
-        return all(
-            same_scores(kept.logprobs, scored.logprobs)
-            and (not (kept.by[0] and scored.by[0]) or kept.by[0] == scored.by[0])
-            for kept, scored in pairs
-            if scored.logprobs is not None
-        )
+        if any(kept.by[0] and scored.by[0] and kept.by[0] != scored.by[0] for kept, scored in pairs):
+            return False
+        weights = [
+            weight_of_change(kept.logprobs, scored.logprobs) for kept, scored in pairs if scored.logprobs is not None
+        ]
+        return not have_changed(weights, len(weights))
 
 
 class _Call:

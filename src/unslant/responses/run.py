@@ -304,7 +304,7 @@ class Run(Record):
         offline: every score came from the store, and no server was asked.
         incomplete: weights that the checkpoint did not have.
         answered_by: the models and systems that a server's replies named.
-        unsteady: prompts asked again for which a server gave other scores each time.
+        unsteady: prompts that got other scores when a server was asked again.
         apart: why nothing was stored of the model or recalled.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
