@@ -73,6 +73,16 @@ def test_records_of_every_eval_ever_follow_its_schema_and_are_read_back(result: 
     assert [one.parted for one in back.run.logged.reported] == [0]
 
 
+def test_samples_have_every_question_however_many_options_the_first_has() -> None:
+    questions = [
+        unslant.Question(f"q{n}", f"Which of {n}?", tuple(f"option {k}" for k in range(n)), frozenset({0}))
+        for n in (3, 4, 2)
+    ]
+    _, samples = every_eval(unslant.audit("prefers-a", questions), ExportOptions(organization="Org"))
+    orders = [sample["sample_id"] for sample in samples]
+    assert {name: orders.count(name) for name in orders} == {"q3": 6, "q4": 24, "q2": 2}
+
+
 def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
     """As the project's own converters write them: choices by text, answers by text, label or number; no scores."""
 

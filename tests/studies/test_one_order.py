@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.command_line import unslant
@@ -23,7 +24,9 @@ from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
+from unslant.responses import Responses
 from unslant.responses.importers import Log, Logged, joined
+from unslant.responses.table import SCHEMA
 from unslant.studies.compare import compare
 
 
@@ -169,3 +172,25 @@ def test_a_baseline_that_is_no_result_and_no_log(tmp_path: Path, logs: Path) -> 
     letters = str(logs / "lm_eval" / "samples_letter.jsonl")
     ran = unslant("audit", "--log", letters, "--baseline", str(tmp_path / "x.json"))
     assert (ran.code, "is not a result of ours" in ran.err) == (2, True)
+
+
+def without(result: AuditResult, keep: list[bool], failed: list[bool]) -> AuditResult:
+    """The audit of some rows of another one, some of which got no answer."""
+    table = result.responses.table
+    for name, value in (("status", "error"), ("logprobs", None)):
+        at = SCHEMA.get_field_index(name)
+        values = [value if bad else old for bad, old in zip(failed, table[name].to_pylist(), strict=True)]
+        table = table.set_column(at, SCHEMA.field(at), pa.array(values, SCHEMA.field(at).type))
+    return AuditResult.of(Responses(table.filter(pa.array(keep)), result.responses.run, result.responses.questions))
+
+
+def test_failed_pages_do_not_change_how_many_orders_were_asked() -> None:
+    result = audited()
+    names, kinds = (result.responses.table[key].to_pylist() for key in ("question_id", "kind"))
+    places = [names[:i].count(name) if kinds[i] == "order" else -1 for i, name in enumerate(names)]
+    first, some, last = ([place in wanted for place in places] for wanted in ({0}, {0, 1}, {1}))
+    one = without(result, first, [place == 0 and i % 3 == 0 for i, place in enumerate(places)])
+    assert "in one order of options" in one.headline
+    several = without(result, some, last)
+    assert "one order" not in several.headline
+    assert "as published; none has an answer in every order" in several.headline

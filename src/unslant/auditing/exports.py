@@ -28,6 +28,7 @@ from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
+from unslant.metrics.label_scores import standard_labels
 from unslant.metrics.registry import metric_at
 from unslant.questions import Question
 from unslant.reports.export import APART, numbers
@@ -185,13 +186,12 @@ def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str
 
 def _samples(result: AuditResult, record: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     questions = {question.id: question for question in result.responses.questions}
-    published = next((row.labels for row in result.responses.rows() if row.kind == "order"), ())
-    for row in result.responses.rows():
+    labels = standard_labels(result.responses)
+    for row in result.responses.where(kind="order").rows():
         question = questions.get(row.question_id)
-        own_labels = row.labels == published[: len(row.labels)]
-        if question is None or not own_labels or row.kind != "order" or sorted(row.contents) != [*range(row.n_options)]:
-            continue
-        yield _sample(row, question, record, name)
+        standard = row.labels == labels[: len(row.labels)]
+        if question is not None and standard and sorted(row.contents) == [*range(row.n_options)]:
+            yield _sample(row, question, record, name)
 
 
 def _sample(row: Response, question: Question, record: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -54,8 +54,10 @@ def headline(result: AuditResult) -> str:
         found = published if published.defined else averaged
         return f"{name} scores {number(found, _DIGITS)}{way} on {count(found.n, 'question')}: too few for a verdict"
     said = f"{name} scores"
-    if one_order(result) or not averaged.defined:
+    if one_order(result):
         said += f" {score(published)}{way} on {asked_name(result)}, in one order of options"
+    elif not averaged.defined:
+        said += f" {score(published)}{way} on {asked_name(result)} as published; none has an answer in every order"
     elif not published.defined:
         said += f" {score(averaged)}{way} on {asked_name(result)}, averaged over option orders"
     else:

@@ -167,8 +167,11 @@ def _nvr(result: AuditResult) -> list[Chart]:
 
 
 def one_order(result: AuditResult) -> bool:
-    """Whether every question was shown in a single order."""
-    return result.metrics.counts.one_order == result.metrics.counts.questions
+    """Whether every question was shown in a single order, answered or not."""
+    if result.scores.reordered or not result.metrics.counts.incomplete:
+        return result.metrics.counts.one_order == result.metrics.counts.questions
+    asked = result.responses.where(kind="order").table["question_id"]
+    return len(asked) == len(asked.unique())
 
 
 def tiles_of(result: AuditResult) -> tuple[tuple[str, Estimate], ...]:
