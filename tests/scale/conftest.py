@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import Question
+from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
 from unslant.scale.options import ShardOptions
 
@@ -32,7 +33,9 @@ def score(tmp_path: Path) -> Callable[..., Path]:
         shard: str, questions: Sequence[Question] = QUESTIONS, model: str = "rule", name: str = "", **settings: object
     ) -> Path:
         path = tmp_path / f"{name or 's' + shard.replace('/', 'of')}.parquet"
-        found = audit.study.responses(rule_model(model), questions, shards=ShardOptions(shard=shard), **settings)
+        found = audit.study.responses(
+            rule_model(model), questions, AuditSettings(**settings), shards=ShardOptions(shard=shard)
+        )
         found.to_parquet(path)
         return path
 

@@ -16,7 +16,9 @@ import pytest
 from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
+from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
+from unslant.experiment.study import Study
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
@@ -58,14 +60,14 @@ class Answers(FakeChat):
             yield Reply(i, "I cannot say." if number % 9 == 0 else f"Answer: {'AB'[number % 2]}")
 
 
-STUDIES: dict[str, tuple[Callable[..., Responses], Callable[[], Any], dict[str, Any]]] = {
-    "audit": (audit.study.responses, rule_model, {}),
-    "audit with worked examples": (audit.study.responses, ByText, {"shots": 2, "orders": "cyclic"}),
-    "audit in words": (audit.study.responses, lambda: Answers("words"), {"elicit": "generate", "repeats": 3}),
-    "base-rate": (base_rate.study.responses, ByText, {"seed": 3}),
-    "unbiased": (unbiased.study.responses, ByText, {"runs": 2}),
+STUDIES: dict[str, tuple[Study[Any], Callable[[], Any], dict[str, Any]]] = {
+    "audit": (audit.study, rule_model, {}),
+    "audit with worked examples": (audit.study, ByText, {"shots": 2, "orders": "cyclic"}),
+    "audit in words": (audit.study, lambda: Answers("words"), {"elicit": "generate", "repeats": 3}),
+    "base-rate": (base_rate.study, ByText, {"seed": 3}),
+    "unbiased": (unbiased.study, ByText, {"runs": 2}),
     "unbiased in words": (
-        unbiased.study.responses,
+        unbiased.study,
         lambda: Answers("words"),
         {"runs": 2, "generate": True, "shots": 0},
     ),
@@ -76,12 +78,13 @@ STUDIES: dict[str, tuple[Callable[..., Responses], Callable[[], Any], dict[str, 
     "study", [one if one == "audit" else pytest.param(one, marks=pytest.mark.thorough) for one in STUDIES]
 )
 def test_merged_is_whole(tmp_path: Path, study: str) -> None:
-    ask, model, settings = STUDIES[study]
-    ask(model(), QUESTIONS, **settings).to_parquet(tmp_path / "whole.parquet")
+    asked, model, given = STUDIES[study]
+    settings = asked.settings(**given)
+    asked.responses(model(), QUESTIONS, settings).to_parquet(tmp_path / "whole.parquet")
     paths = []
     for i in range(1, 6):
         paths.append(tmp_path / f"s{i}.parquet")
-        ask(model(), QUESTIONS, shards=ShardOptions(shard=f"{i}/5"), **settings).to_parquet(paths[-1])
+        asked.responses(model(), QUESTIONS, settings, shards=ShardOptions(shard=f"{i}/5")).to_parquet(paths[-1])
     random.Random(0).shuffle(paths)
     rows = merge(tmp_path / "merged.parquet", paths)
     whole, merged = (Responses.from_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "merged"))
@@ -277,13 +280,15 @@ def test_64_shards_in_any_order_with_every_kind_of_wrong_one(tmp_path: Path) -> 
     def part(index: int, name: str = "", model: str = "rule", of: Sequence[Any] = questions, **settings: Any) -> Path:
         path = tmp_path / f"{name or index}.parquet"
         shards = ShardOptions(shard=f"{index}/64")
-        audit.study.responses(rule_model(model), of, shards=shards, **({"orders": "2"} | settings)).to_parquet(path)
+        audit.study.responses(
+            rule_model(model), of, AuditSettings(**{"orders": "2"} | settings), shards=shards
+        ).to_parquet(path)
         return path
 
     paths = [part(i) for i in range(1, 65)]
     random.Random(1).shuffle(paths)
     merge(tmp_path / "merged.parquet", paths)
-    audit.study.responses(rule_model(), questions, orders="2").to_parquet(tmp_path / "whole.parquet")
+    audit.study.responses(rule_model(), questions, AuditSettings(orders="2")).to_parquet(tmp_path / "whole.parquet")
     merged, whole = (Responses.from_parquet(tmp_path / f"{name}.parquet") for name in ("merged", "whole"))
     assert merged.table.equals(whole.table)
     own = int(paths[5].stem)

@@ -15,6 +15,7 @@ from tests.fakes import RuleModel
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
 from unslant.auditing.presented import audit_presentations
+from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
 from unslant.models.base import Scored
 from unslant.presentations import ShotChooser, control_presentations, present
@@ -26,7 +27,9 @@ from unslant.scale.plan import Plan
 def plan_of(
     shard: str = "1/3", questions: object = QUESTIONS, model: RuleModel | None = None, **settings: object
 ) -> Plan:
-    found = audit.study.responses(model or rule_model(), questions, shards=ShardOptions(shard=shard), **settings)
+    found = audit.study.responses(
+        model or rule_model(), questions, AuditSettings(**settings), shards=ShardOptions(shard=shard)
+    )
     header = found.run.shard
     assert header is not None
     return Plan.read(header.plan, header.digest, "here")

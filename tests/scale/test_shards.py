@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
+from unslant.auditing.settings import AuditSettings
 from unslant.presentations import CONTROL
 from unslant.scale.options import ShardOptions
 from unslant.scale.plan import Counts, Shard, stretch
@@ -83,7 +84,9 @@ def test_more_shards_than_questions_leave_some_empty() -> None:
 
 def test_the_adaptive_audit_cannot_be_cut() -> None:
     with pytest.raises(InputError, match="adaptive looks at all answers before it asks further: leave out shard"):
-        audit.study.responses(rule_model, QUESTIONS, elicit="generate", adaptive=True, shards=ShardOptions(shard="1/2"))
+        audit.study.responses(
+            rule_model, QUESTIONS, AuditSettings(elicit="generate", adaptive=True), shards=ShardOptions(shard="1/2")
+        )
 
 
 def test_a_shard_says_that_it_is_one() -> None:

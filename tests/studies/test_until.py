@@ -236,7 +236,7 @@ def test_bad_widths(until: object) -> None:
 
 def test_shards_and_replies_are_refused() -> None:
     with pytest.raises(InputError, match=r"until .*cannot be combined with shard"):
-        audit.study.responses(RuleModel(knowing), QUESTIONS, until=0.1, shards=ShardOptions(shard="1/2"))
+        audit.study.responses(RuleModel(knowing), QUESTIONS, AuditSettings(until=0.1), shards=ShardOptions(shard="1/2"))
     with pytest.raises(InputError, match="until needs label scores"):
         AuditSettings(until=0.1).resolved(generate=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -111,8 +111,22 @@ class AttentionOverOrders:
         return alt.layer(start, others, own).properties(width=style.width, height=style.scaled(220))
 
 
+class ShownKeywords(TypedDict, total=False):
+    """Fields of :class:`~unslant.auditing.settings.AuditSettings` that say how a question is shown."""
+
+    orders: str
+    labels: str
+    seed: int
+    template: str
+    chat: bool
+    to_end: bool
+
+
 def attention_over_orders(
-    model: str | ScoringModel, question: Question, settings: AuditSettings | None = None, **options: Any
+    model: str | ScoringModel,
+    question: Question,
+    settings: AuditSettings | None = None,
+    **options: Unpack[ShownKeywords],
 ) -> AttentionOverOrders:
     """Attention of the last token in the last layer under every order of one question.
 

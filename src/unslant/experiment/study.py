@@ -201,13 +201,19 @@ class Study(Generic[S]):
         return result
 
     def responses(
-        self, model: Any, questions: Any = None, *, shards: ShardOptions = WHOLE, progress: Progress = no_progress,
-        **options: Any,
-    ) -> Responses:  # fmt: skip
+        self,
+        model: Any,
+        questions: Any = None,
+        settings: S | None = None,
+        *,
+        shards: ShardOptions = WHOLE,
+        progress: Progress = no_progress,
+    ) -> Responses:
         """What the study's function measures: the answers of one model to all questions, or to those of a shard."""
         from unslant.experiment.recording import Recording
 
-        given = replace(self.given((model,), questions, (), options), shards=shards)
+        given = replace(self.given((model,), questions, (), {}), shards=shards)
+        given = replace(given, settings=settings) if settings is not None else given
         self.check(given)
         return self.responses_of(self.prepared(given, Recording(progress, None)), 0)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypedDict
 
 from unslant.experiment.options import Options, check_unused
 from unslant.reach import Reach
@@ -37,3 +37,17 @@ class LmEvalSettings(Options):
         super().__post_init__()
         if not self.apply_chat_template:
             check_unused("there is no chat (--apply-chat-template)", self, only=("no_fewshot_as_multiturn",))
+
+
+class LmEvalKeywords(TypedDict, total=False):
+    """The fields of :class:`LmEvalSettings` as keywords."""
+
+    orders: str
+    include_path: Path | None
+    num_fewshot: int | None
+    limit: int | None
+    apply_chat_template: bool
+    no_fewshot_as_multiturn: bool
+    system_instruction: str
+    fewshot_seed: int
+    seed: int

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from unslant.models.open import address_of, opened
 from unslant.plugins.lm_eval.documents import TaskSet, load
 from unslant.plugins.lm_eval.examine import Request
 from unslant.plugins.lm_eval.published import Published, published, sample
-from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.plugins.lm_eval.settings import LmEvalKeywords, LmEvalSettings
 from unslant.plugins.lm_eval.tasks import quiet
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Prompt
@@ -35,7 +35,7 @@ def audit_tasks(
     settings: LmEvalSettings | None = None,
     *,
     progress: Progress = no_progress,
-    **options: Any,
+    **options: Unpack[LmEvalKeywords],
 ) -> AuditResult:
     """Run multiple-choice tasks of lm-eval in many orders of their options.
 

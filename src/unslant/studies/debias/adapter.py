@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from unslant.asking import Progress, no_progress
 from unslant.debiasing.lora1 import TrainSettings
-from unslant.experiment.options import Pool, PromptOptions, ScoredLabelOptions, by_kind, part_of, with_options
+from unslant.experiment.options import (
+    Pool,
+    PromptKeywords,
+    PromptOptions,
+    ScoredLabelOptions,
+    by_kind,
+    part_of,
+    with_options,
+)
 from unslant.models import ModelOptions
+from unslant.models.options import ModelKeywords
 
 if TYPE_CHECKING:
     from unslant.studies.debias.training_log import TrainingLog
@@ -21,6 +30,23 @@ class AdapterSettings(ScoredLabelOptions, PromptOptions, TrainSettings):
     """Questions to monitor the training on; by default a fifth of QUESTIONS, at most 64."""
 
 
+class TrainKeywords(ModelKeywords, PromptKeywords, total=False):
+    """Keywords of :func:`train`: the fields of :class:`AdapterSettings`, and how a named model is opened."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    entropy_weight: float
+    epochs: int
+    questions_per_epoch: int
+    questions_per_step: int
+    max_orders: int
+    targets: str
+    held_out: Pool | None
+
+
 def train(
     model: Any,
     questions: Any,
@@ -28,7 +54,7 @@ def train(
     settings: AdapterSettings | None = None,
     *,
     progress: Progress = no_progress,
-    **options: Any,
+    **options: Unpack[TrainKeywords],
 ) -> "TrainingLog":
     """Train an adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
 

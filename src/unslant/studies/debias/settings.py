@@ -1,10 +1,17 @@
 """How questions are answered by debiasing methods, and how the methods are compared."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from unslant.experiment.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
+from unslant.experiment.options import (
+    ElicitOptions,
+    Names,
+    Pool,
+    Pools,
+    PromptKeywords,
+    PromptOptions,
+    ScoredLabelOptions,
+)
 from unslant.models.options import ModelKeywords
 from unslant.reach import Reach
 
@@ -37,22 +44,12 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
 
 
-class AnswerKeywords(ModelKeywords, total=False):
+class AnswerKeywords(ModelKeywords, PromptKeywords, total=False):
     """Keywords of :func:`unslant.debias`, for editors and type checkers: how a named model is opened, the fields of
     :class:`AnswerSettings`, and how replies are generated."""
 
-    fields: Mapping[str, str]
-    answer_base: int | None
-    answer_kind: str
-    skip_bad: bool
-    limit: int | None
-    seed: int
-    template: str
-    chat: bool
     elicit: Literal["auto", "labels", "generate"]
     reasoning: bool
-    labels: str
-    to_end: bool
     method: str
     train: Pool | None
     temperature: float | None

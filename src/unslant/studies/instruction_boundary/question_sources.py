@@ -207,7 +207,14 @@ def build(
 
 
 def load_boundary(
-    path: Any, layout: str = "level", fields: Mapping[str, str] | None = None, **options: Any
+    path: Any,
+    layout: str = "level",
+    fields: Mapping[str, str] | None = None,
+    *,
+    answer_base: int | None = None,
+    answer_kind: str = "auto",
+    skip_bad: bool = False,
+    limit: int | None = None,
 ) -> BoundarySet:
     """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions or of statements.
 
@@ -221,7 +228,7 @@ def load_boundary(
             their place in both layouts.
         fields: field -> column where the usual names do not fit, as for ``load_questions`` (``load_judging`` where the
             file has no options).
-        options: how answers are read, as for ``load_questions``.
+        answer_base, answer_kind, skip_bad, limit: of multiple-choice questions, as for ``load_questions``.
 
     Raises:
         InputError: naming file and line; on a field mapping for a set that ``write`` wrote.
@@ -251,7 +258,15 @@ def load_boundary(
     if readable and _only_statements(column_names(readable), fields or {}):
         judged = load_judging(path, fields=fields)
         return BoundarySet(judging=judged.questions, notes=tuple(judged.report.lines()))
-    loaded = load_questions(path, fields=fields, strip_numbering=layout == "level", **options)
+    loaded = load_questions(
+        path,
+        fields=fields,
+        strip_numbering=layout == "level",
+        answer_base=answer_base,
+        answer_kind=answer_kind,
+        skip_bad=skip_bad,
+        limit=limit,
+    )
     questions = [replace(q, context=without_options(q.context)) for q in loaded]
     if layout == "level":
         questions = [_levelled(question, SEED) for question in questions]

@@ -1,0 +1,294 @@
+"""What a plugin owes, as functions for its own tests: each raises AssertionError, saying what does not hold.
+
+Our own methods, backends and studies are held to the same in our tests. An example, in a package's test::
+
+    from unslant.plugins.contracts import check_model
+
+    def test_the_contract():
+        check_model(load("coin:fair", ModelOptions()))
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import is_dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.asking import elicitation_of, no_progress
+from unslant.debiasing.asker import Asker, ModelAsker
+from unslant.debiasing.base import Method, debias
+from unslant.errors import InputError
+from unslant.experiment.recording import Recording
+from unslant.experiment.result import RecordedResult
+from unslant.experiment.study import Study
+from unslant.models.base import Cost, ModelInfo, ScoringModel
+from unslant.models.chat import ChatModel
+from unslant.models.open import opened
+from unslant.presentations import Presentation, orders_for, present
+from unslant.prompts import Cloze, Prompt, Writer, load_template
+from unslant.questions import Question
+from unslant.responses.importers import Importer, importers
+from unslant.responses.importers.joining import joined
+from unslant.responses.importers.registry import Head
+from unslant.responses.table import Responses
+
+_TOLERANCE = 1e-6
+_MOST_WORDS, _MOST_LINES = 30, 3
+
+
+def sample_questions(counts: Sequence[int] = (2, 3, 4, 4, 4, 4, 4, 4, 5, 6), seed: int = 0) -> list[Question]:
+    """Questions of so many options each, with random right answers, which no model can know."""
+    rng = random.Random(seed)
+    return [
+        Question(
+            f"contract-{seed}-{i}",
+            f"Which word is number {rng.randrange(100)} of list {i}?",
+            tuple(rng.sample(_WORDS, n)),
+            frozenset({rng.randrange(n)}),
+        )
+        for i, n in enumerate(counts)
+    ]
+
+
+_WORDS = (
+    "stone",
+    "river",
+    "lamp",
+    "cloud",
+    "bread",
+    "wheel",
+    "garden",
+    "paper",
+    "silver",
+    "winter",
+    "letter",
+    "bridge",
+)
+
+
+def check_model(model: ScoringModel | ChatModel, questions: Sequence[Question] | None = None) -> None:
+    """The contract of a backend's model: who it is, one result a prompt, repeatable, in whatever order it is asked.
+
+    Args:
+        model: as its loader returns it.
+        questions: what to ask, by default :func:`sample_questions`; for a model that takes only some.
+
+    Raises:
+        AssertionError: naming the part of the contract that does not hold.
+    """
+    info = model.identify()
+    _holds(isinstance(info, ModelInfo) and bool(info.name), "identify() returns a ModelInfo with a name")
+    _holds(
+        bool(info.identity) and all(isinstance(v, str) for v in info.identity.values()),
+        "ModelInfo.identity says in texts what, if changed, may change a score; stored scores are found by it",
+    )
+    _holds(dict(model.identify().identity) == dict(info.identity), "the identity of an unchanged model stays the same")
+    prompts = _prompts(model, questions or sample_questions())
+    if isinstance(model, ChatModel):
+        _holds("generate" in info.can, "a ChatModel can generate")
+        replies = list(model.generate(prompts))
+        _once("generate", [reply.index for reply in replies], len(prompts))
+        _holds(
+            all(reply.text is not None or reply.error for reply in replies), "a reply without a text says why: error"
+        )
+        return
+    _holds("score" in info.can, "a ScoringModel can score")
+    _holds(not list(model.score([])), "no prompts are no results")
+    before = model.cost.copy()
+    first = _scores(model, prompts)
+    _holds(model.cost.prompts - before.prompts == len(prompts), "cost.prompts counts every prompt scored once")
+    turned = _scores(model, prompts[::-1])[::-1]
+    for prompt, one, other in zip(prompts, first, turned, strict=True):
+        _holds(one.shape == (len(prompt.continuations),), "logprobs has a number for each continuation")
+        _holds(bool(np.isfinite(one).all() and (one <= _TOLERANCE).all()), "log-probabilities are finite and at most 0")
+        _holds(
+            np.allclose(one, other, atol=1e-4),
+            "a prompt's scores do not depend on the other prompts, or on their order, and asking again gives the same",
+        )
+
+
+def _scores(model: ScoringModel, prompts: Sequence[Prompt]) -> list[Any]:
+    found = list(model.score(prompts))
+    _once("score", [scored.index for scored in found], len(prompts))
+    _holds(all(scored.logprobs is not None or scored.error for scored in found), "a result without scores says why")
+    found.sort(key=lambda scored: scored.index)
+    _holds(all(scored.logprobs is not None for scored in found), "the sample questions can be scored")
+    return [scored.logprobs for scored in found]
+
+
+def _prompts(model: ScoringModel | ChatModel, questions: Sequence[Question]) -> list[Prompt]:
+    """Every question in two orders, worded as the model takes them."""
+    writer = Writer(load_template("plain"))
+    elicitation = elicitation_of(model, writer) if isinstance(model, ScoringModel) else Cloze(writer)
+    shown = [present(question, order) for question in questions for order in orders_for(question, "reverse")]
+    return [prompt for presentation in shown for prompt in elicitation.prompts(presentation)]
+
+
+class Places(Asker):
+    """A model that looks at places and never at texts, for methods that need no real one."""
+
+    alphabet = tuple("ABCDEFGHIJ")
+
+    def __init__(self) -> None:
+        self._cost = Cost()
+
+    @property
+    def cost(self) -> Cost:
+        return self._cost
+
+    def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
+        self._cost.prompts += len(presentations)
+        rows = [np.exp(-0.4 * np.arange(len(p.contents)) + 0.3 * np.asarray(p.contents)) for p in presentations]
+        return [row / row.sum() for row in rows]
+
+
+def check_method(method: Method, model: Any = None, questions: Sequence[Question] | None = None) -> None:
+    """The contract of a debiasing method: probabilities, costs, its claims about itself, and a model left as it was.
+
+    Args:
+        method: with the settings to be checked.
+        model: loaded, or a name of a local one; needed where the method works inside a model, by default none.
+        questions: to answer and to fit on, by default :func:`sample_questions`.
+
+    Raises:
+        AssertionError: naming the part of the contract that does not hold.
+    """
+    _holds(is_dataclass(method) and bool(method.name), "a method is a dataclass of its settings, with a name")
+    _holds(
+        type(method).__setattr__ is not object.__setattr__,
+        "a method is frozen: a fit returns a debiaser and changes nothing in the method",
+    )
+    asked = list(questions or sample_questions())
+    if method.needs_model:
+        try:
+            debias(method, Places(), asked)
+        except InputError:
+            pass
+        else:
+            raise AssertionError("a method with needs_model refuses, by InputError, what is not a loaded model")
+        _holds(model is not None, "a method with needs_model is checked on a model: check_method(method, model)")
+    asker = Places() if model is None else ModelAsker(opened(model), remember=False)
+    weights = _weights(asker)
+    fit_on = sample_questions([4] * 14 + [2, 3, 5, 6], seed=1) if questions is None else asked
+    answers = debias(method, asker, asked, fit_on=fit_on)
+    _holds(len(answers.outcomes) == len(asked), "there is one outcome for each question")
+    for question, outcome in zip(asked, answers.outcomes, strict=True):
+        if outcome.status != "ok":
+            _holds(outcome.choice == -1 and bool(outcome.reason), "an outcome without an answer says why: reason")
+            continue
+        probs = outcome.probs
+        _holds(probs.shape == (len(question.options),) and bool((probs >= 0).all()), "each option has a probability")
+        _holds(abs(probs.sum() + outcome.abstain - 1) < _TOLERANCE, "probabilities and abstain sum to 1")
+        _holds(bool(probs[outcome.choice] >= probs.max() * (1 - _TOLERANCE)), "the most probable option is the answer")
+        _holds(outcome.orders >= 1, "an answer rests on at least one presentation")
+    _holds(answers.cost.prompts >= 1, "the cost of answering is counted")
+    _holds(
+        (answers.fit_cost.prompts > 0) == method.needs_fit, "a fit asks the model if needs_fit says so, and only then"
+    )
+    _holds(_same_weights(weights, _weights(asker)), "closing a debiaser leaves the model as it was, bit for bit")
+    if method.order_invariant:
+        _check_invariance(method, asker, asked, fit_on)
+
+
+def _check_invariance(method: Method, asker: Asker, asked: Sequence[Question], fit_on: Sequence[Question]) -> None:
+    rng = random.Random(5)
+    orders = [rng.sample(range(len(question.options)), len(question.options)) for question in asked]
+    listed = [
+        replace(
+            question,
+            options=tuple(question.options[k] for k in order),
+            answers=frozenset(order.index(answer) for answer in question.answers),
+        )
+        for question, order in zip(asked, orders, strict=True)
+    ]
+    debiaser = method.fit(asker, fit_on)
+    try:
+        plain, other = debiaser.answer(asked), debiaser.answer(listed)
+    finally:
+        debiaser.close()
+    moved = max(np.abs(b.probs - a.probs[order]).max() for a, b, order in zip(plain, other, orders, strict=True))
+    _holds(moved < _TOLERANCE, "order_invariant is claimed, so a question listed in another order has the same answer")
+
+
+def _weights(asker: Asker) -> dict[str, Any]:
+    """Copies of the weights of a model of PyTorch; nothing of others."""
+    module = getattr(getattr(asker, "model", None), "model", None)
+    return {key: value.clone() for key, value in module.state_dict().items()} if module is not None else {}
+
+
+def _same_weights(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return before.keys() == after.keys() and all(bool((after[key] == before[key]).all()) for key in before)
+
+
+def check_importer(importer: Importer, path: str | Path) -> list[Responses]:
+    """The contract of a log format, on a file of it: it is recognised, by no other format, and read.
+
+    Returns:
+        What was read, for checks of its content.
+
+    Raises:
+        AssertionError: naming the part of the contract that does not hold.
+    """
+    head = Head.of(Path(path))
+    _holds(importer.recognises(head), f"{importer.what} recognises {path}")
+    others = [one.what for one in importers(tables=False) if one.what != importer.what and one.recognises(head)]
+    _holds(not others, f"no other format recognises {path}: {', '.join(others)}")
+    _holds(not importer.recognises(Head(Path("x.jsonl"), frozenset(), {})), "a file without names is not recognised")
+    read = importer.read(head)
+    found = [read] if isinstance(read, Responses) else [joined([log], log.task) for log in read]
+    _holds(bool(found) and all(len(responses) for responses in found), "a log holds at least one answer")
+    for responses in found:
+        _holds(bool(responses.run.name), "every log names its model")
+    return found
+
+
+def check_study(study: Study[Any], model: Any, questions: Any, **options: Any) -> None:
+    """The contract of a study: a result that is made again from its file, and a page that can be read.
+
+    Args:
+        model, questions, options: as for the study's Python function.
+
+    Raises:
+        AssertionError: naming the part of the contract that does not hold.
+    """
+    _holds(bool(study.name and (study.__doc__ or "").strip()), "a study has a name, and a docstring that is its help")
+    result = study.call(study.given((model,), questions, (), options), Recording(no_progress, None))
+    page = result.page()
+    _holds(len(page.headline.split()) <= _MOST_WORDS, f"the headline has at most {_MOST_WORDS} words: {page.headline}")
+    _holds(len(page.lines) <= _MOST_LINES, f"the first screen has at most {_MOST_LINES} lines")
+    written = result.to_dict()
+    json.dumps(written, allow_nan=False)
+    if isinstance(result, RecordedResult):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "run.parquet"
+            result.to_parquet(path)
+            again = type(result).from_parquet(path)
+        _holds(
+            _timeless(again.to_dict()) == _timeless(written),
+            "the result made from its file equals the one that was written",
+        )
+
+
+def _timeless(written: dict[str, Any]) -> dict[str, Any]:
+    """Without what says when, and how long: files leave that out, so that equal runs are equal bytes."""
+    return {
+        key: _timeless(value) if isinstance(value, dict) else value
+        for key, value in written.items()
+        if key not in ("seconds", "lines", "provenance")
+    }
+
+
+def _once(name: str, indices: Sequence[int], number: int) -> None:
+    _holds(sorted(indices) == [*range(number)], f"{name} yields one result for each prompt, with its index")
+
+
+def _holds(true: bool, what: str) -> None:
+    if not true:
+        raise AssertionError(f"does not hold: {what}")
