@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -77,11 +77,13 @@ class Fit:
         """Of Student's t."""
         return float(stdtrit(self.clusters - 1, 0.5 + CONFIDENCE / 2))
 
-    def joint_quantile(self) -> float:
-        """With which the intervals of all differences of strengths hold together (Tukey and Kramer)."""
-        from scipy.stats import studentized_range  # slow to import
 
-        return float(studentized_range.ppf(CONFIDENCE, len(self.systems), self.clusters - 1)) / 2**0.5
+@cache
+def _joint_quantile(systems: int, degrees: int) -> float:
+    """With which the intervals of the differences of every two systems hold together (Tukey and Kramer)."""
+    from scipy.stats import studentized_range  # slow to import
+
+    return float(studentized_range.ppf(CONFIDENCE, systems, degrees)) / 2**0.5
 
 
 def _strengths(names: Sequence[str], systems: Sequence[str]) -> Floats:
@@ -273,7 +275,7 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     if before is None or after is None:
         return (), ()
     corrected, matches, shown = win_rates(after), [], []
-    fits = [(fit, fit.joint_quantile()) for fit in (before, after)]
+    fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
     for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
         two = [fit.estimate(fit.strengths[a] - fit.strengths[b], q) for fit, q in fits]
         was, now = (_Shown.of(systems[a], systems[b], one) for one in two)
