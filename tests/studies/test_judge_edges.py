@@ -237,3 +237,15 @@ def test_a_model_is_asked_again() -> None:
     assert len(result.responses) == 80
     assert result.places["stability"].n == 20
     assert 0 < result.places["stability"].value < 1
+
+
+def test_judges_of_one_name_in_two_folders_stay_two(tmp_path: Path) -> None:
+    table = judged(HABITS["neither"], seed=0, pairs=30)
+    results = [JudgeResult.of(replace(table, run=replace(table.run, model=name))) for name in ("a/critic", "b/critic")]
+    compared = JudgeComparison.of(results)
+    compared.to_parquet(tmp_path / "o.parquet")
+    assert len(list(tmp_path.iterdir())) == 2
+    assert [(one.one, one.other) for one in compared.agreement] == [("a/critic", "b/critic")]
+    page = compared.page()
+    assert len(page.tiles) == 2
+    assert "from a/critic" in page.headline or "from b/critic" in page.headline

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from unslant.experiment.comparison import name_of
 from unslant.experiment.provenance import asked_about, cost_lines, in_ordinary_runs, logged_lines, settings_rows, spent
 from unslant.metrics import Estimate
 from unslant.metrics.verdicts import FEWEST
@@ -212,16 +213,16 @@ def _systems_panel(result: JudgeResult) -> Panel:
 
 def _several(result: JudgeComparison) -> Page:
     known = sorted((one for one in result.results if one.places["consistency"].defined), key=_consistency)[::-1]
-    same = {one.run.name: one.places["consistency"] for one in known}
+    same = {name_of(one): one.places["consistency"] for one in known}
     ends = [f"{name} {with_interval(same[name], 2)}" for name in dict.fromkeys([*same][:1] + [*same][-1:])]
     kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
     alpha, n = result.alpha["alpha"], count(len(result.results), "judge")
     biased = [
-        one.run.name for one in result.results if any(h.name == "place" and h.verdict.differs for h in one.habits)
+        name_of(one) for one in result.results if any(h.name == "place" and h.verdict.differs for h in one.habits)
     ]
     keys = ("places.consistency", "places.first", "places.moved", "places.ties", "places.undecided", "places.reading")
     rights = ("rights.right_given", "rights.right_both", "rights.right_voted", "rights.kappa")
-    rows = [{"judge": one.run.name, **one.places.cells(*keys), **one.rights.cells(*rights)} for one in result.results]
+    rows = [{"judge": name_of(one), **one.places.cells(*keys), **one.rights.cells(*rights)} for one in result.results]
     pairs = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
     plot = Plot(partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", [keys[0]], of="pairs")
     return Page(
@@ -247,10 +248,10 @@ def _several(result: JudgeComparison) -> Page:
                 short="Judges",
             ),
         ),
-        notes=tuple(f"{one.run.name}: {note}" for one in result.results for note in _notes(one)),
-        questions=browser({one.run.name: one for one in sorted(result.results, key=_consistency)}),
+        notes=tuple(f"{name_of(one)}: {note}" for one in result.results for note in _notes(one)),
+        questions=browser({name_of(one): one for one in sorted(result.results, key=_consistency)}),
         name="judges",
-        compared=tuple(one.run.name for one in result.results),
+        compared=tuple(name_of(one) for one in result.results),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable
+from unslant.experiment.comparison import name_of
 from unslant.experiment.result import RecordedResult, StudyResult, write_tables
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdicts
 from unslant.reports.escape import file_name
@@ -186,7 +187,7 @@ class JudgeComparison(StudyResult):
             share = bootstrap.mean(same, note="no pair in common" * bool(np.isnan(same).all()))
             kappa = beyond_chance(codes[[a, b]], bootstrap)
             numbers = Numbers({"agreement.share": share, "agreement.kappa": kappa})
-            return Agreed(results[a].run.name, results[b].run.name, numbers)
+            return Agreed(name_of(results[a]), name_of(results[b]), numbers)
 
         alpha = Numbers({"alpha": beyond_chance(codes, bootstrap, pooled=True)})
         return cls(tuple(results), tuple(agreed(*two) for two in combinations(range(len(votes)), 2)), alpha)
@@ -197,7 +198,7 @@ class JudgeComparison(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
-        write_tables({file_name(one.run.name): one for one in self.results}, path)
+        write_tables({file_name(name_of(one)): one for one in self.results}, path)
 
 
 def _votes(result: JudgeResult) -> Iterator[tuple[tuple[str, ...], Sequence[Any], frozenset[Any]]]:
