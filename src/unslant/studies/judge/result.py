@@ -61,7 +61,7 @@ def odds_numbers(v: Verdicts) -> Numbers:
     """The two coefficients, where they are known."""
     fit = fitted(v, () if v.labelled.any() else v.systems)
     known = {"place_odds": PLACE, "length_odds": LENGTH}
-    return Numbers({key: fit.coefficient(name) for key, name in known.items() if fit and name in fit.names})
+    return Numbers({key: fit.estimate(fit.weights(name)) for key, name in known.items() if fit and name in fit.names})
 
 
 @dataclass(frozen=True)

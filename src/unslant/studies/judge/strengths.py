@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "
 PRIOR = 1.0
 """Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
 Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
-wins every time."""
+wins every time. A system's is against one of strength 0, which also says where strengths are counted from."""
 _FEWEST = 20
 """Verdicts below which nothing is fitted."""
 
@@ -47,22 +47,16 @@ class Fit:
     """Coefficients (P,) by name, their covariance (P, P), and the number of clusters and pairs that they rest on.
 
     Attributes:
-        systems: compared; the strength of the first is 0.
+        names: of the S systems that are compared, then of the other coefficients.
         met: (S, S) pairs in which two systems met.
     """
 
     names: tuple[str, ...]
-    systems: tuple[str, ...]
     coefficients: Floats
     covariance: Floats
     clusters: int
     pairs: int
     met: Floats
-
-    @cached_property
-    def strengths(self) -> Floats:
-        """(S, P) the coefficients' weights in each strength."""
-        return _strengths(self.names, self.systems)
 
     def estimate(self, weights: Floats, quantile: float | None = None) -> Estimate:
         """A weighted sum of the coefficients, in log-odds."""
@@ -70,8 +64,9 @@ class Fit:
         half = (quantile or self.quantile()) * float(np.sqrt(weights @ self.covariance @ weights))
         return Estimate(value, value - half, value + half, self.pairs, "sandwich over questions")
 
-    def coefficient(self, name: str) -> Estimate:
-        return self.estimate(np.array([float(one == name) for one in self.names]))
+    def weights(self, name: str) -> Floats:
+        """(P,) 1 for the coefficient of this name."""
+        return np.array([float(one == name) for one in self.names])
 
     def quantile(self) -> float:
         """Of Student's t."""
@@ -84,11 +79,6 @@ def _joint_quantile(systems: int, degrees: int) -> float:
     from scipy.stats import studentized_range  # slow to import
 
     return float(studentized_range.ppf(CONFIDENCE, systems, degrees)) / 2**0.5
-
-
-def _strengths(names: Sequence[str], systems: Sequence[str]) -> Floats:
-    found: Floats = (np.array(systems, str)[:, None] == np.array(names, str)).astype(float)
-    return found
 
 
 def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pages: Bools | None = None) -> Fit | None:
@@ -110,7 +100,7 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
         """(R,) of the answer shown first less that of the second."""
         return np.asarray(values[pair, first].astype(float) - values[pair, second])
 
-    columns = {name: apart(v.system == v.systems.index(name)) for name in systems[1:]}
+    columns = {name: apart(v.system == v.systems.index(name)) for name in systems}
     if not systems:
         columns[RIGHT] = apart(v.right)
     if habits:
@@ -121,7 +111,7 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     # The strength of a system that always comes first cannot be separated from the place, and systems that never meet,
     # even through others, cannot be compared.
     X = np.stack([columns[name] for name in names], axis=1) if names else np.zeros((len(pair), 0))
-    if not names or n < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names):
+    if not names or n < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names) - bool(systems):
         return None
     score = v.credit[kept, first]
     y = (score == 1).astype(float)
@@ -137,8 +127,7 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     if systems:
         two = np.searchsorted([v.systems.index(name) for name in systems], v.system[used][:, :2])
         np.add.at(met, (two[:, 0], two[:, 1]), 1)
-    coefficients, covariance = _regression(X, y, clusters, _pseudo(names, systems))
-    return Fit(tuple(names), tuple(systems), coefficients, covariance, n, len(used), met + met.T)
+    return Fit(tuple(names), *_regression(X, y, clusters), n, len(used), met + met.T)
 
 
 def _places_decide(v: Verdicts) -> bool:
@@ -146,19 +135,12 @@ def _places_decide(v: Verdicts) -> bool:
     return bool(v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum())
 
 
-def _pseudo(names: Sequence[str], systems: Sequence[str]) -> Floats:
-    """(K, P) pseudo-verdicts: one for each coefficient that is not of a system, and for systems one for every two of
-    them, so that none is favoured."""
-    strengths = _strengths(names, systems)
-    others = np.eye(len(names))[[name not in systems for name in names]]
-    return np.concatenate([others, *[strengths[a] - strengths[:a] for a in range(1, len(systems))]])
-
-
-def _regression(X: Floats, y: Floats, clusters: Ints, pseudo: Floats) -> tuple[Floats, Floats]:
-    """Logistic regression and its sandwich covariance; ``pseudo`` are rows with half a win each."""
-    weights = np.concatenate([np.ones(len(X)), np.full(len(pseudo), PRIOR * X.shape[1] / len(pseudo))])
-    clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(len(pseudo))])
-    X, y = np.concatenate([X, pseudo]), np.concatenate([y, np.full(len(pseudo), 0.5)])
+def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:
+    """Logistic regression and its sandwich covariance; see :data:`PRIOR`."""
+    n, parameters = X.shape
+    weights = np.concatenate([np.ones(n), np.full(parameters, PRIOR)])
+    clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(parameters)])
+    X, y = np.concatenate([X, np.eye(parameters)]), np.concatenate([y, np.full(parameters, 0.5)])
 
     def loss(beta: Floats) -> tuple[float, Floats]:
         eta = X @ beta
@@ -169,8 +151,9 @@ def _regression(X: Floats, y: Floats, clusters: Ints, pseudo: Floats) -> tuple[F
         found: Floats = (X * (weights * p * (1 - p))[:, None]).T @ X
         return found
 
-    start = np.zeros(X.shape[1])
-    beta = minimize(loss, start, jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}).x
+    beta = minimize(
+        loss, np.zeros(parameters), jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}
+    ).x
     sums = np.zeros((int(clusters.max()) + 1, len(beta)))
     np.add.at(sums, clusters, X * (weights * (y - expit(X @ beta)))[:, None])
     groups, bread = np.unique(clusters).size, np.linalg.inv(information(beta))
@@ -185,8 +168,9 @@ def win_rates(fit: Fit) -> dict[str, Estimate]:
     mean_width = {WIDTH: 1.0, WIDTH_SWAPPED: 0.5}  # of both orders
     tie = np.array([mean_width.get(name, 0.0) for name in fit.names])
     found = {}
-    for system, own, met in zip(fit.systems, fit.strengths, fit.met, strict=True):
-        shares, apart = met / met.sum(), own - fit.strengths
+    strengths = np.eye(len(fit.met), len(fit.names))
+    for system, own, met in zip(fit.names, strengths, fit.met, strict=False):
+        shares, apart = met / met.sum(), own - strengths
         value, gradient = 0.0, np.zeros(len(tie))
         for lean in (apart - tie, apart + tie):
             p = expit(lean @ fit.coefficients)
@@ -277,7 +261,7 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     corrected, matches, shown = win_rates(after), [], []
     fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
     for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
-        two = [fit.estimate(fit.strengths[a] - fit.strengths[b], q) for fit, q in fits]
+        two = [fit.estimate(fit.weights(systems[a]) - fit.weights(systems[b]), q) for fit, q in fits]
         was, now = (_Shown.of(systems[a], systems[b], one) for one in two)
         if two[1].value < 0:
             two = [one.taken_from(0.0) for one in two]
