@@ -58,7 +58,7 @@ class Verdicts:
         first = {row.question_id: row for row in reversed(rows)}
         known = [texts.get(name) for name in places]
         names = sorted({author for question in known if question for author in question.authors})
-        width, shape = max(row.n_options for row in rows), (len(places), max(row.n_options for row in rows))
+        shape = len(places), max(row.n_options for row in rows)
         exists, right = np.zeros(shape, bool), np.zeros(shape, bool)
         doublings, system = np.full(shape, np.nan), np.full(shape, -1)
         for (name, q), question in zip(places.items(), known, strict=True):
@@ -69,8 +69,8 @@ class Verdicts:
                 doublings[q, :n] = np.log2([len(option) + 1 for option in question.options])
                 if len(set(question.authors)) > 1:
                     system[q, :n] = [names.index(author) for author in question.authors]
-        credit, probs = np.full((len(rows), width), np.nan), np.full((len(rows), width), np.nan)
-        order = np.full((len(rows), width), -1)
+        order = np.full((len(rows), shape[1]), -1)
+        credit, probs = np.full(order.shape, np.nan), np.full(order.shape, np.nan)
         for r, row in enumerate(rows):
             shown = [code for code in row.contents if code >= 0]
             order[r, : len(shown)] = shown
