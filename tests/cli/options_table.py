@@ -190,6 +190,7 @@ OWN: dict[str, dict[str, Row]] = {
         "--log": Row("--log base.parquet", "opened"),
         "--elicit": AUDIT["--elicit"],
         "--reasoning": AUDIT["--reasoning"],
+        "--repeats": Row("--repeats 2", "prompts", _WORDS),
         "--error": Row("--error 0.4", "numbers"),
         "--fields": Row("--fields question=alt", "prompts"),
         "--answer-base": Row("--answer-base 1", "refused"),

@@ -8,6 +8,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -490,8 +491,11 @@ FAST = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(questions=question_sets(), suffix=st.sampled_from([".jsonl", ".jsonl.gz"]))
 def test_written_questions_come_back(tmp_path: Path, questions: list[Question], suffix: str) -> None:
     path = tmp_path / f"made{suffix}"
+    questions[0] = replace(questions[0], authors=tuple(f"system {k}" for k in range(len(questions[0].options))))
     write_questions(questions, path)
     assert list(load_questions(path, strip_numbering=False)) == questions
+    book = {"question": "Who wrote it?", "options": ["one", "two"], "answer": 0, "authors": "A. Poet"}
+    assert load_questions([book]).questions[0].authors == ()
 
 
 @FAST

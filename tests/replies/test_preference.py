@@ -41,6 +41,21 @@ READ = [
     ("Both responses are equally good.", "AB"),
     ("Assistant A is not better. Assistant B wins.", "B"),
     ("<think>A is better</think>Better answer: B", "B"),
+    ('{"answer": "A", "winner": "B"}', "B"),
+    ("助手A更好", "A"),
+    ("我认为第二个回答更好。", "B"),
+    ("助手A的回答明显更好，助手B的回答更差。", "A"),
+    ("结论：B", "B"),
+    ("两个回答一样好", "AB"),
+    ("Antwort A ist besser", "A"),
+    ("Antwort A ist schlechter als Antwort B.", "B"),
+    ("Ich bevorzuge die zweite Antwort.", "B"),
+    ("Gewinner: B", "B"),
+    ("Beide Antworten sind gleich gut.", "AB"),
+    ("La réponse A est nettement meilleure.", "A"),
+    ("Je préfère la réponse B.", "B"),
+    ("La segunda respuesta es mejor.", "B"),
+    ("Veredicto: empate", "AB"),
 ]
 UNREAD = [
     ("", "empty"),
@@ -48,6 +63,16 @@ UNREAD = [
     ("Assistant A is better. Assistant B is better.", "several verdicts"),
     ("Both answers discuss a lamp.", "no verdict found"),
     ("If answer A is better, it is because of its length.", "no verdict found"),
+    ("Neither A nor B is better", "no verdict found"),
+    ("It's a tie between A and B, but I'd go with A", "several verdicts"),
+    ("我不认为A更好。", "no verdict found"),
+    ("助手B比助手A更好", "no verdict found"),
+    ("A并不比B更好", "no verdict found"),
+    ("如果A更好，那是因为长度。", "no verdict found"),
+    ("Antwort A ist nicht besser.", "no verdict found"),
+    ("Weder A noch B ist besser.", "no verdict found"),
+    ("La réponse A n'est pas meilleure.", "no verdict found"),
+    ("No creo que A es mejor.", "no verdict found"),
 ]
 
 

@@ -144,12 +144,13 @@ class Asking(Generic[S]):
         responses = ask(model, list(share.cut(asked)), elicitations, progress=self.progress)
         return self.finished(responses, share, **about)
 
-    def ask_for_replies(self, asked: Sequence[Asked], read: Any = None, **about: Any) -> Responses:
-        """Ask for a reply to everything, or to this machine's share of it."""
+    def ask_for_replies(self, asked: Sequence[Asked], read: Any = None, repeats: int = 1, **about: Any) -> Responses:
+        """Ask for replies to everything, or to this machine's share of it; for ``repeats`` of them, each a sample."""
         model, writer = self.model, self.settings.writer()
         share = self.share(lambda: asked, [writer])
-        reader = {"read": read} if read else {}
-        responses = ask_for_replies(model, list(share.cut(asked)), writer, progress=self.progress, **reader)
+        own = list(share.cut(asked))
+        samples = [sample for sample in range(repeats) for _ in own]
+        responses = ask_for_replies(model, own * repeats, writer, read=read, repeats=samples, progress=self.progress)
         return self.finished(responses, share, **about)
 
     def finished(

@@ -57,6 +57,10 @@ class Estimate(Jsonable):
         """Whether the interval exists and ``value`` lies outside it."""
         return value < self.low or value > self.high
 
+    def taken_from(self, total: float) -> Estimate:
+        """``total`` minus this: of a share 1 minus it, of a difference with 0 the other way round."""
+        return replace(self, value=total - self.value, low=total - self.high, high=total - self.low)
+
     def within(self, least: float, most: float) -> Estimate:
         """The estimate in the range that its metric has; an interval wholly outside keeps its width."""
         if not self.defined:

@@ -221,8 +221,15 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
             "subject": row.text("subject"),
             "source": row.text("source") or name,
             "pinned": pinned,
+            "authors": _authors(data.get("authors"), len(options)),
         },
     )
+
+
+def _authors(value: Any, n: int) -> tuple[str, ...]:
+    """Who wrote each option; a column of this name that is not a list of as many texts is about something else."""
+    listed = isinstance(value, list) and len(value) == n and all(isinstance(one, str) for one in value)
+    return tuple(value) if listed else ()
 
 
 def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:

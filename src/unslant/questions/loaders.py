@@ -326,8 +326,7 @@ def _digest(seed: int, name: str) -> bytes:
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:
-    """Write questions as canonical JSONL (gzipped if the path ends in ``.gz``); the loaders read it back as they were,
-    but for authors, which only tables of responses keep.
+    """Write questions as canonical JSONL (gzipped if the path ends in ``.gz``); the loaders read it back as they were.
 
     For multiple-choice questions whose option texts carry numbering on purpose, read back with
     ``strip_numbering=False``.

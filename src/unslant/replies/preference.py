@@ -4,7 +4,7 @@ The first rule that applies reads the reply:
 
 1. ``brackets``: ``[[A]]``, ``[[A>>B]]``, ``[[C]]`` (a tie), ``[[7, 5]]``; several that disagree are read only if the
    last is called final;
-2. ``whole reply``: "A", "Output (b)", "tie"; ``field``: "Winner: B", JSON, ``\\boxed{}``; the last one counts;
+2. ``field``: "Winner: B", JSON, ``\\boxed{}``; the last one counts; ``whole reply``: "A", "Output (b)", "tie";
 3. ``scores``: two numbers alone on the first line, or one number for each answer;
 4. ``sentence``: "Assistant A is slightly better", "I prefer the second response"; sentences that disagree are read only
    where the last is a conclusion.
@@ -24,16 +24,20 @@ from unslant.replies.text import clean
 
 FIRST, SECOND, TIE = ">", "<", "="
 """The first is preferred, the second, or neither."""
+# Words that end at a letter of an alphabet; in Chinese there is no boundary of words between "助手", "A" and "更好".
+_BEGIN, _END = (rf"(?{look}[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])" for look in ("<!", "!"))
 _SIDE = {
     "one": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:A|a|1)[)\]\"']{0,2}(?!\w)"
-    r"|(?:the )?{compared_first}(?: {compared_noun}| one)?)",
+    r"|(?:the )?{compared_first}(?: ?{compared_noun}| one)?)",
     "two": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:B|b|2)[)\]\"']{0,2}(?!\w)"
-    r"|(?:the )?{compared_second}(?: {compared_noun}| one)?)",
+    r"|(?:the )?{compared_second}(?: ?{compared_noun}| one)?)",
     # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must come before them.
-    "said_one": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:A|1|one)\b|(?-i:A)\b|(?:the )?{compared_first}"
-    r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
-    "said_two": r"(?:\b(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two)\b|(?-i:B)\b|(?:the )?{compared_second}"
-    r"(?: {compared_noun}| one)?\b)(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
+    "said_one": r"(?:{begin_word}(?:{compared_noun} ?[(\[\"']{0,2}(?:A|1|one){end_word}|(?-i:A){end_word}"
+    r"|(?:the )?{compared_first}(?: ?{compared_noun}| one)?{end_word})(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
+    "said_two": r"(?:{begin_word}(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two){end_word}|(?-i:B){end_word}"
+    r"|(?:the )?{compared_second}(?: ?{compared_noun}| one)?{end_word})(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
+    "begin_word": _BEGIN,
+    "end_word": _END,
     "verdict": r"(?:(?P<relation>[AB12] ?[<>=≈]{1,3} ?[AB12])|(?P<tie>C\b|{tie_word}\b)"
     r"|(?P<first>{one})|(?P<second>{two}))",
 }
@@ -61,15 +65,15 @@ _SCORED = [
 _SENTENCES = tuple(
     (verdict, pattern(template, parts=_SIDE))
     for verdict, template in (
-        (FIRST, r"{said_one},? {preferred_after}|{preferred_before}:? (?:{preference_filler} ){0,3}{said_one}"),
-        (SECOND, r"{said_two},? {preferred_after}|{preferred_before}:? (?:{preference_filler} ){0,3}{said_two}"),
-        (SECOND, r"{said_one},? {dispreferred_after}"),
-        (FIRST, r"{said_two},? {dispreferred_after}"),
-        (TIE, r"\b{tie_said}"),
+        (FIRST, r"{said_one},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_one}"),
+        (SECOND, r"{said_two},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_two}"),
+        (SECOND, r"{said_one},? ?{dispreferred_after}"),
+        (FIRST, r"{said_two},? ?{dispreferred_after}"),
+        (TIE, r"{begin_word}{tie_said}"),
     )
 )
-_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$})[^.,;\n]{0,80}")
-_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n")
+_DENIED = pattern(r"(?:{^not_word$}|{not_ending}|{^if$}|{^preference_denied$})[^.,;。，；\n]{0,80}")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|(?<=[。！？；])")
 _MIRRORED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
 
@@ -92,7 +96,7 @@ def extract_preference(reply: str, labels: Sequence[str] = ("A", "B"), options: 
     text = _as_letters(clean(reply), labels)
     if not text:
         return Extracted("unparsed", rule="empty")
-    for name, rule in (("brackets", _bracketed), ("whole reply", _whole), ("field", _field), ("scores", _scores),
+    for name, rule in (("brackets", _bracketed), ("field", _field), ("whole reply", _whole), ("scores", _scores),
                        ("sentence", _sentences)):  # fmt: skip
         found = list(rule(text))
         distinct = dict.fromkeys(verdict for verdict, _ in found)

@@ -9,21 +9,23 @@ AlpacaEval             ``output_1``, ``output_2``, ``generator_1``, ``generator_
 a table                :data:`FIELDS`, under names of your own by ``--fields FIELD=COLUMN``
 =====================  =========================================================================================
 
-Each format becomes :class:`_Judgement` s; options are the answers, as numbered in the file.
+Every record of another format is written as rows of a table, which is read in one way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unslant.errors import InputError
 from unslant.presentations.labels import ALPHABETS
+from unslant.questions.answers import BadRecord
 from unslant.questions.formats import whole_records
+from unslant.questions.question import Question
 from unslant.questions.records import Record
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
@@ -51,256 +53,158 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Field -> names it is found under. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
 answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
+_Row = Mapping[str, Any]
+"""Values by field. Rows of known formats may have ``preferred``, the decision by answers of the file."""
+_LETTERS = ALPHABETS["A"]
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
 _ASKED = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
 _PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Judgement:
-    """One verdict of one judge.
-
-    Attributes:
-        answers: texts, as numbered in the file; systems: who wrote them.
-        right: of the label; empty without one.
-        preferred: answers that the verdict prefers, several in a tie; None without a decision.
-        order: answer at each place; None where that is not logged.
-    """
-
-    judge: str
-    id: str
-    question: str
-    answers: tuple[str, ...]
-    preferred: frozenset[int] | None
-    systems: tuple[str, ...] = ()
-    right: frozenset[int] = frozenset()
-    order: tuple[int, ...] | None = None
-    reply: str | None = None
-    subject: str = ""
-    repeat: int = 0
-    failed: bool = False
-
-    def page(self, place: str) -> Logged:
-        order = self.order or tuple(range(len(self.answers)))
-        chosen = None if self.preferred is None else frozenset(order.index(i) for i in self.preferred)
-        return Logged(
-            id=self.id,
-            labels=ALPHABETS["A"][: len(order)],
-            answers=frozenset(order.index(i) for i in self.right),
-            place=place,
-            question=self.question,
-            options=tuple(self.answers[i] for i in order),
-            authors=tuple(self.systems[i] for i in order) if self.systems else (),
-            order=order,
-            chosen=chosen,
-            status="error" if self.failed else "unparsed" if chosen is None else "ok",
-            reply=self.reply,
-            subject=self.subject,
-            repeat=self.repeat,
-            placed=self.order is not None,
-        )
-
-
-def _sides(value: object, place: str, field: str) -> frozenset[int] | None:
-    """The places that a verdict names: the first, the second, or both in a tie; None without a decision."""
-    text = str("" if value is None else value).strip()
-    if text.lower() in _NO_DECISION:
-        return None
-    if text.lower().startswith("tie"):  # "tie (bothbad)"
-        return frozenset({0, 1})
-    read = extract_preference(text)
-    if read.status != "ok":
-        raise InputError.at(place, f"{text!r} is not a verdict: A, B or tie (also A>B, B>A, A=B)", field=field)
-    return frozenset("AB".index(label) for label in read.labels)
-
-
-def _judge_bench(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    data, place = record.data, record.place
+def _judge_bench(data: _Row) -> Iterator[_Row]:
     judgments = data["judgments"]
     if not 1 <= len(judgments) <= 2:
-        raise InputError.at(place, f"holds {len(judgments)}; one, or two (the second swapped)", field="judgments")
-    known = [one["judgment"] for one in judgments if one]
-    for order, one in zip(((0, 1), (1, 0)), judgments, strict=False):
-        said = one["judgment"] if one else {}
-        shown = _sides(one["decision"], place, "decision") if one else None
-        judge = str(next((found["judge_model"] for found in [said, *known] if found.get("judge_model")), ""))
-        scores = said.get("scores", "")
-        yield _Judgement(
-            judge=judge or str(data.get("judge_name", "judge")),
-            id=str(data["pair_id"]),
-            question=data["question"],
-            answers=(data["response_A"], data["response_B"]),
-            right=_sides(data.get("label"), place, "label") or frozenset(),
-            preferred=None if shown is None else frozenset(order[k] for k in shown),
-            order=order,
-            reply=said.get("response") or (scores if isinstance(scores, str) else json.dumps(scores)),
-            subject=str(data.get("source") or ""),
-            failed=not one,
-        )
+        raise BadRecord("judgments", f"holds {len(judgments)}; one, or two (the second swapped)", "judgments")
+    known = next((one["judgment"]["judge_model"] for one in judgments if one and "judge_model" in one["judgment"]), "")
+    about = {key: data.get(key) for key in ("question", "response_A", "response_B", "label")}
+    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": known or data.get("judge_name", "judge")}
+    for order, one in zip(("AB", "BA"), judgments, strict=False):
+        if not one:
+            yield about | {"order": order}
+            continue
+        said, scores = one["judgment"], one["judgment"].get("scores", "")
+        reply = said.get("response") or (scores if isinstance(scores, str) else json.dumps(scores))
+        yield about | {"order": order, "decision": one["decision"], "reply": reply}
 
 
-def _mt_bench(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    data = record.data
-    judge = data["judge"]
+def _mt_bench(data: _Row) -> Iterator[_Row]:
     prompt = str(data.get("g1_user_prompt") or "")
     texts = [re.search(_MADE_OF.format(letter), prompt, re.DOTALL) for letter in "AB"]
     asked = _ASKED.search(prompt)
-    for order, game in (((0, 1), "g1"), ((1, 0), "g2")):
-        winner = str(data[f"{game}_winner"]).replace("model_", "")
-        yield _Judgement(
-            judge=str(judge[0] if isinstance(judge, list) else judge),
-            id="/".join(str(data[key]) for key in ("question_id", "turn", "model_1", "model_2") if key in data),
-            question=asked[1] if asked else f"question {data['question_id']}",
-            answers=tuple(found[1] if found else "" for found in texts),
-            systems=(str(data["model_1"]), str(data["model_2"])),
-            preferred=_sides(winner, record.place, f"{game}_winner"),
-            order=order,
-            reply=data.get(f"{game}_judgment"),
-            subject=str(data.get("category") or ""),
-        )
+    for order, game in (("AB", "g1"), ("BA", "g2")):
+        yield {
+            "judge": _first(data["judge"]),
+            "id": _joined(data, "question_id", "turn", "model_1", "model_2"),
+            "question": asked[1] if asked else f"question {data['question_id']}",
+            "responses": [found[1] if found else "" for found in texts],
+            "systems": [data["model_1"], data["model_2"]],
+            "preferred": str(data[f"{game}_winner"]).replace("model_", ""),
+            "order": order,
+            "reply": data.get(f"{game}_judgment"),
+            "subject": data.get("category"),
+        }
 
 
-def _said(conversation: object) -> str:
-    """What an assistant said in a conversation."""
-    turns = conversation if isinstance(conversation, list) else []
-    return "\n\n".join(str(turn["content"]) for turn in turns if turn.get("role") == "assistant")
-
-
-def _votes(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    data = record.data
-    judge = data.get("judge") or data.get("judge_id") or "judge"
-    name = str(judge[0] if isinstance(judge, list) else judge)
-    talk = data.get("conversation_a")
-    asked = next((turn["content"] for turn in talk if turn.get("role") == "user"), "") if isinstance(talk, list) else ""
-    yield _Judgement(
-        judge="people" if _PERSON.fullmatch(name) else name,
-        id="/".join(str(data[key]) for key in ("question_id", "turn", "model_a", "model_b") if key in data),
-        question=str(asked or data["question_id"]),
-        answers=(_said(talk), _said(data.get("conversation_b"))),
-        systems=(str(data["model_a"]), str(data["model_b"])),
-        preferred=_sides(str(data["winner"]).replace("model_", ""), record.place, "winner"),
-    )
-
-
-def _alpaca(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    data, value = record.data, record.data["preference"]
-    if value is not None and not (isinstance(value, int | float) and (value == 0 or 1 <= value <= 2)):
-        raise InputError.at(record.place, f"{value!r} is not a number from 1 to 2, or null", field="preference")
-    systems = str(data["generator_1"]), str(data["generator_2"])
-    digest = hashlib.sha256(str(data["instruction"]).encode()).hexdigest()[:12]
-    preferred = None if value is None else {0, 1} if value in (0, 1.5) else {0} if value < 1.5 else {1}
-    yield _Judgement(
-        judge=str(data.get("annotator") or "judge"),
-        id="/".join([digest, *systems]),
-        question=data["instruction"],
-        answers=(data["output_1"], data["output_2"]),
-        systems=systems,
-        preferred=None if preferred is None else frozenset(preferred),
-        subject=str(data.get("dataset") or ""),
-    )
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers that a record compares: their texts, who wrote them, and those that its label prefers."""
-
-    id: str
-    question: str
-    texts: tuple[str, ...]
-    systems: tuple[str, ...]
-    right: frozenset[int]
-    subject: str
-
-
-def named_fields(record: Record, fields: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
-    """Field -> its column and value, of those that a record has; see :data:`FIELDS`."""
-    found = {
-        key: next((name for name in ([fields[key]] if key in fields else usual) if name in record.data), None)
-        for key, usual in FIELDS.items()
+def _votes(data: _Row) -> Iterator[_Row]:
+    judge = _first(data.get("judge") or data.get("judge_id") or "judge")
+    talks = [talk if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
+    asked = next((turn["content"] for turn in talks[0] if turn.get("role") == "user"), "")
+    said = [[str(turn["content"]) for turn in talk if turn.get("role") == "assistant"] for talk in talks]
+    yield {
+        "judge": "people" if _PERSON.fullmatch(judge) else judge,
+        "id": _joined(data, "question_id", "turn", "model_a", "model_b"),
+        "question": asked or data["question_id"],
+        "responses": ["\n\n".join(turns) for turns in said],
+        "systems": [data["model_a"], data["model_b"]],
+        "preferred": str(data["winner"]).replace("model_", ""),
     }
-    return {key: (name, record.data[name]) for key, name in found.items() if name}
 
 
-def answers_of(record: Record, fields: Mapping[str, str]) -> Answers:
-    """What a record of a table compares: ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a list.
+def _alpaca(data: _Row) -> Iterator[_Row]:
+    value, systems = data["preference"], [data["generator_1"], data["generator_2"]]
+    if value is not None and not (isinstance(value, int | float) and (value == 0 or 1 <= value <= 2)):
+        raise BadRecord("no verdict", f"{value!r} is not a number from 1 to 2, or null", "preference")
+    yield {
+        "judge": data.get("annotator") or "judge",
+        "id": "/".join([_digest(data["instruction"]), *map(str, systems)]),
+        "question": data["instruction"],
+        "responses": [data["output_1"], data["output_2"]],
+        "systems": systems,
+        "preferred": None if value is None else "tie" if value in (0, 1.5) else "AB"[value > 1.5],
+        "subject": data.get("dataset"),
+    }
+
+
+def _first(judge: object) -> str:
+    """The name of a judge; MT-Bench has it in a list with its prompt."""
+    return str(judge[0] if isinstance(judge, list) else judge)
+
+
+def _joined(data: _Row, *keys: str) -> str:
+    return "/".join(str(data[key]) for key in keys if key in data)
+
+
+def _digest(*texts: object) -> str:
+    return hashlib.sha256("\x1f".join(map(str, texts)).encode()).hexdigest()[:12]
+
+
+def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
+    """Field -> its column, of those that a record of a table has; see :data:`FIELDS`.
 
     Raises:
-        InputError: naming place and field.
+        BadRecord: naming the first field that is missing.
     """
-    row = {key: value for key, (_, value) in named_fields(record, fields).items()}
-    if missing := next((key for key in ("question", *_needed(row)) if row.get(key) in (None, "")), None):
-        raise InputError.at(record.place, f"is missing; name its column: --fields {missing}=COLUMN", field=missing)
+    found = {
+        key: next((name for name in ([fields[key]] if key in fields else usual) if name in record.data), "")
+        for key, usual in FIELDS.items()
+    }
+    answers = ("responses",) if found["responses"] else ("response_A", "response_B")
+    for key in ("question", *(("chosen", "rejected") if found["chosen"] else answers)):
+        if record.data.get(found[key]) in (None, ""):
+            raise BadRecord(f"{key} missing", f"is missing; name its column: --fields {key}=COLUMN", key)
+    return {key: name for key, name in found.items() if name}
+
+
+def pair_of(row: _Row) -> Question:
+    """The answers that a row compares, as options: ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a
+    list; those that its label prefers are right.
+
+    Raises:
+        BadRecord: naming the field.
+    """
     if "chosen" in row:
         sides = [one if isinstance(one, list) else [one] for one in (row["chosen"], row["rejected"])]
         texts, right = [*sides[0], *sides[1]], frozenset(range(len(sides[0])))
     else:
         texts = row["responses"] if "responses" in row else [row["response_A"], row["response_B"]]
-        right = _places(row.get("label"), len(texts), record.place, "label") or frozenset()
+        if not isinstance(texts, list):
+            raise BadRecord("no list", "is not a list of answers", "responses")
+        right = _answers(row.get("label"), len(texts), "label") or frozenset()
     systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
-    if not (isinstance(texts, list) and len(texts) > 1 and len(systems) in (0, len(texts))):
-        raise InputError.at(record.place, f"{len(texts)} answers by {len(systems)} systems: give two answers or more")
-    digest = hashlib.sha256("\x1f".join(map(str, [row["question"], *texts])).encode()).hexdigest()[:12]
-    return Answers(
-        str(row.get("id") or digest), str(row["question"]), tuple(map(str, texts)), tuple(map(str, systems)), right,
-        str(row.get("subject") or ""),
-    )  # fmt: skip
+    name, subject = str(row.get("id") or _digest(row["question"], *texts)), str(row.get("subject") or "")
+    try:
+        return Question(name, str(row["question"]), tuple(map(str, texts)), right, subject=subject,
+                        authors=tuple(map(str, systems)))  # fmt: skip
+    except ValueError as error:
+        raise BadRecord("unusable", str(error)) from None
 
 
-def _needed(row: Mapping[str, Any]) -> tuple[str, ...]:
-    if "chosen" in row or "responses" in row:
-        return ("chosen", "rejected") if "chosen" in row else ("responses",)
-    return "response_A", "response_B"
+def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
+    """The answers that a verdict names, several in a tie; None without a decision.
 
-
-def _table(record: Record, fields: Mapping[str, str]) -> Iterator[_Judgement]:
-    answers, place = answers_of(record, fields), record.place
-    named = named_fields(record, fields)
-    row, n = {key: value for key, (_, value) in named.items()}, len(answers.texts)
-    order = _order(row.get("order"), n, place)
-    shown, reply = order or tuple(range(n)), row.get("reply")
-    if row.get("scores") is not None:
-        scores = [float(score) for score in row["scores"]]
-        if len(scores) != n:
-            raise InputError.at(place, f"holds {len(scores)} for {n} answers", field=named["scores"][0])
-        preferred: frozenset[int] | None = frozenset(i for i in range(n) if scores[i] == max(scores))
-    elif "decision" in row:
-        at = _places(row["decision"], n, place, named["decision"][0])
-        preferred = None if at is None else frozenset(shown[k] for k in at)
-    else:
-        letters = ALPHABETS["A"][:n]
-        read = extract_preference(str(reply or ""), letters)
-        preferred = frozenset(shown[letters.index(label)] for label in read.labels) if read.status == "ok" else None
-    yield _Judgement(
-        judge=str(row.get("judge") or ""),
-        id=answers.id,
-        question=answers.question,
-        answers=answers.texts,
-        systems=answers.systems,
-        right=answers.right,
-        preferred=preferred,
-        order=order,
-        reply=None if reply is None else str(reply),
-        subject=answers.subject,
-        repeat=int(row.get("repeat") or 0),
-        failed=reply is None and preferred is None and "decision" not in row,
-    )
-
-
-def _places(value: object, n: int, place: str, field: str) -> frozenset[int] | None:
-    """Of two, a verdict; of more, labels (A, B, ...) or numbers from 0, one or a list."""
+    Of two: A, B, A>B, tie, ...; of more: labels (A, B, ...) or numbers from 0, one or a list.
+    """
+    text = str("" if value is None else value).strip()
+    if text.lower() in _NO_DECISION:
+        return None
     if n == 2 and not isinstance(value, list):
-        return _sides(value, place, field)
-    given = value if isinstance(value, list) else [] if value is None else [value]
-    found = [ALPHABETS["A"].index(str(one)) if str(one) in ALPHABETS["A"] else one for one in given]
+        if text.lower().startswith("tie"):  # "tie (bothbad)"
+            return frozenset({0, 1})
+        read = extract_preference(text)
+        if read.status != "ok":
+            raise BadRecord("no verdict", f"{text!r} is not a verdict: A, B or tie (also A>B, B>A, A=B)", field)
+        return frozenset("AB".index(label) for label in read.labels)
+    found = [_LETTERS.index(one) if one in _LETTERS else one for one in (value if isinstance(value, list) else [value])]
     if not all(type(one) is int and 0 <= one < n for one in found):
-        raise InputError.at(
-            place, f"{value!r}: give labels, A to {ALPHABETS['A'][n - 1]}, or 0 to {n - 1}", field=field
-        )
+        raise BadRecord("no verdict", f"{value!r}: give labels, A to {_LETTERS[n - 1]}, or 0 to {n - 1}", field)
     return frozenset(one for one in found if isinstance(one, int)) or None
 
 
-def _order(value: object, n: int, place: str) -> tuple[int, ...] | None:
+_ORDERS = {"ab": (0, 1), "ba": (1, 0), "false": (0, 1), "true": (1, 0), "0": (0, 1), "1": (1, 0)}
+
+
+def _order(value: object, n: int) -> tuple[int, ...] | None:
     """The answer at each place; None where it is not given."""
     if value in (None, ""):
         return None
@@ -309,42 +213,87 @@ def _order(value: object, n: int, place: str) -> tuple[int, ...] | None:
     if isinstance(value, list) and sorted(map(str, value)) == sorted(map(str, range(n))):
         return tuple(int(one) for one in value)
     allowed = f"{'AB, BA, swapped (true or false), or ' * (n == 2)}the index of the answer at each place, from 0"
-    raise InputError.at(place, f"{value!r} is not an order: {allowed}", field="order")
+    raise BadRecord("no order", f"{value!r} is not an order: {allowed}", "order")
 
 
-_ORDERS = {"ab": (0, 1), "ba": (1, 0), "false": (0, 1), "true": (1, 0), "0": (0, 1), "1": (1, 0)}
-_Reader = Callable[[Record, Mapping[str, str]], Iterator[_Judgement]]
-_FORMATS: tuple[tuple[str, frozenset[str], _Reader], ...] = (
-    ("JudgeBench", frozenset({"judgments", "response_A", "response_B"}), _judge_bench),
-    ("MT-Bench", frozenset({"model_1", "model_2", "g1_winner", "g2_winner"}), _mt_bench),
-    ("MT-Bench votes", frozenset({"model_a", "model_b", "winner", "question_id"}), _votes),
-    ("AlpacaEval", frozenset({"output_1", "output_2", "generator_1", "generator_2", "preference"}), _alpaca),
-)
+def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
+    """One verdict of one judge, as a page whose options are the answers; ``columns`` name the fields in errors."""
+    pair = pair_of(row)
+    n, reply = len(pair.options), row.get("reply")
+    order = _order(row.get("order"), n)
+    shown, labels = order or tuple(range(n)), _LETTERS[:n]
+    preferred: frozenset[int] | None = None
+    if row.get("scores") is not None:
+        scores = [float(score) for score in row["scores"]]
+        if len(scores) != n:
+            raise BadRecord("scores", f"holds {len(scores)} for {n} answers", columns["scores"])
+        preferred = frozenset(i for i in range(n) if scores[i] == max(scores) and not any(map(math.isnan, scores)))
+    elif "preferred" in row:
+        preferred = _answers(row["preferred"], n, "winner")
+    elif "decision" in row:
+        places = _answers(row["decision"], n, columns.get("decision", "decision"))
+        preferred = frozenset(shown[k] for k in places or ())
+    elif reply is not None:
+        read = extract_preference(str(reply), labels)
+        preferred = frozenset(shown[labels.index(label)] for label in read.labels if read.status == "ok")
+    judged = reply is not None or bool({"decision", "preferred"} & row.keys())
+    return Logged(
+        id=pair.id,
+        labels=labels,
+        answers=frozenset(shown.index(i) for i in pair.answers),
+        place=place,
+        question=pair.stem,
+        options=tuple(pair.options[i] for i in shown),
+        authors=tuple(pair.authors[i] for i in shown) if pair.authors else (),
+        order=shown,
+        chosen=frozenset(shown.index(i) for i in preferred) if preferred else None,
+        status="ok" if preferred else "unparsed" if judged else "error",
+        reply=None if reply is None else str(reply),
+        subject=pair.subject,
+        repeat=int(row.get("repeat") or 0),
+        placed=order is not None,
+    )
+
+
+_FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
+    "JudgeBench": (frozenset({"judgments", "response_A", "response_B"}), _judge_bench),
+    "MT-Bench": (frozenset({"model_1", "model_2", "g1_winner", "g2_winner"}), _mt_bench),
+    "MT-Bench votes": (frozenset({"model_a", "model_b", "winner", "question_id"}), _votes),
+    "AlpacaEval": (frozenset({"output_1", "output_2", "generator_1", "generator_2", "preference"}), _alpaca),
+}
+_TABLE = "a table of judgements"
 _UNPLACED = "The log does not say which answer was shown first: nothing is said about places."
 
 
-def _format(head: Head) -> tuple[str, _Reader] | None:
-    names = head.names
-    known = next(((name, read) for name, needed, read in _FORMATS if needed <= names and not head.fields), None)
-    there = {key for key, usual in FIELDS.items() if names & {*usual, head.fields.get(key, "")}}
+def _format(head: Head) -> str:
+    """The format of a file; empty for others."""
+    known = next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), "")
+    there = {key for key, usual in FIELDS.items() if head.names & {*usual, head.fields.get(key, "")}}
     answers = any(needed <= there for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
-    own = answers and bool(there & {"decision", "reply", "scores"})
-    return known or (("a table of judgements", _table) if own else None)
+    return known or (_TABLE if answers and there & {"decision", "reply", "scores"} else "")
+
+
+def check_fields(fields: Mapping[str, str], of: str) -> None:
+    """Raises InputError if a field that the user names is none of :data:`FIELDS`."""
+    if unknown := sorted(set(fields) - set(FIELDS)):
+        raise InputError(f"unknown field {unknown[0]!r} for {of}: use one of {', '.join(FIELDS)}")
 
 
 def read(head: Head) -> list[Log]:
     """One log for each judge of a file."""
-    found = _format(head)
-    assert found is not None
-    name, reader = found
-    if unknown := sorted(set(head.fields) - set(FIELDS)):
-        raise InputError(f"unknown field {unknown[0]!r} for a table of judgements: use one of {', '.join(FIELDS)}")
+    name = _format(head)
+    check_fields(head.fields, _TABLE)
     by_judge: dict[str, list[Logged]] = {}
-    wanted: Sequence[str] = [*head.fields.values()]
-    for record in whole_records(head.path, wanted):
-        with understood(record.place, f"judgement ({name})"):
-            for one in reader(record, head.fields):
-                by_judge.setdefault(one.judge or head.path.stem, []).append(one.page(record.place))
+    for record in whole_records(head.path, [*head.fields.values()]):
+        try:
+            with understood(record.place, f"judgement ({name})"):
+                columns = {} if name in _FORMATS else columns_of(record, head.fields)
+                known = {key: record.data[column] for key, column in columns.items()}
+                for row in _FORMATS[name][1](record.data) if name in _FORMATS else [known]:
+                    judge = str(row.get("judge") or head.path.stem)
+                    by_judge.setdefault(judge, []).append(_page(row, record.place, columns))
+        except BadRecord as error:
+            raise InputError.at(record.place, str(error), field=error.field or None) from None
     return [
         Log(
             judge, name, "verdicts", tuple(pages), head.path.name.split(".")[0], study="judge",
@@ -356,6 +305,6 @@ def read(head: Head) -> list[Log]:
 
 IMPORTER = Importer(
     "judgements (JudgeBench, MT-Bench, AlpacaEval, or a table with response_A, response_B and decision or reply)",
-    lambda head: _format(head) is not None,
+    lambda head: bool(_format(head)),
     read,
 )

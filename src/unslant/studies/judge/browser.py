@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unslant.arrays import Ints
 from unslant.metrics import METRICS
 from unslant.presentations import ALPHABETS
 from unslant.reports.browser import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
@@ -45,19 +46,18 @@ def browser(results: Mapping[str, JudgeResult]) -> QuestionBrowser | None:
 
 def _run(name: str, v: Verdicts, at: Mapping[str, int]) -> dict[str, Any]:
     rows = np.flatnonzero([own in at for own in v.ids])
-    every = np.ones(len(v.pair), bool)
     voted = np.where(v.voted.sum(axis=1) == 1, v.voted.argmax(axis=1), -1)
+    right = (np.nan_to_num(v.credit) * v.right[v.pair]).sum(axis=1)
     measures = {
         "consistency": np.where(v.in_orders, v.same, np.nan),
-        "expected_accuracy": np.where(
-            v.labelled, v.per_pair((np.nan_to_num(v.credit) * v.right[v.pair]).sum(1), every), np.nan
-        ),
+        "expected_accuracy": np.where(v.labelled, v.per_pair(right), np.nan),
         "vote_accuracy": v.right[np.arange(len(v)), voted] & (voted >= 0),
         "places.moved": v.moved,
     }
+    pages = [np.flatnonzero((v.pair == q) & (v.repeat == 0)) for q in rows]
     blocks: dict[tuple[int, int], list[int]] = {}
     for i, q in enumerate(rows):
-        blocks.setdefault((int(v.exists[q].sum()), len(v.pages_of[q])), []).append(i)
+        blocks.setdefault((int(v.exists[q].sum()), len(pages[i])), []).append(i)
     return {
         "name": name,
         "labels": list(ALPHABETS["A"][: v.exists.shape[1]]),
@@ -67,13 +67,12 @@ def _run(name: str, v: Verdicts, at: Mapping[str, int]) -> dict[str, Any]:
             for key, values in measures.items()
         }
         | {"vote": voted[rows].tolist()},
-        "blocks": [_block(v, rows[members], members, n) for (n, k), members in blocks.items() if k],
+        "blocks": [_block(v, np.stack([pages[i] for i in own]), own, n) for (n, k), own in blocks.items() if k],
         "views": [],
     }
 
 
-def _block(v: Verdicts, pairs: Any, members: Sequence[int], n: int) -> dict[str, Any]:
-    pages = np.array([v.pages_of[q] for q in pairs])
+def _block(v: Verdicts, pages: Ints, members: Sequence[int], n: int) -> dict[str, Any]:
     probs = np.where(np.isfinite(v.probs[pages]), v.probs[pages], np.nan_to_num(v.credit[pages]))[..., :n]
     clear = probs.max(axis=2) > probs.min(axis=2)
     return {

@@ -3,16 +3,18 @@ a monotone map of probabilities, and a margin below which there is no verdict.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
-from unslant.arrays import Bools, Floats, Jsonable
+from unslant.arrays import Floats, Jsonable
 from unslant.debiasing.pride import label_prior, without_prior
-from unslant.metrics import Estimate, Measured, Numbers, metric, wilson
+from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.estimate import clopper_pearson
 from unslant.studies.judge.measures import agrees, page_right
-from unslant.studies.judge.verdicts import Verdicts
+from unslant.studies.judge.verdicts import Verdicts, best
 
 GIVEN, VOTED = "one order, as published", "vote over both orders"
 PRIOR, MAPPED = "one order, prior over places removed", "one order, probabilities mapped"
@@ -27,7 +29,7 @@ class Way(Measured):
 
     Attributes:
         way: its name.
-        orders: asked for each verdict.
+        orders: asked for each verdict, once a prior or map is fitted.
     """
 
     way: str
@@ -41,8 +43,8 @@ class Abstention(Jsonable):
 
     Attributes:
         error: the highest error wanted, 0 to 1.
-        margin: least difference in credit (or probability) between the two answers, averaged over orders; None where no
-            margin keeps the error that low.
+        margin: least difference in credit (or probability) between the best two answers, averaged over orders; None
+            where no margin keeps the error that low.
         kept: share of the pairs that then have a verdict.
         wrong: share of those that are wrong.
     """
@@ -57,22 +59,22 @@ class Abstention(Jsonable):
 @metric("corrected_verdicts.change", "change", "from the order of the file, same pairs", unit="difference")
 def ways(v: Verdicts) -> tuple[Way, ...]:
     """Every way that these verdicts allow; empty without labels, or without both orders."""
-    kept = v.labelled & v.in_orders & (v.right.sum(axis=1) < v.exists.sum(axis=1))
-    given_pages = v.placed & ~v.swapped & (v.repeat == 0)
-    if not (kept & (np.bincount(v.pair[given_pages], minlength=len(v)) > 0)).any():
+    kept: Floats = np.where(v.clear_label & v.in_orders, 1.0, np.nan)
+    published = v.per_pair(page_right(v), v.placed & ~v.swapped) * kept
+    if np.isnan(published).all():
         return ()
-    only = np.where(kept, 1.0, np.nan)
-    every: dict[str, tuple[Floats, int]] = {}
-    every[GIVEN] = v.per_pair(page_right(v), given_pages) * only, 1
-    every[VOTED] = agrees(v.voted, v.right, v.exists).astype(float) * only, 2
-    scored = _scored_pairs(v)
-    if scored is not None:
-        pairs, by_place = scored
-        for name, first in ((PRIOR, _without_prior(by_place)), (MAPPED, _mapped(by_place))):
-            values = np.full(len(v), np.nan)
-            values[pairs] = np.where(first > 0.5, v.right[pairs, 0], v.right[pairs, 1])
-            every[name] = values * only, 1
-    published = every[GIVEN][0]
+    every: dict[str, tuple[Floats, int]] = {
+        GIVEN: (published, 1),
+        VOTED: (agrees(v.voted, v.right, v.exists) * kept, 2),
+    }
+    first = _first_probabilities(v)
+    if not np.isnan(first).all():
+        for name, corrected in (
+            (PRIOR, _cross_fitted(v, first, _without_prior)),
+            (MAPPED, _cross_fitted(v, first, _mapped)),
+        ):
+            right = np.where(v.right[:, 0], corrected > 0.5, corrected < 0.5)
+            every[name] = np.where(np.isnan(corrected), np.nan, right) * kept, 1
     return tuple(
         Way(name, orders, Numbers({"corrected_verdicts.right": v.bootstrap.mean(values),
                                    "corrected_verdicts.change": v.bootstrap.mean(values - published, share=False)}))
@@ -80,45 +82,43 @@ def ways(v: Verdicts) -> tuple[Way, ...]:
     )  # fmt: skip
 
 
-def _scored_pairs(v: Verdicts) -> tuple[Bools, Floats] | None:
-    """Pairs of two with probabilities in both orders, and (n, 2, 2) these by place, the order of the file first."""
-    found: dict[int, Floats] = {}
-    for q, pages in enumerate(v.pages_of):
-        if len(pages) == 2 and v.exists[q].sum() == 2 and np.isfinite(v.probs[pages][:, 0]).all():
-            first, second = sorted(pages, key=lambda r: bool(v.swapped[r]))
-            if v.swapped[second] and not v.swapped[first]:
-                found[q] = np.stack([v.probs[r, v.order[r, :2]] for r in (first, second)])
-    if not found:
-        return None
-    return np.isin(np.arange(len(v)), list(found)), np.stack(list(found.values()))
+def _first_probabilities(v: Verdicts) -> Floats:
+    """(Q, 2) of pairs of two with probabilities in both orders: P(answer shown first), in the order of the file and in
+    the swapped one; nan elsewhere."""
+    by_place = np.where(v.order[:, 0] >= 0, np.take_along_axis(v.probs, v.order[:, :1], 1)[:, 0], np.nan)
+    found = np.stack([v.per_pair(by_place, v.placed & (v.swapped == swapped)) for swapped in (False, True)], axis=1)
+    usable = np.isfinite(found).all(axis=1) & (v.exists.sum(axis=1) == 2)
+    return np.where(usable[:, None], found, np.nan)
 
 
-def _without_prior(by_place: Floats) -> Floats:
-    """(n,) P(first answer of the file) in its order, the prior over places divided out (PriDe, Zheng et al. 2024)."""
-    return without_prior(by_place[:, 0], label_prior(by_place))[:, 0]
+def _cross_fitted(v: Verdicts, first: Floats, corrected: Callable[[Floats, Floats], Floats]) -> Floats:
+    """(Q,) P(first answer of the file) asked in that order, with what both orders of the other half of the questions
+    say of the judge; nan where it has none."""
+    half, known = v.bootstrap.sampling.unit % _FOLDS, np.isfinite(first[:, 0])
+    found = np.full(len(v), np.nan)
+    for fold in range(_FOLDS):
+        own, others = known & (half == fold), first[known & (half != fold)]
+        if len(others):
+            found[own] = corrected(others, first[own, 0])
+    return found
 
 
-def _mapped(by_place: Floats) -> Floats:
-    """(n,) P(first answer of the file), by the monotone map from one order to the mean over both.
+def _without_prior(fitted_on: Floats, first: Floats) -> Floats:
+    """The prior over places divided out (PriDe, Zheng et al. 2024)."""
+    prior = label_prior(np.stack([fitted_on, 1 - fitted_on], axis=2))
+    return without_prior(np.stack([first, 1 - first], axis=1), prior)[:, 0]
+
+
+def _mapped(fitted_on: Floats, first: Floats) -> Floats:
+    """The monotone map from one order to the mean over both.
 
     In the spirit of CalibraEval (Li et al. 2024), which optimises an order-preserving function without labels; here it
-    is the isotonic regression of the mean of both orders on the probability of the answer shown first, fitted on the
-    other half of the pairs.
+    is the isotonic regression of the mean of both orders on the probability of the answer shown first.
     """
-    from scipy.optimize import isotonic_regression
-
-    both = (by_place[:, 0, 0] + by_place[:, 1, 1]) / 2
-    x = np.concatenate([by_place[:, 0, 0], by_place[:, 1, 0]])
-    y = np.concatenate([both, 1 - both])
-    fold = np.arange(len(both)) % _FOLDS
-    found = np.full(len(both), np.nan)
-    for k in range(_FOLDS):
-        train = np.tile(fold != k, 2)
-        if train.any():
-            order = np.argsort(x[train], kind="stable")
-            fit = isotonic_regression(y[train][order]).x
-            found[fold == k] = np.interp(by_place[fold == k, 0, 0], x[train][order], fit)
-    return found
+    both = (fitted_on[:, 0] + 1 - fitted_on[:, 1]) / 2
+    x, at, counts = np.unique(fitted_on.T.ravel(), return_inverse=True, return_counts=True)
+    y = np.bincount(at, np.concatenate([both, 1 - both])) / counts
+    return np.interp(first, x, isotonic_regression(y, weights=counts).x)
 
 
 @metric("abstention.kept", "pairs with a verdict", "pairs whose margin is large enough", unit="share")
@@ -126,42 +126,33 @@ def _mapped(by_place: Floats) -> Floats:
 def abstention(v: Verdicts, error: float) -> Abstention | None:
     """The lowest margin at which at most ``error`` of the verdicts are wrong, with 95 % confidence.
 
-    Margins are tried from the highest down, and the first at which the bound (Clopper-Pearson) exceeds ``error`` ends
-    the search: in this fixed sequence no correction for trying several is needed (Angelopoulos et al. 2021). It begins
-    with as many pairs as could show so low an error at all.
+    Margins are tried from the highest down, and the first at which the bound (Clopper-Pearson, pairs about one question
+    counted once) exceeds ``error`` ends the search: in this fixed sequence no correction for trying several is needed
+    (Angelopoulos et al. 2021). It begins with as many questions as could show so low an error at all.
 
     Returns:
         None without labels.
     """
-    kept = v.labelled & (v.right.sum(axis=1) < v.exists.sum(axis=1)) & v.in_orders
+    kept = v.clear_label & v.in_orders
     if not kept.any():
         return None
-    credit = _mean_probs(v)[kept]
+    scored = np.isfinite(v.probs).any(axis=1).all()
+    credit = v.over_orders(v.probs if scored else v.credit)
     ordered = np.sort(np.nan_to_num(credit, nan=-1.0), axis=1)
-    margins = np.round(ordered[:, -1] - np.maximum(ordered[:, -2], 0), 9)
-    wrong = ~agrees(v.voted[kept], v.right[kept], v.exists[kept])
-    n = len(margins)
-    chosen: tuple[float, int, int] | None = None
+    margins = np.where(kept, np.round(ordered[:, -1] - np.maximum(ordered[:, -2], 0), 9), 0.0)
+    wrong = ~agrees(best(credit), v.right, v.exists)
+    chosen: float | None = None
     for margin in np.unique(margins[margins > 0])[::-1]:
         covered = margins >= margin
-        size, errors = int(covered.sum()), int(wrong[covered].sum())
+        size = v.bootstrap.sampling.units(covered)
         if clopper_pearson(0.0, size, _ONE_SIDED)[1] > error:
             continue
-        if clopper_pearson(errors / size, size, _ONE_SIDED)[1] > error:
+        if clopper_pearson(float(wrong[covered].mean()), size, _ONE_SIDED)[1] > error:
             break
-        chosen = float(margin), size, errors
+        chosen = float(margin)
     if chosen is None:
         note = "no margin keeps the error that low"
-        return Abstention(error, None, Estimate.bare(0.0, n, note), Estimate.undefined(note))
-    margin, size, errors = chosen
-    return Abstention(error, margin, wilson(size / n, n), wilson(errors / size, size))
-
-
-def _mean_probs(v: Verdicts) -> Floats:
-    """(Q, N) mean over orders of the probability where it is known, else of the credit."""
-    scored = np.isfinite(v.probs).any(axis=1)
-    if not scored.all():
-        return v.mean_credit
-    total = np.zeros(v.exists.shape)
-    np.add.at(total, v.pair, np.nan_to_num(v.probs))
-    return np.where(v.exists, total / np.bincount(v.pair, minlength=len(v))[:, None], np.nan)
+        return Abstention(error, None, Estimate.bare(0.0, int(kept.sum()), note), Estimate.undefined(note))
+    covered = kept & (margins >= chosen)
+    share, errors = np.where(kept, covered, np.nan), np.where(covered, wrong, np.nan)
+    return Abstention(error, chosen, v.bootstrap.mean(share), v.bootstrap.mean(errors))

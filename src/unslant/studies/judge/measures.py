@@ -9,21 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from unslant.arrays import Bools, Floats
-from unslant.metrics import Estimate, Numbers, metric
+from unslant.metrics import Bootstrap, Estimate, Numbers, metric
 from unslant.replies import extract_preference
 from unslant.responses import Responses
 from unslant.studies.judge.verdicts import Verdicts
 
 NO_ORDERS = "needs pairs shown in both orders"
-NO_LABELS = "needs labels"
+_FEWEST_BY_SUBJECT = 20
 
 
 @metric("places.consistency", "same verdict in both orders", "pairs whose verdict is the same in every order; a page "
         "without a decision agrees with none", unit="share", short="consistency")  # fmt: skip
-@metric("places.consistency_decided", "same verdict, where decided", "of pairs with a decision in every order",
-        unit="share")  # fmt: skip
-@metric("places.reversed", "winner follows the place", "pairs in which the answer at one place wins in every order",
-        unit="share")  # fmt: skip
 @metric("places.first", "first answer preferred", "of the verdicts for one answer, those for the one shown first",
         unit="share")  # fmt: skip
 @metric("places.moved", "verdict moved by the place", "credit of the answer shown first less that of the last, "
@@ -36,46 +32,36 @@ NO_LABELS = "needs labels"
         unit="share")  # fmt: skip
 @metric("places.reading", "own reading", "decisions that unslant's own reading of the judge's words or scores shares",
         unit="share")  # fmt: skip
-def place_numbers(verdicts: Verdicts, read: Sequence[Reading]) -> Numbers:
+def place_numbers(v: Verdicts, read: Sequence[Reading]) -> Numbers:
     """How verdicts depend on the order of the answers, and how often there is none."""
-    v, mean = verdicts, verdicts.bootstrap.mean
-    complete = v.in_orders & (np.bincount(v.pair[~v.decided], minlength=len(v)) == 0)
+    mean, ratio = v.bootstrap.mean, v.bootstrap.ratio
     clear = v.decided & ~v.tied & v.placed
-    hits = clear & (np.nan_to_num(v.by_place[:, 0]) == 1)
-    firsts, clears = (np.bincount(v.pair[kept], minlength=len(v)).astype(float) for kept in (hits, clear))
-    tied = np.where(v.decided, v.tied, np.nan).astype(float)
-    ties = v.per_pair(tied, v.decided)
+    first = np.where(clear, v.by_place[:, 0] == 1, np.nan)
+    tied = np.where(v.decided, v.tied, np.nan)
     by_order = v.per_pair(tied, v.placed & v.swapped) - v.per_pair(tied, v.placed & ~v.swapped)
-    undecided = v.per_pair((~v.decided).astype(float), np.ones(len(v.pair), bool))
     note = "" if v.in_orders.any() else NO_ORDERS
-
-    def of_orders(values: Floats | Bools, kept: Bools, *, share: bool = True) -> Estimate:
-        return mean(np.where(kept, values, np.nan), share=share, note=note)
-
-    found = {
-        "consistency": of_orders(v.same, v.in_orders),
-        "consistency_decided": of_orders(v.same, complete),
-        "reversed": of_orders(v.follows, v.in_orders),
-        "first": v.bootstrap.ratio(firsts, clears, note="" if clears.any() else "places are not logged"),
-        "moved": of_orders(v.moved, complete, share=False),
-        "ties": mean(ties),
-        "tie_orders": of_orders(by_order, complete, share=False),
-        "undecided": mean(undecided),
-        "stability": mean(_stability(v), note="" if v.repeat.any() else "each page was judged once"),
-        "reading": _own_reading(v, read),
-    }
-    return Numbers({f"places.{name}": value for name, value in found.items()})
+    whole = note or "needs every answer first as often as last, with a decision"
+    return Numbers(
+        {
+            "places.consistency": mean(np.where(v.in_orders, v.same, np.nan), note=note),
+            "places.first": ratio(*_counts(v, first), note="" if clear.any() else "no such verdict"),
+            "places.moved": mean(v.moved, share=False, note="" if np.isfinite(v.moved).any() else whole),
+            "places.ties": mean(v.per_pair(tied, v.decided), note="" if v.decided.any() else "no decision"),
+            "places.tie_orders": mean(np.where(v.complete, by_order, np.nan), share=False,
+                                      note="" if np.isfinite(by_order[v.complete]).any() else whole),
+            "places.undecided": mean(v.per_pair((~v.decided).astype(float))),
+            "places.stability": mean(v.per_pair(v.as_first(v.page).astype(float), v.repeat > 0),
+                                     note="" if v.repeat.any() else "each page was judged once"),
+            "places.reading": _own_reading(v, read),
+        }
+    )  # fmt: skip
 
 
-def _stability(v: Verdicts) -> Floats:
-    """(Q,) share of further samples of a page whose verdict is that of its first; nan where there is none."""
-    first = {(int(v.pair[r]), tuple(v.order[r])): r for r in np.flatnonzero(v.repeat == 0)}
-    values = np.full(len(v.pair), np.nan)
-    for r in np.flatnonzero(v.repeat > 0):
-        before = first.get((int(v.pair[r]), tuple(v.order[r])))
-        if before is not None:
-            values[r] = v.agree([int(before), int(r)])
-    return v.per_pair(values, v.repeat > 0)
+def _counts(v: Verdicts, values: Floats) -> tuple[Floats, Floats]:
+    """(Q,) each: sum and number of page values."""
+    known = ~np.isnan(values)
+    total, n = (np.bincount(v.pair, weights, len(v)) for weights in (np.nan_to_num(values), known.astype(float)))
+    return np.asarray(total, float), np.asarray(n, float)
 
 
 class Reading(NamedTuple):
@@ -115,25 +101,29 @@ def _own_reading(v: Verdicts, read: Sequence[Reading]) -> Estimate:
         short="both orders")  # fmt: skip
 @metric("rights.right_voted", "right when voted over orders", "pairs whose answer with most credit over orders is the "
         "label's alone", unit="share", short="voted")  # fmt: skip
-@metric("rights.kappa", "agreement with the labels", "Cohen's kappa of voted verdict and label: 1 is perfect, 0 "
-        "chance", source="Cohen 1960", short="kappa")  # fmt: skip
+@metric("rights.kappa", "agreement with the labels", "Cohen's kappa of voted verdict and label, where that is one "
+        "answer or a tie: 1 is perfect, 0 chance", source="Cohen 1960", short="kappa")  # fmt: skip
 def right_numbers(v: Verdicts) -> Numbers:
     """Agreement with the labels; pages without a decision are not right."""
-    mean, note = v.bootstrap.mean, "" if v.labelled.any() else NO_LABELS
-    exact, half = page_right(v), _credit_right(v)
-    of_label = np.where(v.labelled, 1.0, np.nan)
-    given = v.per_pair(exact, v.placed & ~v.swapped if v.placed.any() else np.ones(len(v.pair), bool))
-    both = np.array([bool(pages) and bool(exact[list(pages)].all()) for pages in v.pages_of], float)
-    return Numbers(
-        {
-            "rights.right_given": mean(given * of_label, note=note),
-            "rights.right_mean": mean(v.per_pair(half, np.ones(len(v.pair), bool)) * of_label, note=note),
-            "rights.right_both": mean(np.where(v.in_orders, both, np.nan) * of_label, note=note or
-                                     ("" if v.in_orders.any() else NO_ORDERS)),
-            "rights.right_voted": mean(agrees(v.voted, v.right, v.exists).astype(float) * of_label, note=note),
-            "rights.kappa": kappa(_codes(v.voted), _codes(v.right), v.labelled & v.voted.any(axis=1), v),
-        }
-    )  # fmt: skip
+    exact = page_right(v)
+    half = np.where(v.clear_label[v.pair], (np.nan_to_num(v.credit) * v.right[v.pair]).sum(axis=1), exact)
+    values = {
+        "given": v.per_pair(exact, v.placed & ~v.swapped if v.placed.any() else True),
+        "mean": v.per_pair(half),
+        "both": np.where(v.in_orders, v.on_all(exact == 1), np.nan),
+        "voted": agrees(v.voted, v.right, v.exists).astype(float),
+    }
+    note = "" if v.labelled.any() else "needs labels"
+    one = v.labelled & ((v.right.sum(axis=1) == 1) | ~v.clear_label) & v.voted.any(axis=1)
+    codes = np.stack([np.where(one, chosen @ (2.0 ** np.arange(chosen.shape[1])), 0) for chosen in (v.voted, v.right)])
+    found = {
+        f"rights.right_{key}": v.bootstrap.mean(np.where(v.labelled, value, np.nan),
+                                                note=note or NO_ORDERS * bool(np.isnan(value[v.labelled]).all()))
+        for key, value in values.items()
+    }  # fmt: skip
+    if len(np.unique(codes[1][one])) == 1:  # a file that lists the right answer first everywhere
+        return Numbers(found | {"rights.kappa": Estimate.undefined("needs labels that name different places")})
+    return Numbers(found | {"rights.kappa": beyond_chance(codes, v.bootstrap)})
 
 
 def page_right(v: Verdicts) -> Floats:
@@ -149,38 +139,35 @@ def agrees(preferred: Bools, right: Bools, exists: Bools) -> Bools:
     return np.asarray(np.where(tie, (preferred == right).all(axis=1), inside))
 
 
-def _credit_right(v: Verdicts) -> Floats:
-    """(R,) credit that goes to right answers; of a label that is a tie, whether the verdict is one."""
-    right = v.right[v.pair]
-    tie = right.sum(axis=1) == v.exists[v.pair].sum(axis=1)
-    return np.where(tie, page_right(v), (np.nan_to_num(v.credit) * right).sum(axis=1))
-
-
-def _codes(chosen: Bools) -> Floats:
-    """(Q,) a number for each set of answers."""
-    return np.asarray(chosen @ (2.0 ** np.arange(chosen.shape[1])))
-
-
-def kappa(one: Floats, other: Floats, kept: Bools, v: Verdicts) -> Estimate:
-    """Cohen's kappa of two codings of pairs, with its bootstrap interval.
+def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) -> Estimate:
+    """Agreement of raters beyond chance: 1 minus the disagreement observed over that expected, with its interval.
 
     Args:
-        one, other: (Q,) codes; ``kept``: the pairs that both have coded.
+        codes: (J, Q) verdict of each rater, 0 for none; pairs that one rater alone has coded are left out.
+        pooled: expected of the verdicts of all raters together (Krippendorff's alpha, of any number of raters), rather
+            than of each rater's own (Cohen's kappa, of two).
     """
-    codes = np.unique(np.concatenate([one[kept], other[kept]])) if kept.any() else np.array([])
-    if len(codes) < 2:
-        return Estimate.undefined("needs two different verdicts or more", int(kept.sum()))
-    features = [kept & (one == other), *(kept & (one == c) for c in codes), *(kept & (other == c) for c in codes), kept]
-    k = len(codes)
+    codes = np.where((codes > 0).sum(axis=0) > 1, codes, 0)
+    kinds = np.unique(codes[codes > 0])
+    given = (codes[:, :, None] == kinds).astype(float)  # (J, Q, K)
+    counts = given.sum(axis=0)
+    sizes = counts.sum(axis=1)
+    if len(kinds) < 2:
+        return Estimate.undefined("needs two different verdicts or more", int((sizes > 0).sum()))
+    differ = (sizes**2 - (counts**2).sum(axis=1)) / np.maximum(sizes - 1, 1)
 
     def statistic(totals: Floats) -> Floats:
-        n = totals[:, -1]
-        agreed = totals[:, 0] / n
-        chance = (totals[:, 1 : 1 + k] * totals[:, 1 + k : 1 + 2 * k]).sum(axis=1) / n**2
-        found: Floats = np.divide(agreed - chance, 1 - chance, out=np.full(len(n), np.nan), where=chance < 1)
+        by_rater = totals[:, 1:].reshape(len(totals), *given.shape[::2])  # (resamples, J, K)
+        together, n = by_rater.sum(axis=1), by_rater.sum(axis=(1, 2))
+        if pooled:
+            expected = (n**2 - (together**2).sum(axis=1)) / (n - 1)
+        else:
+            expected = n - 4 * by_rater.prod(axis=1).sum(axis=1) / n
+        found: Floats = np.divide(expected - totals[:, 0], expected, out=np.full(len(n), np.nan), where=expected > 0)
         return found
 
-    return v.bootstrap.statistic(np.stack(features, 1).astype(float), statistic, int(kept.sum()), low=-1.0, high=1.0)
+    features = np.column_stack([differ, given.transpose(1, 0, 2).reshape(len(sizes), -1)])
+    return bootstrap.statistic(features, statistic, int((sizes > 0).sum()), low=-1.0, high=1.0)
 
 
 @metric("longer", "longer answer preferred", "of the verdicts for one answer, those for the longest",
@@ -189,45 +176,37 @@ def kappa(one: Floats, other: Floats, kept: Bools, v: Verdicts) -> Estimate:
         unit="share", short="longer is right")  # fmt: skip
 def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
     """How often the longest answer is preferred, and how often it is right; pairs of one length are left out."""
-    kept = np.ones(len(v), bool) if kept is None else kept
-    lengths = np.nan_to_num(v.doublings, nan=-1.0)
+    lengths = np.where(v.exists, v.doublings, -1.0)
     longest = (lengths == lengths.max(axis=1, keepdims=True)) & v.exists
-    usable = kept & (longest.sum(axis=1) == 1) & np.isfinite(v.doublings[:, 0])
+    usable = (longest.sum(axis=1) == 1) & (True if kept is None else kept)
     clear = v.decided & ~v.tied & usable[v.pair]
-    hits = clear & (np.where(longest[v.pair], np.nan_to_num(v.credit), 0).sum(axis=1) == 1)
-    n = np.bincount(v.pair[clear], minlength=len(v)).astype(float)
-    labelled = (n > 0) & v.labelled & (v.right.sum(axis=1) < v.exists.sum(axis=1))
+    wins = np.where(clear, np.where(longest[v.pair], np.nan_to_num(v.credit), 0).sum(axis=1) == 1, np.nan)
+    hits, n = _counts(v, wins)
+    right = np.where((n > 0) & v.clear_label, (longest & v.right).any(axis=1), np.nan)
     note = "" if usable.any() else "needs texts of different lengths"
     return Numbers(
         {
-            "longer": v.bootstrap.ratio(np.bincount(v.pair[hits], minlength=len(v)).astype(float), n, note=note),
-            "longer_right": v.bootstrap.mean(
-                np.where(labelled, (longest & v.right).any(axis=1), np.nan),
-                note=note or NO_LABELS * (not labelled.any()),
-            ),
+            "longer": v.bootstrap.ratio(hits, n, note=note),
+            "longer_right": v.bootstrap.mean(right, note=note or "needs labels" * bool(np.isnan(right).all())),
         }
     )
 
 
-def by_subject(v: Verdicts, least: int = 20) -> Mapping[str, Numbers]:
+def by_subject(v: Verdicts) -> Mapping[str, Numbers]:
     """Length numbers of the subjects with enough pairs, the largest first."""
-    names = np.array(v.subjects)
-    sizes = {name: int((names == name).sum()) for name in dict.fromkeys(v.subjects) if name}
-    large: Sequence[str] = sorted((name for name, n in sizes.items() if n >= least), key=lambda name: -sizes[name])
-    return {name: length_numbers(v, names == name) for name in large} if len(sizes) > 1 else {}
+    sizes = Counter(filter(None, v.subjects))
+    large = [name for name, n in sizes.most_common() if n >= _FEWEST_BY_SUBJECT]
+    return {name: length_numbers(v, np.array(v.subjects) == name) for name in large} if len(sizes) > 1 else {}
 
 
 def changes(v: Verdicts) -> dict[str, int]:
     """What becomes of the verdict when the order changes -> pairs: every pair in two orders or more is counted once."""
-    counts = dict.fromkeys(
-        ("same verdict", "winner follows the place", "to or from a tie", "no decision in an order"), 0
-    )
-    for pages, several in zip(v.pages_of, v.in_orders, strict=True):
-        if several:
-            if not v.decided[list(pages)].all():
-                counts["no decision in an order"] += 1
-            elif v.agree(pages):
-                counts["same verdict"] += 1
-            else:
-                counts["to or from a tie" if v.tied[list(pages)].any() else "winner follows the place"] += 1
-    return counts
+    tied = ~v.on_all(~v.tied)
+    kinds = {
+        "same verdict": v.complete & v.same,
+        "winner follows the place": v.complete & ~v.same & v.follows,
+        "to or from a tie": v.complete & ~v.same & tied,
+        "another winner, not by its place": v.complete & ~v.same & ~v.follows & ~tied,
+        "no decision in an order": v.in_orders & ~v.complete,
+    }
+    return {name: int(pairs.sum()) for name, pairs in kinds.items() if pairs.any() or "another" not in name}

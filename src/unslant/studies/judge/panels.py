@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from unslant.experiment.comparison import name_of
 from unslant.experiment.provenance import asked_about, cost_lines, in_ordinary_runs, logged_lines, settings_rows, spent
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import Estimate
 from unslant.metrics.verdicts import FEWEST
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
@@ -22,6 +21,7 @@ _HABITS = {
     "ties": ("more ties in one order", f"difference in ties of {NONE_WITHIN} or more"),
 }
 """Habit -> what is asked, and what is excluded where it is shown to be small."""
+_INTERVALS = partial(Plot, charts.intervals, of="pairs")
 
 
 def page(result: JudgeResult | JudgeComparison) -> Page:
@@ -38,7 +38,7 @@ def _one(result: JudgeResult) -> Page:
         headline=headline(result),
         lines=lines if len(result.verdicts) >= FEWEST else (),
         tiles=Tile.row(*((key, numbers[key]) for key, numbers in keys.items())),
-        panels=(_order_panel(result), _right_panel(result), _systems_panel(result), _lengths_panel(result)),
+        panels=(_order_panel(result), _right_panel(result), _systems_panel(result)),
         notes=(*_notes(result), *logged_lines(run), *cost_lines(run.cost)),
         settings=settings_rows(run),
         example=run.example_prompt,
@@ -57,9 +57,9 @@ def headline(result: JudgeResult) -> str:
         given = result.rights["right_given"]
         scored = f": right on {with_interval(given, 2)}" if given.defined else ""
         return f"{name} judged {pairs} in one order each{scored}; whether the order matters is not known"
-    flips = Estimate(1 - same.value, 1 - same.high, 1 - same.low, same.n, same.method)
     swapped = "reordered" if result.verdicts.exists.shape[1] > 2 else "swapped"
-    said = f"{name} changes {with_interval(flips, 2)} of its verdicts on {same.n:,} pairs when answers are {swapped}"
+    flips = with_interval(same.taken_from(1.0), 2)
+    said = f"{name} changes {flips} of its verdicts on {same.n:,} pairs when answers are {swapped}"
     return said + (f"; it is right in both orders on {number(right, 2)}" if right.defined else "")
 
 
@@ -79,15 +79,15 @@ def _habits_line(result: JudgeResult) -> str:
 
 
 def _named(result: JudgeResult, one: Habit) -> str:
-    above, estimate = one.verdict.kind == "above", one.verdict.estimate
+    above, estimate, v = one.verdict.kind == "above", one.verdict.estimate, result.verdicts
     if one.name == "place":
         first = with_interval(result.places["first"], 2)
         return f"prefers the answer shown {'first' if above else 'last'} (the first gets {first} of clear verdicts)"
     if one.name == "length":
         value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
         odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)
-        given = "given which is right" if result.verdicts.labelled.any() else "given who wrote them"
-        return f"prefers {'longer' if above else 'shorter'} answers {given} (odds times {odds} for twice the length)"
+        given = " given which is right" if v.labelled.any() else " given who wrote them" if v.systems else ""
+        return f"prefers {'longer' if above else 'shorter'} answers{given} (odds times {odds} for twice the length)"
     return f"ties more often in the {'swapped' if above else 'file'} order (by {with_interval(estimate, 2)})"
 
 
@@ -95,8 +95,7 @@ def _corrected_line(result: JudgeResult) -> str:
     """The ranking before and after correction; without systems, what is right in one order, averaged and voted."""
     if result.systems:
         best, first = result.systems[0], next(one for one in result.systems if one.rank_published == 1)
-        lead = best.ranks[1] == 1
-        place = "ranks first" if lead else "comes out first, though not beyond chance"
+        place = "ranks first" if best.ranks[1] == 1 else "comes out first, though not beyond chance"
         rates = f"{best.system} {place}, its corrected win rate {with_interval(best['corrected'], 2)}"
         if first.system != best.system:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"
@@ -104,7 +103,7 @@ def _corrected_line(result: JudgeResult) -> str:
         pairs = f"{changed} of {count(len(result.matches), 'pair')} of systems" if changed else "no pair of systems"
         return f"{rates}; correction changes what can be said of {pairs}."
     one, half, voted = (result.rights[key] for key in ("right_given", "right_mean", "right_voted"))
-    if not result.rights["right_both"].defined:
+    if not (one.defined and result.rights["right_both"].defined):
         return ""
     return (
         f"It is right on {with_interval(one, 2)} in one order, {number(half, 2)} averaged over orders with ties as "
@@ -131,62 +130,59 @@ def _notes(result: JudgeResult) -> list[str]:
         if counts:
             rules = ", ".join(f"{n} by {rule}" for rule, n in counts.items())
             lines.append(f"{count(sum(counts.values()), 'page')} {what}; unslant's own reader: {rules}.")
+    missing = sorted(set(result.verdicts.systems) - {one.system for one in result.systems})
     if not result.systems:
         lines.append(
-            "No win rates: no systems are named, or the verdicts cannot separate their strengths from the place."
+            "No win rates: no systems are named in pairs, or the verdicts cannot separate their strengths from the "
+            "place or from each other."
         )
+    elif missing:
+        lines.append(f"Not ranked, for want of a verdict against another in the file's order: {listed(missing)}.")
     return lines
 
 
 def _order_panel(result: JudgeResult) -> Panel:
-    says = {"above": "yes", "below": "yes", "equal": "excluded"}
-    rows = [
-        {"habit": _HABITS[one.name][0], "estimate": one.verdict.estimate, "p": one.verdict.p,
-         "shown": says.get(one.verdict.kind, "open")}
-        for one in result.habits
-    ]  # fmt: skip
-    p = Column("p", METRICS["p_value"], "corrected for their number (Holm)")
     turned = [{"change": name, "pairs": n} for name, n in result.changes.items() if any(result.changes.values())]
     numbers = {"value": result.places.cells() | result.odds.cells()}
+    subjects = {"all": result.lengths, **result.subjects}
+    longer = [{"subject": name, **numbers.cells()} for name, numbers in subjects.items() if numbers["longer"].defined]
     return Panel(
         "judge-order",
-        "Does the verdict depend on the order?",
+        "Does the verdict depend on order or length?",
         "Every pair is shown in both orders; a judge without a preference for a place gives the same verdict in both. "
-        "Place and ties are differences of shares; length is in log-odds for twice the length.",
+        "Of longer answers: how often they get the verdicts for one answer, and how often they are right.",
         figures=(
-            Figure("judge-habits", "Habits", ["habit"], [Column("estimate"), Column("shown"), p], rows),
             Figure.of_metrics("judge-places", "Numbers over pairs", numbers, methods=True),
             Figure("judge-changes", "When the order changes", ["change"], [Column("pairs", 0)], turned),
+            Figure("judge-lengths", "Longer answers, by source", ["subject"], ["longer", "longer_right"], longer),
         ),
         short="Order",
     )
 
 
 def _right_panel(result: JudgeResult) -> Panel:
-    found = result.abstention
-    kept = {"abstention.kept": found.kept, "abstention.wrong": found.wrong} if found else {}
-    at = f"a margin of {found.margin:.2f} or more" if found and found.margin is not None else "no margin does it"
-    note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}." if found else ""
-    columns: list[str | Column] = [
-        "corrected_verdicts.right",
-        "corrected_verdicts.change",
-        Column("orders asked", 0, key="orders"),
-    ]
-    plot = Plot(charts.intervals, "With 95 % intervals.", ["corrected_verdicts.right"], of="pairs")
+    found, right, note = result.abstention, "corrected_verdicts.right", ""
+    if found:
+        at = f"a margin of {found.margin:.2f} or more" if found.margin is not None else "no margin does it"
+        note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}"
+        kept = f", on {with_interval(found.kept, 2)} of pairs, of which {with_interval(found.wrong, 2)} wrong"
+        note += kept * (found.margin is not None) + "."
+    columns: list[str | Column] = [right, "corrected_verdicts.change", Column("orders asked", 0, key="orders")]
     ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
     return Panel(
         "judge-right",
         "Is the verdict right?",
-        "Against the labels. A prior over places and a map of probabilities need log-probabilities; abstention gives "
-        "no verdict where the margin between the answers, averaged over orders, is small.",
+        "Against the labels. A prior over places and a map of probabilities need log-probabilities, and are fitted on "
+        "both orders of the other half of the questions. Abstention gives no verdict where the margin between the "
+        "answers, averaged over orders, is small.",
         figures=(
             Figure.of_metrics("judge-labels", "Agreement with the labels", {"value": result.rights.cells()}),
-            Figure("judge-corrections", "Corrected verdicts", ["way"], columns, ways, [plot]),
-            Figure.of_metrics("judge-abstention", "Abstaining", {"value": kept}),
+            Figure("judge-corrections", "Corrected verdicts", ["way"], columns, ways,
+                   [_INTERVALS("With 95 % intervals.", [right])]),
         ),
-        notes=tuple(filter(None, [note])),
+        notes=(note,) if note else (),
         short="Right",
-    )
+    )  # fmt: skip
 
 
 def _systems_panel(result: JudgeResult) -> Panel:
@@ -197,7 +193,7 @@ def _systems_panel(result: JudgeResult) -> Panel:
     ]  # fmt: skip
     rates = ["systems.published", "systems.averaged", "systems.corrected"]
     explained = "Win rates in the order of the file, over both orders, and without the judge's habits; 95 % intervals."
-    before, after = [Column("rank before", 0), Column("before, 95 %")], [Column("rank", 0), Column("95 %")]
+    before, after = (Column("rank before", 0), Column("before, 95 %")), (Column("rank", 0), Column("95 %"))
     columns: list[str | Column] = [rates[0], *before, *rates[1:], *after]
     matches = [{**vars(one), **one.numbers.cells(), "change": one.change or "none"} for one in result.matches]
     apart: list[str | Column] = ["matches.before", "matches.after", Column("change")]
@@ -208,72 +204,55 @@ def _systems_panel(result: JudgeResult) -> Panel:
         "covariates. Sets of ranks hold all true ranks together; differences are simultaneous.",
         figures=(
             Figure("judge-systems", "Systems, best first", ["system"], columns, rows,
-                   [Plot(charts.intervals, explained, rates, of="pairs")]),
+                   [_INTERVALS(explained, rates)]),
             Figure("judge-matches", "Every two systems", ["higher", "lower"], apart, matches),
         ),
         short="Systems",
     )  # fmt: skip
 
 
-def _lengths_panel(result: JudgeResult) -> Panel:
-    subjects = {"all": result.lengths, **result.subjects}
-    rows = [{"subject": name, **numbers.cells()} for name, numbers in subjects.items() if numbers["longer"].defined]
-    columns = ["longer", "longer_right"]
-    return Panel(
-        "judge-lengths",
-        "Is the longer answer preferred?",
-        "Of the verdicts for one answer. Compare with how often the longer one is right: this is an association.",
-        figures=(Figure("judge-lengths", "Longer answers, by source", ["subject"], columns, rows),),
-        short="Length",
-    )
-
-
 def _several(result: JudgeComparison) -> Page:
-    results = result.results
-    same = {one.run.name: one.places["consistency"] for one in results}
-    known = [one.run.name for one in sorted(results, key=_consistency)[::-1] if same[one.run.name].defined]
-    ends = [f"{name} {with_interval(same[name], 2)}" for name in [*known[:1], *known[-1:] * (len(known) > 1)]]
+    known = sorted((one for one in result.results if one.places["consistency"].defined), key=_consistency)[::-1]
+    same = {name_of(one): one.places["consistency"] for one in known}
+    ends = [f"{name} {with_interval(same[name], 2)}" for name in dict.fromkeys([*same][:1] + [*same][-1:])]
     kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
-    alpha = result.alpha["alpha"]
-    biased = [one.run.name for one in results if any(h.name == "place" and h.verdict.differs for h in one.habits)]
+    alpha, n = result.alpha["alpha"], count(len(result.results), "judge")
+    biased = [
+        name_of(one) for one in result.results if any(h.name == "place" and h.verdict.differs for h in one.habits)
+    ]
     keys = ("places.consistency", "places.first", "places.moved", "places.ties", "places.undecided", "places.reading")
     rights = ("rights.right_given", "rights.right_both", "rights.right_voted", "rights.kappa")
-    rows = [{"judge": one.run.name, **one.places.cells(*keys), **one.rights.cells(*rights)} for one in results]
-    plot = Plot(
-        partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", ["places.consistency"], of="pairs"
-    )
-    pairs: list[Mapping[str, Any]] = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
-    both = ["agreement.share", "agreement.kappa"]
+    rows = [{"judge": name_of(one), **one.places.cells(*keys), **one.rights.cells(*rights)} for one in result.results]
+    pairs = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
+    plot = Plot(partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", [keys[0]], of="pairs")
     return Page(
-        about=count(len(results), "judge"),
-        headline=f"{count(len(results), 'judge')}{kept}",
+        about=n,
+        headline=n + kept,
         lines=(
             f"A preference for a place is shown of {listed(biased) or 'none'}.",
             f"Judges agree with alpha {with_interval(alpha, 2)} (1 is perfect, 0 chance)." if alpha.defined else "",
-            spent(*(one.run for one in results)),
+            spent(*(one.run for one in result.results)),
         ),
-        tiles=Tile.row(*(("places.consistency", estimate, f"Consistency, {name}") for name, estimate in same.items())),
+        tiles=Tile.row(*((keys[0], estimate, f"Consistency, {name}") for name, estimate in same.items())),
         panels=(
             Panel(
                 "judges",
-                "How consistent is each judge?",
-                "Pairs with the same verdict in both orders, and right ones.",
-                figures=(Figure("judges", "Judges", ["judge"], [*keys, *rights], rows, [plot]),),
+                "How consistent is each judge, and do they agree?",
+                "Pairs with the same verdict in both orders, and right ones; agreement is of verdicts voted over "
+                "orders, on the pairs that both judges decide.",
+                figures=(
+                    Figure("judges", "Judges", ["judge"], [*keys, *rights], rows, [plot]),
+                    Figure("judges-agreement", "Every two judges", ["one", "other"],
+                           ["agreement.share", "agreement.kappa"], pairs),
+                ),
                 short="Judges",
             ),
-            Panel(
-                "judges-agreement",
-                "Do judges agree?",
-                "Of the pairs that both decide, voted over orders.",
-                figures=(Figure("judges-agreement", "Every two judges", ["one", "other"], both, pairs),),
-                short="Agreement",
-            ),
         ),
-        notes=tuple(f"{one.run.name}: {note}" for one in results for note in _notes(one)),
-        questions=browser({one.run.name: one for one in sorted(results, key=_consistency)}),
+        notes=tuple(f"{name_of(one)}: {note}" for one in result.results for note in _notes(one)),
+        questions=browser({name_of(one): one for one in sorted(result.results, key=_consistency)}),
         name="judges",
-        compared=tuple(same),
-    )
+        compared=tuple(name_of(one) for one in result.results),
+    )  # fmt: skip
 
 
 def _consistency(result: JudgeResult) -> float:

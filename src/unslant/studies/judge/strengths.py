@@ -16,10 +16,12 @@ coefficient of length is then an association given correctness, and no cause.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, stdtrit
 
 from unslant.arrays import Bools, Floats, Ints
@@ -35,75 +37,84 @@ PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "
 PRIOR = 1.0
 """Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
 Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
-wins every time."""
-_STEPS = 100
+wins every time. A system's is against one of strength 0, which also says where strengths are counted from."""
 _FEWEST = 20
 """Verdicts below which nothing is fitted."""
-_ROUNDING = 1e-9
-_DRAWS, _AT_ONCE = 20_000, 2_000
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Coefficients (P,) by name, their covariance (P, P), and the number of clusters and pairs that they rest on."""
+    """Coefficients (P,) by name, their covariance (P, P), and the number of clusters and pairs that they rest on.
+
+    Attributes:
+        names: of the S systems that are compared, then of the other coefficients.
+        met: (S, S) pairs in which two systems met.
+    """
 
     names: tuple[str, ...]
     coefficients: Floats
     covariance: Floats
     clusters: int
     pairs: int
+    met: Floats
 
-    def has(self, name: str) -> bool:
-        return name in self.names
-
-    def estimate(self, name: str) -> Estimate:
-        """One coefficient, in log-odds."""
-        return self.combined(np.array([float(one == name) for one in self.names]))
-
-    def combined(self, weights: Floats, confidence: float = CONFIDENCE, quantile: float | None = None) -> Estimate:
-        """A weighted sum of the coefficients."""
+    def estimate(self, weights: Floats, quantile: float | None = None) -> Estimate:
+        """A weighted sum of the coefficients, in log-odds."""
         value = float(weights @ self.coefficients)
-        t = quantile or float(stdtrit(self.clusters - 1, 0.5 + confidence / 2))
-        half = t * float(np.sqrt(weights @ self.covariance @ weights))
-        return Estimate(value, value - half, value + half, self.pairs, "sandwich over questions", confidence)
+        half = (quantile or self.quantile()) * float(np.sqrt(weights @ self.covariance @ weights))
+        return Estimate(value, value - half, value + half, self.pairs, "sandwich over questions")
+
+    def weights(self, name: str) -> Floats:
+        """(P,) 1 for the coefficient of this name."""
+        return np.array([float(one == name) for one in self.names])
+
+    def quantile(self) -> float:
+        """Of Student's t."""
+        return float(stdtrit(self.clusters - 1, 0.5 + CONFIDENCE / 2))
 
 
-def fitted(v: Verdicts, *, systems: bool = True, habits: bool = True, pages: Bools | None = None) -> Fit | None:
+@cache
+def _joint_quantile(systems: int, degrees: int) -> float:
+    """With which the intervals of the differences of every two systems hold together (Tukey and Kramer)."""
+    from scipy.stats import studentized_range  # slow to import
+
+    return float(studentized_range.ppf(CONFIDENCE, systems, degrees)) / 2**0.5
+
+
+def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pages: Bools | None = None) -> Fit | None:
     """The model of the verdicts on pairs; None where there are too few, or they cannot separate its coefficients.
 
     Args:
-        systems: with a strength for each system (the first is the reference, 0), else with that of right answers.
+        systems: whose strengths are estimated, on the verdicts between two of them; without any, that of right answers.
         habits: with place and length.
         pages: (R,) the verdicts to use, by default all.
     """
     kept = v.decided & (v.exists[v.pair].sum(axis=1) == 2) & (True if pages is None else pages)
-    systems = systems and bool(v.systems)
     if systems:
-        kept &= (v.system[v.pair] >= 0).sum(axis=1) == 2
-    if not kept.any():
+        kept &= (np.isin(v.system, [v.systems.index(name) for name in systems]).sum(axis=1) == 2)[v.pair]
+    pair, first, second = v.pair[kept], v.order[kept, 0], v.order[kept, 1]
+    if len(pair) < _FEWEST or _places_decide(v):
         return None
-    pair, order = v.pair[kept], v.order[kept]
-    first, second = order[:, 0], order[:, 1]
-    score = v.credit[kept, first]
-    columns: dict[str, Floats] = {}
-    if systems:
-        for s, name in enumerate(v.systems[1:], 1):
-            columns[name] = (v.system[pair, first] == s).astype(float) - (v.system[pair, second] == s)
-    elif v.labelled.any():
-        columns[RIGHT] = v.right[pair, first].astype(float) - v.right[pair, second]
+
+    def apart(values: Floats | Bools) -> Floats:
+        """(R,) of the answer shown first less that of the second."""
+        return np.asarray(values[pair, first].astype(float) - values[pair, second])
+
+    columns = {name: apart(v.system == v.systems.index(name)) for name in systems}
+    if not systems:
+        columns[RIGHT] = apart(v.right)
     if habits:
-        columns[PLACE] = v.placed[kept].astype(float)
-        columns[LENGTH] = np.nan_to_num(v.doublings[pair, first] - v.doublings[pair, second])
-    names = [name for name, column in columns.items() if np.abs(column).max() > _ROUNDING]
+        columns |= {PLACE: v.placed[kept].astype(float), LENGTH: np.nan_to_num(apart(v.doublings))}
+    names = [name for name, column in columns.items() if name in systems or column.any()]
     clusters = np.unique(np.array(v.stems)[pair], return_inverse=True)[1]
     n = int(clusters.max()) + 1
-    if _places_decide(v) or not names or len(pair) < _FEWEST or n < len(names) + LEAST_UNITS:
-        return None
-    X, y = np.stack([columns[name] for name in names], axis=1), score
     # The strength of a system that always comes first cannot be separated from the place, and systems that never meet,
     # even through others, cannot be compared.
-    if np.linalg.matrix_rank(X) < len(names):
+    X = np.stack([columns[name] for name in names], axis=1) if names else np.zeros((len(pair), 0))
+    if not names or n < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names) - bool(systems):
         return None
+    score = v.credit[kept, first]
+    y = (score == 1).astype(float)
     if (score == 0.5).any():
         swapped = v.swapped[kept].astype(float)
         widths = [np.ones(len(pair)), *([swapped] if habits and 0 < swapped.sum() < len(pair) else [])]
@@ -111,8 +122,12 @@ def fitted(v: Verdicts, *, systems: bool = True, habits: bool = True, pages: Boo
         wide = np.stack(widths, axis=1)
         X, clusters = np.block([[X, -wide], [X, wide]]), np.concatenate([clusters, clusters])
         y = np.concatenate([score == 1, score >= 0.5]).astype(float)
-    coefficients, covariance = _regression(X, y, clusters, _pseudo(names, v.systems if systems else ()))
-    return Fit(tuple(names), coefficients, covariance, n, int(np.unique(pair).size))
+    met = np.zeros((len(systems), len(systems)))
+    used = np.unique(pair)
+    if systems:
+        two = np.searchsorted([v.systems.index(name) for name in systems], v.system[used][:, :2])
+        np.add.at(met, (two[:, 0], two[:, 1]), 1)
+    return Fit(tuple(names), *_regression(X, y, clusters), n, len(used), met + met.T)
 
 
 def _places_decide(v: Verdicts) -> bool:
@@ -120,44 +135,52 @@ def _places_decide(v: Verdicts) -> bool:
     return bool(v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum())
 
 
-def _pseudo(names: Sequence[str], systems: Sequence[str]) -> Floats:
-    """(K, P) pseudo-verdicts, weighted by their size: one for each coefficient that is not of a system, and for systems
-    one for every two of them, so that none is favoured."""
-    rows = [np.eye(len(names))[k] for k, name in enumerate(names) if name not in systems]
-    place = {name: k for k, name in enumerate(names)}
-    for a, one in enumerate(systems):
-        for other in systems[:a]:
-            row = np.zeros(len(names))
-            for name, sign in ((one, 1.0), (other, -1.0)):
-                if name in place:
-                    row[place[name]] = sign
-            rows.append(row)
-    return np.array(rows)
+def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:
+    """Logistic regression and its sandwich covariance; see :data:`PRIOR`."""
+    n, parameters = X.shape
+    weights = np.concatenate([np.ones(n), np.full(parameters, PRIOR)])
+    clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(parameters)])
+    X, y = np.concatenate([X, np.eye(parameters)]), np.concatenate([y, np.full(parameters, 0.5)])
 
+    def loss(beta: Floats) -> tuple[float, Floats]:
+        eta = X @ beta
+        return float(weights @ (np.logaddexp(0, eta) - y * eta)), X.T @ (weights * (expit(eta) - y))
 
-def _regression(X: Floats, y: Floats, clusters: Ints, pseudo: Floats) -> tuple[Floats, Floats]:
-    """Logistic regression by Newton's method, and its sandwich covariance; ``pseudo`` are rows with half a win each."""
-    n = len(X)
-    X, y = np.concatenate([X, pseudo]), np.concatenate([y, np.full(len(pseudo), 0.5)])
-    clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(len(pseudo))])
-    weights = np.ones(len(X))
-    weights[n:] = PRIOR * X.shape[1] / len(pseudo)
-    beta = np.zeros(X.shape[1])
-    for _ in range(_STEPS):
+    def information(beta: Floats) -> Floats:
         p = expit(X @ beta)
-        information = (X * (weights * p * (1 - p))[:, None]).T @ X
-        step = np.linalg.solve(information, X.T @ (weights * (y - p)))
-        # A full step overshoots where a coefficient is on its way to infinity; halving keeps the likelihood in reach.
-        beta = beta + step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-9:
-            break
-    p = expit(X @ beta)
-    bread = np.linalg.inv((X * (weights * p * (1 - p))[:, None]).T @ X)
+        found: Floats = (X * (weights * p * (1 - p))[:, None]).T @ X
+        return found
+
+    beta = minimize(
+        loss, np.zeros(parameters), jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}
+    ).x
     sums = np.zeros((int(clusters.max()) + 1, len(beta)))
-    np.add.at(sums, clusters, X * (weights * (y - p))[:, None])
-    groups = np.unique(clusters).size
-    meat = sums.T @ sums * groups / max(1, groups - len(beta))
-    return beta, bread @ meat @ bread
+    np.add.at(sums, clusters, X * (weights * (y - expit(X @ beta)))[:, None])
+    groups, bread = np.unique(clusters).size, np.linalg.inv(information(beta))
+    return beta, bread @ (sums.T @ sums * groups / max(1, groups - len(beta))) @ bread
+
+
+def win_rates(fit: Fit) -> dict[str, Estimate]:
+    """System -> mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met, without habits.
+
+    Intervals are by the delta method on the log-odds scale, which keeps them between 0 and 1.
+    """
+    mean_width = {WIDTH: 1.0, WIDTH_SWAPPED: 0.5}  # of both orders
+    tie = np.array([mean_width.get(name, 0.0) for name in fit.names])
+    found = {}
+    strengths = np.eye(len(fit.met), len(fit.names))
+    for system, own, met in zip(fit.names, strengths, fit.met, strict=False):
+        shares, apart = met / met.sum(), own - strengths
+        value, gradient = 0.0, np.zeros(len(tie))
+        for lean in (apart - tie, apart + tie):
+            p = expit(lean @ fit.coefficients)
+            value += float(shares @ p) / 2
+            gradient += (shares * p * (1 - p)) @ lean / 2
+        error = float(np.sqrt(gradient @ fit.covariance @ gradient)) / (value * (1 - value))
+        logit, half = np.log(value / (1 - value)), fit.quantile() * error
+        method = "sandwich over questions, on the log-odds scale"
+        found[system] = Estimate(value, float(expit(logit - half)), float(expit(logit + half)), fit.pairs, method)
+    return found
 
 
 @dataclass(frozen=True)
@@ -185,39 +208,31 @@ class Match(Measured):
 
     Attributes:
         higher, lower: names of the systems, the one with the higher corrected strength first.
+        change: what correction does to what may be said of the two; empty where nothing.
     """
 
     higher: str
     lower: str
+    change: str
     numbers: Numbers
 
-    @property
-    def differ(self) -> bool:
-        """Whether the corrected difference is shown."""
-        return self["after"].excludes(0.0)
 
-    @property
-    def published(self) -> Shown:
-        """What the order of the file alone says of the two."""
-        turned = self["before"].value < 0
-        names = (self.lower, self.higher) if turned else (self.higher, self.lower)
-        return Shown(*names, self["before"].excludes(0.0))
-
-    @property
-    def change(self) -> str:
-        """What correction does to what may be said of the two; empty where nothing."""
-        before = self.published
-        if before.differ and before.higher != self.higher:
-            return "turned round" if self.differ else "no longer shown"
-        return "" if before.differ == self.differ else "now shown" if self.differ else "no longer shown"
-
-
-class Shown(NamedTuple):
+class _Shown(NamedTuple):
     """Two systems, and whether their difference is shown."""
 
     higher: str
     lower: str
     differ: bool
+
+    @classmethod
+    def of(cls, one: str, other: str, difference: Estimate) -> _Shown:
+        two = (other, one) if difference.value < 0 else (one, other)
+        return cls(*two, difference.excludes(0.0))
+
+    def changed(self, now: _Shown) -> str:
+        if self.differ and now.differ:
+            return "turned round" if self.higher != now.higher else ""
+        return "now shown" if now.differ else "no longer shown" if self.differ else ""
 
 
 @metric("systems.published", "win rate as published", "in the order of the file; a tie is half a win", unit="share",
@@ -230,97 +245,45 @@ class Shown(NamedTuple):
 @metric("matches.after", "difference after", "the same without preferences for a place or a length", signed=True,
         unit="nats", short="after")  # fmt: skip
 def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
-    """Systems by corrected win rate, best first, and every two of them; empty without two systems or more."""
+    """Systems by corrected win rate, best first, and every two of them; empty where they cannot be compared.
+
+    Systems without a verdict against another in the order of the file are left out.
+    """
     every = np.ones(len(v.pair), bool)
     listed = ~v.swapped if (v.placed & ~v.swapped).any() else every
-    before, after = fitted(v, habits=False, pages=listed), fitted(v)
-    if not v.systems or before is None or after is None:
+    compared = v.decided & listed & ((v.system >= 0).sum(axis=1) == 2)[v.pair] & (v.exists[v.pair].sum(axis=1) == 2)
+    systems = [v.systems[s] for s in np.unique(v.system[v.pair[compared]][:, :2])]
+    if not systems:
         return (), ()
-    met, matches = _met(v), _matches(v.systems, before, after)
+    before, after = fitted(v, systems, habits=False, pages=listed), fitted(v, systems)
+    if before is None or after is None:
+        return (), ()
+    corrected, matches, shown = win_rates(after), [], []
+    fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
+    for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
+        two = [fit.estimate(fit.weights(systems[a]) - fit.weights(systems[b]), q) for fit, q in fits]
+        was, now = (_Shown.of(systems[a], systems[b], one) for one in two)
+        if two[1].value < 0:
+            two = [one.taken_from(0.0) for one in two]
+        numbers = Numbers({"matches.before": two[0], "matches.after": two[1]})
+        matches.append(Match(now.higher, now.lower, was.changed(now), numbers))
+        shown.append((was, now))
     rates = [
-        Numbers({"systems.published": _rate(v, s, listed), "systems.averaged": _rate(v, s, every),
-                 "systems.corrected": _win_rate(after, v.systems, s, met[s])})
-        for s in range(len(v.systems))
+        Numbers({"systems.published": _rate(v, name, listed), "systems.averaged": _rate(v, name, every),
+                 "systems.corrected": corrected[name]})
+        for name in systems
     ]  # fmt: skip
     ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
-    sets = [rank_sets(v.systems, found) for found in ([one.published for one in matches], matches)]
+    sets = [rank_sets(systems, [one[k] for one in shown]) for k in range(2)]
     rows = [
         Ranked(name, ranks[0][s] or 0, ranks[1][s] or 0, sets[0][name], sets[1][name], rates[s])
-        for s, name in enumerate(v.systems)
+        for s, name in enumerate(systems)
     ]
-    return tuple(sorted(rows, key=lambda one: one.rank)), matches
+    return tuple(sorted(rows, key=lambda one: one.rank)), tuple(matches)
 
 
-def _met(v: Verdicts) -> Floats:
-    """(S, S) pairs in which two systems met."""
-    met = np.zeros((len(v.systems), len(v.systems)))
-    both = (v.system >= 0).sum(axis=1) == 2
-    for one, other in v.system[both][:, :2]:
-        met[one, other] += 1
-        met[other, one] += 1
-    return met
-
-
-def _rate(v: Verdicts, s: int, pages: Bools) -> Estimate:
+def _rate(v: Verdicts, system: str, pages: Bools) -> Estimate:
     """Mean credit of a system's answers over pairs, those about one question together."""
-    own = (v.system[v.pair] == s) & v.exists[v.pair]
+    own = (v.system[v.pair] == v.systems.index(system)) & v.exists[v.pair]
     credit = np.where(own.any(axis=1), (np.nan_to_num(v.credit) * own).sum(axis=1), np.nan)
     return v.bootstrap.mean(v.per_pair(credit, pages & v.decided), note="no decision")
-
-
-def _row(fit: Fit, systems: Sequence[str], s: int) -> Floats:
-    return np.array([float(name == systems[s]) for name in fit.names])
-
-
-def _win_rate(fit: Fit, systems: Sequence[str], s: int, met: Floats) -> Estimate:
-    """Mean of P(win) + P(tie) / 2 over opponents, weighted by how often they met.
-
-    Its interval is by the delta method on the log-odds scale, which keeps it between 0 and 1."""
-    if not met.any():
-        return Estimate.undefined("never met another system in a pair")
-    tie = np.zeros(len(fit.names))
-    for name, share in ((WIDTH, 1.0), (WIDTH_SWAPPED, 0.5)):  # the mean width of both orders
-        if fit.has(name):
-            tie[fit.names.index(name)] = share
-    width = float(tie @ fit.coefficients)
-    value, gradient = 0.0, np.zeros(len(fit.names))
-    for o, weight in enumerate(met / met.sum()):
-        if weight:
-            apart = _row(fit, systems, s) - _row(fit, systems, o)
-            eta = float(apart @ fit.coefficients)
-            for sign in (-1, 1):
-                p = float(expit(eta + sign * width))
-                value += weight * p / 2
-                gradient += weight * p * (1 - p) / 2 * (apart + sign * tie)
-    logit = np.log(value / (1 - value))
-    error = float(np.sqrt(gradient @ fit.covariance @ gradient)) / (value * (1 - value))
-    half = float(stdtrit(fit.clusters - 1, 0.5 + CONFIDENCE / 2)) * error
-    low, high = (float(expit(logit + sign * half)) for sign in (-1, 1))
-    return Estimate(value, low, high, fit.pairs, "sandwich over questions, on the log-odds scale")
-
-
-def _matches(systems: Sequence[str], before: Fit, after: Fit) -> tuple[Match, ...]:
-    places = [(a, b) for a in range(len(systems)) for b in range(a)]
-    found = []
-    for fit in (before, after):
-        apart = np.array([_row(fit, systems, a) - _row(fit, systems, b) for a, b in places])
-        quantile = _joint_quantile(apart, fit)
-        found.append([fit.combined(weights, quantile=quantile) for weights in apart])
-    rows = []
-    for (a, b), was, now in zip(places, *found, strict=True):
-        if now.value < 0:
-            a, b = b, a
-            was, now = (replace(one, value=-one.value, low=-one.high, high=-one.low) for one in (was, now))
-        rows.append(Match(systems[a], systems[b], Numbers({"matches.before": was, "matches.after": now})))
-    return tuple(rows)
-
-
-def _joint_quantile(apart: Floats, fit: Fit) -> float:
-    """Quantile of the largest |t| of all differences: their intervals then hold together with 95 %."""
-    errors = np.sqrt(np.einsum("dp,pq,dq->d", apart, fit.covariance, apart))
-    rng, largest = np.random.default_rng(0), []
-    for _ in range(_DRAWS // _AT_ONCE):  # of many systems there are thousands of differences
-        draws = rng.multivariate_normal(np.zeros(len(fit.names)), fit.covariance, size=_AT_ONCE, method="svd")
-        spread = np.sqrt((fit.clusters - 1) / rng.chisquare(fit.clusters - 1, size=_AT_ONCE))
-        largest.append(np.abs(draws @ apart.T / errors).max(axis=1) * spread)
-    return float(np.quantile(np.concatenate(largest), CONFIDENCE))

@@ -15,9 +15,8 @@ from unslant.models import GenerateOptions
 from unslant.models.base import TokenizingModel
 from unslant.models.open import gives_replies
 from unslant.presentations import Presentation, cyclic_orders, parse_labels, present
-from unslant.presentations.presentation import NONE
 from unslant.questions import Question, QuestionSet
-from unslant.replies import extract_preference
+from unslant.replies import chosen_contents, extract_preference
 from unslant.responses import Responses
 from unslant.studies.judge.pairs import EMBEDDED, load_pairs
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
@@ -57,7 +56,7 @@ class Judge(Study[JudgeSettings]):
         settings, alphabet = asking.settings, parse_labels(asking.settings.labels)
         asked = [(pair, present(pair, o, alphabet)) for pair in asking.questions for o in cyclic_orders(pair)]
         if settings.in_words:
-            return asking.ask_for_replies(asked, read=preferred)
+            return asking.ask_for_replies(asked, read=preferred, repeats=settings.repeats)
         model = asking.model
         if model.info.renders_prompts and settings.template == "judge":  # its words are its own
             settings = replace(settings, template="plain")
@@ -77,16 +76,13 @@ class Judge(Study[JudgeSettings]):
         return load_pairs(given.questions, given.settings.fields, given.settings.skip_bad)
 
     def settings_of_each(self, given: Given[JudgeSettings]) -> list[JudgeSettings]:
-        settings = given.settings
-        words = [
-            gives_replies(model, options) if settings.elicit == "auto" else settings.elicit == "generate"
-            for model, options in zip(given.models, given.options, strict=True)
-        ]
-        if given.questions == EMBEDDED and not settings.template:  # the reference models know this layout only
-            return [
-                settings.resolved(one) if one else replace(settings.resolved(one), template="plain") for one in words
-            ]
-        return [settings.resolved(one) for one in words]
+        settings, each = given.settings, []
+        for model, options in zip(given.models, given.options, strict=True):
+            words = gives_replies(model, options) if settings.elicit == "auto" else settings.elicit == "generate"
+            each.append(settings.resolved(words))
+            if given.questions == EMBEDDED and not settings.template and not words:
+                each[-1] = replace(each[-1], template="plain")  # the reference models know this layout only
+        return each
 
     def recorded(self, responses: Responses, given: Given[JudgeSettings]) -> JudgeResult:
         return JudgeResult.of(responses, given.settings.error)
@@ -106,9 +102,7 @@ judge = function(Judge(), JudgeKeywords, JudgeResult)
 def preferred(reply: str, question: Question, page: Presentation) -> tuple[str, frozenset[int] | None]:
     """The answers that a reply prefers: one, or all in a tie."""
     read = extract_preference(reply, page.labels)
-    if read.status != "ok":
-        return read.status, None
-    return "ok", frozenset(page.content_of(label) for label in read.labels) or frozenset({NONE})
+    return read.status, chosen_contents(read, page)
 
 
 def _tokens(model: Any, prompts: Sequence[Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,7 +58,7 @@ class Verdicts:
         first = {row.question_id: row for row in reversed(rows)}
         known = [texts.get(name) for name in places]
         names = sorted({author for question in known if question for author in question.authors})
-        width, shape = max(row.n_options for row in rows), (len(places), max(row.n_options for row in rows))
+        shape = len(places), max(row.n_options for row in rows)
         exists, right = np.zeros(shape, bool), np.zeros(shape, bool)
         doublings, system = np.full(shape, np.nan), np.full(shape, -1)
         for (name, q), question in zip(places.items(), known, strict=True):
@@ -70,17 +69,19 @@ class Verdicts:
                 doublings[q, :n] = np.log2([len(option) + 1 for option in question.options])
                 if len(set(question.authors)) > 1:
                     system[q, :n] = [names.index(author) for author in question.authors]
-        credit, probs = np.full((len(rows), width), np.nan), np.full((len(rows), width), np.nan)
-        order = np.full((len(rows), width), -1)
+        order = np.full((len(rows), shape[1]), -1)
+        credit, probs = np.full(order.shape, np.nan), np.full(order.shape, np.nan)
         for r, row in enumerate(rows):
             shown = [code for code in row.contents if code >= 0]
             order[r, : len(shown)] = shown
             chosen = sorted(code for code in row.chosen or () if code >= 0)
+            if row.logprobs is not None and row.status == "ok":
+                probs[r, list(row.contents)] = np.exp(row.logprobs - np.logaddexp.reduce(row.logprobs))
+                # Equal scores are a tie: which one a row calls chosen depends on the order shown.
+                chosen = np.flatnonzero(probs[r] == np.nanmax(probs[r])).tolist()
             if row.status == "ok" and chosen:
                 credit[r, : row.n_options] = 0.0
                 credit[r, chosen] = 1 / len(chosen)
-            if row.logprobs is not None and row.status == "ok":
-                probs[r, list(row.contents)] = np.exp(row.logprobs - np.logaddexp.reduce(row.logprobs))
         return cls(
             ids=tuple(places),
             stems=tuple(question.stem if question else name for name, question in zip(places, known, strict=True)),
@@ -112,6 +113,11 @@ class Verdicts:
         return np.asarray(self.right.any(axis=1))
 
     @cached_property
+    def clear_label(self) -> Bools:
+        """(Q,) pairs with a label that is no tie."""
+        return np.asarray(self.labelled & (self.right != self.exists).any(axis=1))
+
+    @cached_property
     def decided(self) -> Bools:
         """(R,) pages with a decision, ties among them."""
         return ~np.isnan(self.credit[:, 0])
@@ -119,8 +125,7 @@ class Verdicts:
     @cached_property
     def tied(self) -> Bools:
         """(R,) pages whose decision is a tie."""
-        most = self.credit.max(axis=1, initial=0.0, where=~np.isnan(self.credit))
-        return np.asarray(self.decided & (most < 1))
+        return np.asarray(self.decided & (np.nan_to_num(self.credit).max(axis=1) < 1))
 
     @cached_property
     def by_place(self) -> Floats:
@@ -134,58 +139,79 @@ class Verdicts:
         return np.asarray((self.order != np.where(self.order >= 0, np.arange(self.order.shape[1]), -1)).any(axis=1))
 
     @cached_property
-    def pages_of(self) -> tuple[Sequence[int], ...]:
-        """The pages of each pair, of the first sample."""
-        found: list[list[int]] = [[] for _ in self.ids]
-        for r in np.flatnonzero(self.repeat == 0):
-            found[self.pair[r]].append(int(r))
-        return tuple(found)
+    def page(self) -> Ints:
+        """(R,) number of the pair and order; samples of the same page have the same one."""
+        found: Ints = np.unique(np.column_stack([self.pair, self.order]), axis=0, return_inverse=True)[1].ravel()
+        return found
+
+    def as_first(self, group: Ints) -> Bools:
+        """(R,) pages with the verdict of the first of their group, of its first sample, both decided."""
+        rows = np.flatnonzero(self.repeat == 0)[::-1]
+        first = np.full(len(group), -1)
+        first[group[rows]] = rows
+        credit, other = np.nan_to_num(self.credit), first[group]
+        same = (np.abs(credit - credit[other]) < 1e-9).all(axis=1)
+        return np.asarray((other >= 0) & self.decided & self.decided[other] & same)
+
+    def on_all(self, pages: Bools) -> Bools:
+        """(Q, ...) whether (R, ...) hold on every page of a pair, of its first sample."""
+        found, first = np.ones((len(self), *pages.shape[1:]), bool), self.repeat == 0
+        np.logical_and.at(found, self.pair[first], pages[first])
+        return found
 
     @cached_property
     def same(self) -> Bools:
         """(Q,) pairs with one verdict on all pages; a page without a decision agrees with none."""
-        return np.array([self.agree(pages) for pages in self.pages_of])
-
-    def agree(self, pages: Sequence[int]) -> bool:
-        """Whether some pages have one verdict."""
-        credit = np.nan_to_num(self.credit[list(pages)])
-        return bool(len(pages) and self.decided[list(pages)].all() and np.ptp(credit, axis=0).max() < 1e-9)
-
-    @cached_property
-    def moved(self) -> Floats:
-        """(Q,) credit at the first place less that at the last, over decided pages; nan without one."""
-        last = self.by_place[np.arange(len(self.pair)), (self.order >= 0).sum(axis=1) - 1]
-        return self.per_pair(self.by_place[:, 0] - last, self.placed)
+        return self.on_all(self.as_first(self.pair))
 
     @cached_property
     def follows(self) -> Bools:
         """(Q,) pairs in which the answer at one place wins on every page."""
-        wins = np.nan_to_num(self.by_place) == 1
-        return np.array([bool(pages) and bool(wins[list(pages)].all(axis=0).any()) for pages in self.pages_of])
+        return np.asarray(self.on_all(self.by_place == 1).any(axis=1))
 
     @cached_property
     def in_orders(self) -> Bools:
         """(Q,) pairs shown in two orders or more."""
-        return np.array([len(pages) > 1 and bool(self.placed[list(pages)].all()) for pages in self.pages_of])
+        return self.on_all(self.placed) & (np.bincount(self.pair[self.repeat == 0], minlength=len(self)) > 1)
 
     @cached_property
-    def mean_credit(self) -> Floats:
-        """(Q, N) credit over all pages of a pair; one without a decision gives none; nan in the padding."""
-        total = np.zeros(self.exists.shape)
-        np.add.at(total, self.pair, np.nan_to_num(self.credit))
-        pages = np.bincount(self.pair, minlength=len(self))[:, None]
-        return np.where(self.exists, total / pages, np.nan)
+    def complete(self) -> Bools:
+        """(Q,) those of them with a decision on every page."""
+        return self.in_orders & self.on_all(self.decided)
+
+    @cached_property
+    def moved(self) -> Floats:
+        """(Q,) credit at the first place less that at the last; nan where a decision is missing, or the answers that
+        stood first are not those that stood last, so that it would say more of the answers than of the place."""
+        last = (self.order >= 0).sum(axis=1) - 1
+        stood = np.zeros(self.exists.shape)
+        weights = 1 / np.bincount(self.page)[self.page]
+        np.add.at(stood, (self.pair, self.order[:, 0]), weights)
+        np.add.at(stood, (self.pair, self.order[np.arange(len(last)), last]), -weights)
+        found = self.per_pair(self.by_place[:, 0] - self.by_place[np.arange(len(last)), last], self.placed)
+        return np.where(self.complete & (np.abs(stood).max(axis=1) < 1e-9), found, np.nan)
 
     @cached_property
     def voted(self) -> Bools:
-        """(Q, N) the answers with most credit over all pages; none where no page has a decision."""
-        best = np.nan_to_num(self.mean_credit, nan=-1.0)
-        top = best.max(axis=1, keepdims=True)
-        return np.asarray((best >= top - 1e-9) & (top > 0))
+        """(Q, N) the answers with most credit over all orders; none where no page has a decision."""
+        return best(self.over_orders(self.credit))
 
-    def per_pair(self, values: Floats, pages: Bools) -> Floats:
-        """(Q,) mean of page values over the pages given of each pair; nan where it has none."""
+    def over_orders(self, values: Floats) -> Floats:
+        """(Q, N) mean over all orders of (R, N) values, 0 on a page without them; nan in the padding."""
+        columns = [self.per_pair(column) for column in np.nan_to_num(values).T]
+        return np.where(self.exists, np.stack(columns, axis=1), np.nan)
+
+    def per_pair(self, values: Floats, pages: Bools | bool = True) -> Floats:
+        """(Q,) mean over orders, each the mean of its samples, of (R,) values on the pages given; nan without one."""
         kept = pages & ~np.isnan(values)
-        total = np.bincount(self.pair[kept], values[kept], len(self))
-        n = np.bincount(self.pair[kept], minlength=len(self))
+        weights = 1 / np.maximum(np.bincount(self.page[kept], minlength=self.page.max() + 1), 1)[self.page[kept]]
+        total = np.bincount(self.pair[kept], weights * values[kept], len(self))
+        n = np.bincount(self.pair[kept], weights, len(self))
         return np.asarray(np.divide(total, n, out=np.full(len(self), np.nan), where=n > 0))
+
+
+def best(credit: Floats) -> Bools:
+    """(Q, N) the answers with the highest credit; none where nobody has any."""
+    known = np.nan_to_num(credit, nan=-1.0)
+    top = known.max(axis=1, keepdims=True)
+    return np.asarray((known >= top - 1e-9) & (top > 0))

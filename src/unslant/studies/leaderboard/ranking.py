@@ -93,9 +93,7 @@ def compared(pool: Pool, key: str, confidence: float = CONFIDENCE) -> tuple[Pair
         differ = found.differs and together.excludes(0.0)
         names = pool.models[a], pool.models[b]
         if together.value < 0:
-            names = names[1], names[0]
-            value, low, high = -together.value, -together.high, -together.low
-            together = replace(together, value=value, low=low, high=high)
+            names, together = names[::-1], together.taken_from(0.0)
         rows.append(Pair(*names, together, found.p, differ, None if differ else found.needed))
     return tuple(rows)
 
