@@ -98,6 +98,7 @@ PLAIN = {
     "subject": "name of the subject",
     "label": "label symbol",
     "n": "how many questions",
+    "p": "p-value; of several hypotheses tested together, corrected for their number",
     "n_failed": "prompts without a score",
     "measure": "key of the number",
     "run": "name of the run",
