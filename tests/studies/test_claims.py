@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from unslant.auditing.study import audit
 from unslant.experiment.result import StudyResult
 from unslant.metrics.registry import question_metrics
 from unslant.metrics.verdicts import verdict
-from unslant.questions import QuestionSet
+from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 from unslant.studies.judge.result import JudgeResult
@@ -160,3 +160,22 @@ def test_an_estimate_stays_in_the_range_of_its_metric() -> None:
     assert outside
     unsure = found.metrics.preference.unsure
     assert 0 <= unsure.low <= unsure.value <= unsure.high <= 1
+
+
+def test_rounding_hides_no_claim() -> None:
+    """A score just below chance: with two digits the interval would hold the chance that it is said to exclude."""
+    questions = [
+        Question(f"q{i}", f"{'Hard' if i % 25 == 0 else 'Is'} {i}?", ("u", "v", "w", "x"), frozenset({i % 4}))
+        for i in range(200)
+    ]
+
+    def taken(stem: str, labels: Sequence[str], texts: Sequence[str]) -> list[float]:
+        """A, and another option than the right one where it is hard."""
+        wrong = "uvwx"[(int("0" + "".join(filter(str.isdigit, stem))) + 1) % 4]
+        return [9.0 if ("Hard" in stem and text == wrong) or ("Hard" not in stem and not i) else 0.1
+                for i, text in enumerate(texts)]  # fmt: skip
+
+    headline = audit(RuleModel(taken), questions).headline
+    assert "guessing gives more" in headline
+    low, high, chance = [float(one) for one in re.findall(r"\d\.\d+", headline)][-3:]
+    assert low <= high < chance, headline

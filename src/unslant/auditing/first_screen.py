@@ -23,10 +23,10 @@ _MOST_WORDS = 3
 _DIGITS = 2
 
 
-def score(estimate: Estimate) -> str:
-    """``0.63 (0.59 to 0.67)``: two digits, for sentences."""
-    shown = interval(estimate, _DIGITS).replace(" – ", " to ")
-    return number(estimate, _DIGITS) + f" ({shown})" * has_interval(estimate)
+def score(estimate: Estimate, digits: int = _DIGITS) -> str:
+    """``0.63 (0.59 to 0.67)``, for sentences."""
+    shown = interval(estimate, digits).replace(" – ", " to ")
+    return number(estimate, digits) + f" ({shown})" * has_interval(estimate)
 
 
 def asked_name(result: AuditResult) -> str:
@@ -53,21 +53,39 @@ def headline(result: AuditResult) -> str:
     if guess is not None and guess.too_few:
         found = published if published.defined else averaged
         return f"{name} scores {number(found, _DIGITS)}{way} on {count(found.n, 'question')}: too few for a verdict"
+    gap = verdict(means["order_advantage"], bound=SAME) if published.defined and averaged.defined else None
+    digits = _digits(result, guess, gap)
     said = f"{name} scores"
     if one_order(result):
-        said += f" {score(published)}{way} on {asked_name(result)}, in one order of options"
+        said += f" {score(published, digits)}{way} on {asked_name(result)}, in one order of options"
     elif not averaged.defined:
-        said += f" {score(published)}{way} on {asked_name(result)} as published; none has an answer in every order"
-    elif not published.defined:
-        said += f" {score(averaged)}{way} on {asked_name(result)}, averaged over option orders"
+        said += (
+            f" {score(published, digits)}{way} on {asked_name(result)} as published; none has an answer in every order"
+        )
+    elif gap is None:
+        said += f" {score(averaged, digits)}{way} on {asked_name(result)}, averaged over option orders"
     else:
-        gap = verdict(means["order_advantage"], bound=SAME)
         joined = "but" if gap.differs else "and"
-        said += f" {number(published, _DIGITS)}{way} on {asked_name(result)}, {joined} {score(averaged)} averaged over"
-        said += " option orders"
+        said += (
+            f" {number(published, digits)}{way} on {asked_name(result)}, {joined} {score(averaged, digits)} averaged"
+        )
+        said += " over option orders"
         if not gap.differs:
             said += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
-    return said + _against_guessing(result, guess)
+    return said + _against_guessing(result, guess, digits)
+
+
+def _digits(result: AuditResult, guess: Verdict | None, gap: Verdict | None) -> int:
+    """Two, or three where rounding to two would hide what is claimed: 0.24 (0.24 to 0.25) is not less than 0.25."""
+    means = result.metrics.means
+    published, averaged = means["accuracy"], means["expected_accuracy"]
+    scored = averaged if averaged.defined else published
+    if guess is not None and guess.differs and has_interval(scored):
+        low, chance, high = (round(value, _DIGITS) for value in (scored.low, means["chance"].value, scored.high))
+        if low <= chance <= high:
+            return _DIGITS + 1
+    same = gap is not None and gap.differs and round(published.value, _DIGITS) == round(averaged.value, _DIGITS)
+    return _DIGITS + same
 
 
 def _guessing(result: AuditResult) -> Verdict | None:
@@ -80,10 +98,10 @@ def _guessing(result: AuditResult) -> Verdict | None:
     return verdict(test.excess, p=test.p if test.excess.value > 0 else None)
 
 
-def _against_guessing(result: AuditResult, guess: Verdict | None) -> str:
+def _against_guessing(result: AuditResult, guess: Verdict | None, digits: int) -> str:
     if guess is None:
         return ""
-    chance = number(result.metrics.means["chance"], _DIGITS)
+    chance = number(result.metrics.means["chance"], digits)
     if guess.kind == "above":
         return f"; guessing gives {chance}"
     if guess.kind == "below":
