@@ -39,11 +39,14 @@ def phase_lines(result: AuditResult) -> list[str]:
     phases = result.run.two_phase
     if phases is None:
         return []
-    asked = count(result.metrics.counts.rows, "prompt")
+    asked, until = count(result.metrics.counts.rows, "prompt"), result.run.until
+    every, drawn = "Every question was", "drawn at random by subject"
+    if until:
+        every, drawn = f"Every question was shown in the published order; {until.squares:,} were", "drawn at random"
     lines = [
-        f"Every question was shown in a random Latin square of its orders (every option in every place once) and in "
-        f"the published order; {len(phases.full):,} of {count(len(result.scores), 'question')}, drawn at random by "
-        f"subject, in all orders, reversed, and with rearranged labels: {asked} instead of {phases.of_prompts:,} "
+        f"{every} shown in a random Latin square of its orders (every option in every place once) and in "
+        f"the published order; {len(phases.full):,} of {count(len(result.scores), 'question')}, {drawn}, "
+        f"in all orders, reversed, and with rearranged labels: {asked} instead of {phases.of_prompts:,} "
         "(--orders cyclic:24).",
         "The mean over orders and shares of labels are over the squares of all questions. PBM, consistency, the vote "
         "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "

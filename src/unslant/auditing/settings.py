@@ -51,6 +51,8 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
             check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
         if self.until is not None and not 0 < self.until < 0.5:
             raise InputError(f"until {self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
+        if self.until is not None and self.orders != "auto":
+            raise InputError("--until chooses the orders itself and cannot be combined with --orders")
 
     def resolved(self, generate: bool) -> Self:
         """See :meth:`ElicitOptions.resolved`."""

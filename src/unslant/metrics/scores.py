@@ -220,11 +220,9 @@ class OrderScores(QuestionArrays):
         checked: (Q,) asked in all orders though these agreed, drawn at random to represent those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
-        whole: (Q,) number of orders from which the order sets are random rounds (``--until``), so that PBM is
-            estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
-            asked.
         full: (Q,) drawn at random to be shown in all orders, while the others were shown in one Latin square of them
-            (:mod:`unslant.metrics.two_phase`); None where all questions were shown alike.
+            (:mod:`unslant.metrics.two_phase`), or in the published order alone (``--until``); None where all questions
+            were shown alike.
     """
 
     labels: tuple[str, ...]
@@ -244,7 +242,6 @@ class OrderScores(QuestionArrays):
     stopped: Bools | None = None
     checked: Bools | None = None
     label_mass: Floats | None = None
-    whole: Ints | None = None
     full: Bools | None = None
 
     @property

@@ -57,7 +57,7 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
     blocks = tuple(
         replace(part, index=np.arange(end - len(part.index), end)) for part, end in zip(parts, ends, strict=True)
     )
-    about: dict[str, Any] = {"blocks": blocks, "full": None, "whole": None}
+    about: dict[str, Any] = {"blocks": blocks, "full": None}
     for name in (f.name for f in fields(OrderScores)):
         values = getattr(scores, name)
         if isinstance(values, View):
