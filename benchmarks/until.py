@@ -5,11 +5,11 @@
     python -m benchmarks.until recorded FILE [--size 9702]
 
 *coverage*: for each kind of question set and each planted model (``benchmarks/planted.py``), a pool of 20,000 questions
-answered in all 24 orders is the truth. Each repeat draws a set (of 400, by default) from it and searches it as the audit
-does, with :class:`unslant.auditing.until_rule.Search`. Counted is how often an interval holds the truth where one stops at
-the width asked for, where one stops as soon as the interval excludes a value (chance; 0 for the difference; 0.02 for
-PBM), and where one looks after every single question and stops at the worst moment there is: at the first interval, if
-any, that does not hold the truth. No way to stop does worse than the last.
+answered in all 24 orders is the truth. Each repeat draws a set (of 400, by default) from it and searches it as the
+audit does, with :class:`unslant.auditing.until_rule.Search`. Counted is how often an interval holds the truth where one
+stops at the width asked for, where one stops as soon as the interval excludes a value (chance; 0 for the difference;
+0.02 for PBM), and where one looks after every single question and stops at the worst moment there is: at the first
+interval, if any, that does not hold the truth. No way to stop does worse than the last.
 
 *savings*: tokens of the audit with ``--until`` and of the whole audit, both run.
 
