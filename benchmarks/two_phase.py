@@ -1,6 +1,7 @@
 """Whether what an audit in two phases prints is right: bias, coverage and width, from tables of all orders.
 
-    python -m benchmarks.two_phase [TABLE.parquet ...] [--repeats 2000] [--questions 1000] [--write docs/intervals.md]
+    python -m benchmarks.two_phase [TABLE.parquet ...] [--repeats 2000] [--questions 1000] [--write docs/two-phases.md]
+    python -m benchmarks.two_phase --replies 0.25 [--repeats 2000] [--questions 1000]
 
 A pool of questions is known in all orders: planted models (``benchmarks/planted.py``) with habits of labels and places,
 with noise of every page, and with pulls between neighbours; and recorded tables of audits with ``--orders all``. The
@@ -26,6 +27,7 @@ from unslant.metrics.labels import order_slots
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.two_phase import FALLING, least_margin, over_squares, two_phase_values
+from unslant.presentations import rotations
 from unslant.responses import Responses
 
 Floats = NDArray[np.float64]
@@ -201,6 +203,46 @@ _MEANS: Mapping[str, Callable[[Bootstrap, Mapping[str, Floats], Floats], Estimat
 }
 
 
+def of_replies(
+    scores: OrderScores, n: int, repeats: int, share: float, seed: int = 0
+) -> tuple[dict[str, Tally], float]:
+    """Every number of audits in words that ask a share of the questions in all rotations, and the mean requests.
+
+    Replies name an option, so each counts as probability 1 for the most probable one; all rotations of all questions
+    are what they are compared with.
+    """
+    rng, bootstrap, (block,) = np.random.default_rng(seed), Bootstrap(n), scores.blocks
+    places = [k for k in range(block.k) if tuple(block.contents[0, k]) in rotations(block.n)]
+    said = block.only(np.arange(len(scores)), np.asarray(places))
+    said = replace(said, probs=np.eye(block.n)[said.chosen])
+    whole = {key: METRICS[key].values(replace(scores, blocks=(said,))) for key in REPLIES}
+    published = METRICS["accuracy"].values(scores)
+    tallies = {key: Tally(float(values.mean())) for key, values in whole.items()}
+    part = np.arange(n) < round(share * n)
+    for _ in range(repeats):
+        drawn = rng.integers(len(scores), size=n)
+        for key, values in whole.items():
+            same = METRICS[key].unmoved
+            predicted = published[drawn] if isinstance(same, str) else np.full(n, same)
+            known = np.column_stack([predicted, published[drawn]])
+            found = two_phase_values(np.where(part, values[drawn], np.nan), known, np.arange(n), np.zeros(n, bool))
+            tallies[key].add(bootstrap.mean(found), bootstrap.mean(values[drawn]))
+    return tallies, float(n + part.sum() * (len(places) - 1))
+
+
+REPLIES = ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency")
+
+
+def replies_table(results: Mapping[str, tuple[Mapping[str, Tally], float]], n: int) -> str:
+    """A row a world."""
+    heads = ["questions", "requests", "of", *(METRICS[name].label for name in REPLIES)]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for world, (tallies, requests) in results.items():
+        cells = [world, f"{requests:,.0f}", f"{4 * n:,}", *(tallies[name].cell() for name in REPLIES)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def table(results: Mapping[tuple[str, int], tuple[Mapping[str, Tally], float]]) -> str:
     """A row a world and number of questions."""
     names = list(next(iter(results.values()))[0])
@@ -218,9 +260,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=2_000)
     parser.add_argument("--questions", type=int, nargs="+", default=[1_000])
     parser.add_argument("--worlds", nargs="*", choices=list(WORLDS), default=list(WORLDS))
+    parser.add_argument("--replies", type=float, help="replies, and this share of the questions in all rotations")
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
     given = parser.parse_args(arguments)
     pools: dict[str, Callable[[], OrderScores]] = {Path(path).stem: partial(recorded, path) for path in given.tables}
+    if given.replies:
+        (n, *_), of_worlds = given.questions, {name: WORLDS[name]() for name in given.worlds if "2 to 6" not in name}
+        found = {name: of_replies(one, n, given.repeats, given.replies) for name, one in of_worlds.items()}
+        print(replies_table(found, n))
+        return
     results = {}
     for name, made in ({name: WORLDS[name] for name in given.worlds} | pools).items():
         pool = Pool.of(made())

@@ -75,7 +75,7 @@ class Audit(Study[AuditSettings]):
             if given.log:
                 raise InputError("--dry-run estimates what asking takes, and --log asks nothing: leave out one of them")
             given.shards.check_none("--dry-run")
-            check_unused("--dry-run asks nothing", given.outputs, but=("quiet", "dry_run"))
+            check_unused("--dry-run asks nothing", given.outputs, but=("quiet", "dry_run", "price", "output_price"))
 
     def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
         if not outputs.dry_run:
@@ -86,7 +86,7 @@ class Audit(Study[AuditSettings]):
         settings = self.settings_of_each(given)
         self.check_replies(given, settings)
         for model, options, one in zip(given.models, given.options, settings, strict=True):
-            print("\n".join(estimate(model, given.questions, one, options, given.generate)))
+            print("\n".join(estimate(model, given.questions, one, options, given.generate, outputs)))
         return None
 
     def read(self, given: Given[AuditSettings]) -> StudyResult:

@@ -169,12 +169,19 @@ class TwoPhaseRun(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveRun(Record):
-    """Questions that an adaptive audit in words stopped asking, those of them it asked on to check, and the requests
-    of an audit that asks everything."""
+    """Questions that an audit in words stopped asking, and those that it asked on to represent them.
+
+    Attributes:
+        stopped, checked: their ids: of the questions whose first answers agree (``--adaptive``), or of all
+            (``--in-all-orders``).
+        requests_of_all: of an audit that asks everything.
+        at_random: whether chance alone, and no answer, decided.
+    """
 
     stopped: tuple[str, ...]
     checked: tuple[str, ...]
     requests_of_all: Count
+    at_random: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
