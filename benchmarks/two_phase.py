@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
-from unslant.auditing.phases import MOST_STEPS, PART, part_needed
+from unslant.auditing.phases import MOST_STEPS, PART, part_for_mean, part_needed
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.labels import order_slots
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import FALLING, least_margin, over_squares, two_phase_values
+from unslant.metrics.two_phase import FALLING, least_margin, noise_between_squares, over_squares, two_phase_values
 from unslant.presentations import rotations
 from unslant.responses import Responses
 
@@ -87,6 +87,7 @@ class Pool:
         starts, counts: (Q,) where the squares of a question are among the P.
         given: (Q,) right in the published order.
         single: (Q,) whose orders are one square.
+        noise: (Q,) variance between the squares of a question, of the share right.
     """
 
     whole: Mapping[str, Floats]
@@ -95,6 +96,7 @@ class Pool:
     counts: Ints
     given: Floats
     single: NDArray[np.bool_]
+    noise: Floats
 
     @classmethod
     def of(cls, scores: OrderScores) -> Pool:
@@ -108,9 +110,9 @@ class Pool:
             slots = order_slots(of)
             into |= {f"{name} A": getattr(slots, name)[:, 0][order] for name in ("predicted", "hit", "gold")}
         squares["margin"] = least_margin(pairs)[by_question]
-        return cls(
-            whole, squares, np.cumsum(counts) - counts, counts, METRICS["accuracy"].values(scores), scores.single
-        )
+        starts, given = np.cumsum(counts) - counts, METRICS["accuracy"].values(scores)
+        noise = noise_between_squares(replace(scores, full=np.ones(len(scores), bool)))
+        return cls(whole, squares, starts, counts, given, scores.single, noise)
 
     def draw(self, n: int, part: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
         """(n,) questions, of which the first ``part`` are shown in all orders; (p,) squares, and (p,) their questions'
@@ -177,7 +179,10 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
         for _ in range(MOST_STEPS):
             drawn, squares, rows = pool.draw(n, part, np.random.default_rng(again))
             found = pool.estimated(drawn, squares, rows, part)
+            means = pool.over_squares("expected_accuracy", squares, rows, n)
+            noise = pool.noise[drawn[:part]]
             needed = part_needed(found, np.arange(n) < part, bootstrap)
+            needed = max(needed, part_for_mean(means, noise, part, bootstrap))
             if needed <= part:
                 break
             part = needed

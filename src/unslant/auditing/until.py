@@ -24,12 +24,11 @@ from unslant.auditing.settings import AuditSettings
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import PUBLISHED, SQUARE, WHOLE, Search
 from unslant.metrics import METRICS, Bootstrap, Estimate, Metrics, OrderScores, measure, read_scores
-from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.anytime import ANYTIME
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
-from unslant.metrics.two_phase import over_squares, whole_part
+from unslant.metrics.two_phase import noise_between_squares
 from unslant.models import ScoringModel
 from unslant.presentations import ShotChooser, given_order, parse_labels, present
 from unslant.presentations.orders import question_rng
@@ -91,7 +90,7 @@ def ask_until(
         usual = _Usual(scores, index)
         intervals = search.look(known, usual.interval)
         path.append(_step(search, intervals))
-        ended = search.next(intervals, _noise(scores))
+        ended = search.next(intervals, noise_between_squares(scores))
     counts = np.bincount(levels, minlength=3)
     if ended == "all":
         asked = list(found)
@@ -136,16 +135,6 @@ def _known(scores: OrderScores) -> dict[str, Floats]:
     """(Q,) of each number, over the orders asked; see :meth:`Search.look`."""
     measured = measure(scores)
     return {name: measured[name] for name in NUMBERS} | {"certainty": certainty(scores)}
-
-
-def _noise(scores: OrderScores) -> Floats:
-    """(Q,) variance between the squares of a question asked in all orders, of the share right."""
-    part = whole_part(scores)
-    pairs, rows = over_squares(replace(part, full=scores.full))
-    right, counts = expected_accuracy(pairs), np.bincount(rows, minlength=len(scores))
-    mean, square = (np.bincount(rows, right**power, len(scores)) / np.maximum(1, counts) for power in (1, 2))
-    noise: Floats = np.maximum(0.0, square - mean**2)[counts > 0]
-    return noise
 
 
 class _Recipe:

@@ -69,6 +69,15 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
     return replace(scores, **about), rows
 
 
+def noise_between_squares(scores: OrderScores) -> Floats:
+    """(n,) variance between the squares of each question shown in all orders, of the share right."""
+    pairs, rows = over_squares(replace(whole_part(scores), full=scores.full))
+    right, counts = cast(QuestionMetric, METRICS["expected_accuracy"]).values(pairs), np.bincount(rows)
+    mean, square = (np.bincount(rows, right**power) / np.maximum(1, counts) for power in (1, 2))
+    noise: Floats = np.maximum(0.0, square - mean**2)[counts > 0]
+    return noise
+
+
 _OF_QUESTIONS = frozenset(f.name for f in fields(QuestionArrays))
 
 
