@@ -124,7 +124,7 @@ def grown(
     for _ in range(MOST_STEPS):
         scores = read_scores(replace(responses, run=Run(two_phase=phases.run()), questions=texts))
         found = TwoPhaseValues.of(scores)
-        if found is None or scores.full is None:
+        if found is None or scores.full is None or scores.full.all():
             break
         bootstrap, means = Bootstrap.of(scores), expected_accuracy(scores)
         needed = part_needed(found, scores.full, bootstrap)
