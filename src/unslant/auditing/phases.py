@@ -23,7 +23,7 @@ from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.estimate import normal_quantile
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import noise_between_squares
+from unslant.metrics.two_phase import noise_between_squares, yes_or_no
 from unslant.presentations import Presentation, auto_square, parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import sample
@@ -174,7 +174,7 @@ def part_needed(found: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> int
             continue
         spread = max(known.std(ddof=1), np.nanstd(found.values[key][~full]))  # the part may show less than there is
         usual = 2 * normal_quantile(estimate.confidence) * float(spread) / math.sqrt(estimate.n)
-        if np.isin(known, (0.0, 1.0)).all():
+        if yes_or_no(known) and key != "normalised_pbm":  # which is 1 of all questions, where a model always says A
             share = wilson(estimate.value, estimate.n)
             usual = share.high - share.low
         if usual <= 0 or (ratio := (estimate.high - estimate.low) / usual) <= WIDTH:
