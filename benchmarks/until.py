@@ -65,9 +65,13 @@ class Pool:
     def of(cls, scores: OrderScores) -> Pool:
         measured = measure(scores)
         pairs, rows = over_squares(replace(scores, full=np.ones(len(scores), bool)))
-        right = METRICS["expected_accuracy"].values(pairs)[np.argsort(rows, kind="stable")]
+        right = METRICS["expected_accuracy"].values(pairs)
+        counts = np.bincount(rows, minlength=len(scores))
+        kept = counts == counts.max()  # but for questions with options that keep their place
+        sequence = np.argsort(rows, kind="stable")
+        right = right[sequence][kept[rows[sequence]]].reshape(int(kept.sum()), -1)
         values = {name: measured[name] for name in NUMBERS} | {"certainty": certainty(scores)}
-        return cls(values, right.reshape(len(scores), -1))
+        return cls({name: column[kept] for name, column in values.items()}, right)
 
 
 @dataclass
