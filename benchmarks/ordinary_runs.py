@@ -174,16 +174,19 @@ def report(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "## Until it is known well enough"
         yield (
             "Run, not counted: `--until` asks questions at random until both accuracies, their difference and PBM are "
-            f"known to the half-width. {facts['questions']:,} questions in 24 orders would be the whole audit."
+            f"known to the half-width. {facts['questions']:,} questions in 24 orders would be everything. Every "
+            "question asked is shown in the published order, some in a Latin square of orders, the first in all."
         )
         lines = [
-            "| shots | half-width | questions asked | orders | tokens | ordinary runs | mean over orders | reached |"
+            "| shots | half-width | questions asked | in a square | in all orders | tokens | ordinary runs | "
+            "mean over orders | reached |"
         ]
-        lines.append("|---" * 8 + "|")
+        lines.append("|---" * 9 + "|")
         for shots, one in facts["until"].items():
+            mean = f"{one['mean']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
             lines.append(
-                f"| {shots} | {one['half_width']:g} | {one['questions']:,} | {one['orders']} | {one['tokens']:,} | "
-                f"{one['tokens'] / one['ordinary']:.2f} | {one['mean']:.3f} ({one['low']:.3f} to {one['high']:.3f}) | "
+                f"| {shots} | {one['half_width']:g} | {one['questions']:,} | {one['squares']:,} | {one['whole']:,} | "
+                f"{one['tokens']:,} | {one['tokens'] / one['ordinary']:.2f} | {mean} | "
                 f"{'yes' if one['reached'] else 'no'} |"
             )
         yield "\n".join(lines)

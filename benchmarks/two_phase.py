@@ -1,6 +1,7 @@
 """Whether what an audit in two phases prints is right: bias, coverage and width, from tables of all orders.
 
-    python -m benchmarks.two_phase [TABLE.parquet ...] [--repeats 2000] [--questions 1000] [--write docs/intervals.md]
+    python -m benchmarks.two_phase [TABLE.parquet ...] [--repeats 2000] [--questions 1000] [--write docs/two-phases.md]
+    python -m benchmarks.two_phase --replies 0.25 [--repeats 2000] [--questions 1000]
 
 A pool of questions is known in all orders: planted models (``benchmarks/planted.py``) with habits of labels and places,
 with noise of every page, and with pulls between neighbours; and recorded tables of audits with ``--orders all``. The
@@ -20,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
-from unslant.auditing.phases import MOST_STEPS, PART, part_needed
+from unslant.auditing.phases import MOST_STEPS, PART, part_for_mean, part_needed
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.labels import order_slots
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import FALLING, least_margin, over_squares, two_phase_values
+from unslant.metrics.two_phase import FALLING, least_margin, noise_between_squares, over_squares, two_phase_values
+from unslant.presentations import rotations
 from unslant.responses import Responses
 
 Floats = NDArray[np.float64]
@@ -85,6 +87,7 @@ class Pool:
         starts, counts: (Q,) where the squares of a question are among the P.
         given: (Q,) right in the published order.
         single: (Q,) whose orders are one square.
+        noise: (Q,) variance between the squares of a question, of the share right.
     """
 
     whole: Mapping[str, Floats]
@@ -93,6 +96,7 @@ class Pool:
     counts: Ints
     given: Floats
     single: NDArray[np.bool_]
+    noise: Floats
 
     @classmethod
     def of(cls, scores: OrderScores) -> Pool:
@@ -106,9 +110,9 @@ class Pool:
             slots = order_slots(of)
             into |= {f"{name} A": getattr(slots, name)[:, 0][order] for name in ("predicted", "hit", "gold")}
         squares["margin"] = least_margin(pairs)[by_question]
-        return cls(
-            whole, squares, np.cumsum(counts) - counts, counts, METRICS["accuracy"].values(scores), scores.single
-        )
+        starts, given = np.cumsum(counts) - counts, METRICS["accuracy"].values(scores)
+        noise = noise_between_squares(replace(scores, full=np.ones(len(scores), bool)))
+        return cls(whole, squares, starts, counts, given, scores.single, noise)
 
     def draw(self, n: int, part: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
         """(n,) questions, of which the first ``part`` are shown in all orders; (p,) squares, and (p,) their questions'
@@ -175,7 +179,10 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
         for _ in range(MOST_STEPS):
             drawn, squares, rows = pool.draw(n, part, np.random.default_rng(again))
             found = pool.estimated(drawn, squares, rows, part)
+            means = pool.over_squares("expected_accuracy", squares, rows, n)
+            noise = pool.noise[drawn[:part]]
             needed = part_needed(found, np.arange(n) < part, bootstrap)
+            needed = max(needed, part_for_mean(means, noise, part, bootstrap))
             if needed <= part:
                 break
             part = needed
@@ -201,6 +208,46 @@ _MEANS: Mapping[str, Callable[[Bootstrap, Mapping[str, Floats], Floats], Estimat
 }
 
 
+def of_replies(
+    scores: OrderScores, n: int, repeats: int, share: float, seed: int = 0
+) -> tuple[dict[str, Tally], float]:
+    """Every number of audits in words that ask a share of the questions in all rotations, and the mean requests.
+
+    Replies name an option, so each counts as probability 1 for the most probable one; all rotations of all questions
+    are what they are compared with.
+    """
+    rng, bootstrap, (block,) = np.random.default_rng(seed), Bootstrap(n), scores.blocks
+    places = [k for k in range(block.k) if tuple(block.contents[0, k]) in rotations(block.n)]
+    said = block.only(np.arange(len(scores)), np.asarray(places))
+    said = replace(said, probs=np.eye(block.n)[said.chosen])
+    whole = {key: METRICS[key].values(replace(scores, blocks=(said,))) for key in REPLIES}
+    published = METRICS["accuracy"].values(scores)
+    tallies = {key: Tally(float(values.mean())) for key, values in whole.items()}
+    part = np.arange(n) < round(share * n)
+    for _ in range(repeats):
+        drawn = rng.integers(len(scores), size=n)
+        for key, values in whole.items():
+            same = METRICS[key].unmoved
+            predicted = published[drawn] if isinstance(same, str) else np.full(n, same)
+            known = np.column_stack([predicted, published[drawn]])
+            found = two_phase_values(np.where(part, values[drawn], np.nan), known, np.arange(n), np.zeros(n, bool))
+            tallies[key].add(bootstrap.mean(found), bootstrap.mean(values[drawn]))
+    return tallies, float(n + part.sum() * (len(places) - 1))
+
+
+REPLIES = ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency")
+
+
+def replies_table(results: Mapping[str, tuple[Mapping[str, Tally], float]], n: int) -> str:
+    """A row a world."""
+    heads = ["questions", "requests", "of", *(METRICS[name].label for name in REPLIES)]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for world, (tallies, requests) in results.items():
+        cells = [world, f"{requests:,.0f}", f"{4 * n:,}", *(tallies[name].cell() for name in REPLIES)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def table(results: Mapping[tuple[str, int], tuple[Mapping[str, Tally], float]]) -> str:
     """A row a world and number of questions."""
     names = list(next(iter(results.values()))[0])
@@ -218,9 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=2_000)
     parser.add_argument("--questions", type=int, nargs="+", default=[1_000])
     parser.add_argument("--worlds", nargs="*", choices=list(WORLDS), default=list(WORLDS))
+    parser.add_argument("--replies", type=float, help="replies, and this share of the questions in all rotations")
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
     given = parser.parse_args(arguments)
     pools: dict[str, Callable[[], OrderScores]] = {Path(path).stem: partial(recorded, path) for path in given.tables}
+    if given.replies:
+        (n, *_), of_worlds = given.questions, {name: WORLDS[name]() for name in given.worlds if "2 to 6" not in name}
+        found = {name: of_replies(one, n, given.repeats, given.replies) for name, one in of_worlds.items()}
+        print(replies_table(found, n))
+        return
     results = {}
     for name, made in ({name: WORLDS[name] for name in given.worlds} | pools).items():
         pool = Pool.of(made())

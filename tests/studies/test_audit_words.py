@@ -190,6 +190,24 @@ def test_adaptive_asks_less_and_says_the_same() -> None:
     assert any("drawn at random" in line for line in adaptive_lines(found.replies.adaptive))
 
 
+def test_a_random_part_in_all_orders_asks_less_and_represents_the_others() -> None:
+    full, talker = audit(RuleChat(takes_a), QUESTIONS), RuleChat(takes_a)
+    found = audit(talker, QUESTIONS, in_all_orders=0.5)
+    counts = found.scores.order_counts
+    assert len(found.run.adaptive.checked) == (counts > 0).sum() == 30
+    assert len(talker.asked) == len(found.responses) == found.replies.adaptive.requests
+    assert found.replies.adaptive.requests_of_all == len(full.responses)
+    assert found.metrics.means["accuracy"].value == full.metrics.means["accuracy"].value
+    for name in ("expected_accuracy", "robust_accuracy", "consistency"):
+        own, every = found.metrics.means[name], full.metrics.means[name]
+        assert own.low <= every.value <= own.high
+        assert own.high - own.low > every.high - every.low
+        assert own.n == 48
+    assert found.metrics.counts.incomplete == 0
+    assert found.variance_components is not None  # the part is random: its pages are, too
+    assert any("30 of 48 questions, drawn at random" in note for note in found.page().notes)
+
+
 @pytest.mark.slow
 def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None:
     """A talker without knowledge agrees with itself now and then, and is not consistent for that."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from unslant.auditing.one_order import CHARACTERS_A_TOKEN, SAMPLED
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing.settings import AuditOutputs, AuditSettings
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import address_of, open_model
 from unslant.presentations import parse_labels
@@ -21,7 +21,12 @@ AT_FIRST = 2
 
 
 def estimate(
-    model: str, questions: str, settings: AuditSettings, models: ModelOptions, generate: GenerateOptions
+    model: str,
+    questions: str,
+    settings: AuditSettings,
+    models: ModelOptions,
+    generate: GenerateOptions,
+    outputs: AuditOutputs,
 ) -> list[str]:
     """Requests and tokens, a sentence a line; nothing is kept. No server is asked and no reply is generated.
 
@@ -29,6 +34,7 @@ def estimate(
 
     Args:
         settings: resolved (:meth:`AuditSettings.resolved`).
+        outputs: with the prices.
 
     Raises:
         InputError: as the audit itself would.
@@ -59,14 +65,14 @@ def estimate(
             for question in found
         ]
         prompts = [prompt for own in by_question for prompt in own]
-        tokens = _total(prompts, len(prompts), length)
+        money = outputs.money(total := _total(prompts, len(prompts), length))
         lines = [
             *found.report.caveats,
             *["With --until, at most:"] * (settings.until is not None),
             *([f"All orders of {len(phases.full)} questions; of more, if intervals need them."] if phases else []),
             f"{count(len(found), 'question')}, {count(len(prompts), 'prompt')} to score"
             f"{', and a few without content' * own_labels}.",
-            f"Tokens in the prompts: about {tokens:,} ({how}), each prompt run alone.",
+            f"Tokens in the prompts: about {total:,} ({how}), each prompt run alone{money}.",
         ]
         if address.scheme:
             return [*lines, "Time: not known before a server has been asked."]
@@ -75,7 +81,7 @@ def estimate(
         seconds = spent.seconds * len(prompts) / spent.prompts
         return [
             *lines,
-            f"Tokens computed: about {tokens * shared:,.0f}, shared beginnings once: about "
+            f"Tokens computed: about {total * shared:,.0f}, shared beginnings once: about "
             f"{significant(shared * len(prompts) / len(found), 2)} ordinary runs.",
             f"Time: about {duration(seconds)}, an estimate from {count(spent.prompts, 'prompt')} scored in "
             f"{spent.seconds:.1f} s.",
@@ -98,11 +104,14 @@ def estimate(
         *found.report.caveats,
         f"{count(len(found), 'question')}: {requests}.",
         f"Tokens in: about {counted} ({how}).",
-        f"Tokens out: at most {most * limit:,} ({limit:,} a reply, --max-tokens).",
+        f"Tokens out: at most {most * limit:,} ({limit:,} a reply, --max-tokens)"
+        f"{outputs.money(_total(prompts, most, length), most * limit)}.",
     ]
-    if settings.adaptive:
-        again = sum(repeat > 0 for _, repeat in planned.first)
-        lines.append(f"Without --adaptive: {count(planned.full + again, 'request')}.")
+    if settings.adaptive or planned.part is not None:
+        whole = planned.full + sum(repeat > 0 for _, repeat in planned.first)
+        money = outputs.money(_total(prompts, whole, length), whole * limit)
+        option = "--adaptive" if settings.adaptive else "--in-all-orders"
+        lines.append(f"Without {option}: {count(whole, 'request')}{money}.")
     return lines
 
 

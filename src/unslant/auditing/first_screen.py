@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from unslant.auditing.panels_labels import one_order, stands_out
-from unslant.auditing.panels_orders import asked_until, some_orders
+from unslant.auditing.panels_orders import asked_until
 from unslant.experiment.provenance import in_ordinary_runs, spent
 from unslant.metrics import Estimate, Verdict, verdict
 from unslant.metrics.order_curve import OrderPoint
@@ -135,8 +135,7 @@ def _order(result: AuditResult) -> str:
         return f"{changed}; sampled once each, so noise and order cannot be distinguished (--repeats 3 separates them)."
     if not means["robust_accuracy"].defined:
         return f"{changed}."
-    every = "in every order asked" if some_orders(result) else "in every order"
-    return f"{changed}: it is right {every} on {number(means['robust_accuracy'], _DIGITS)} of the questions."
+    return f"{changed}: it is right in every order on {number(means['robust_accuracy'], _DIGITS)} of the questions."
 
 
 def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:

@@ -15,7 +15,9 @@ from unslant.prompts import Elicitation, Prompt
 from unslant.questions import Question
 
 SAMPLED = 20
-"""Questions whose tokens are counted for the cost of other sets of orders."""
+"""Questions, at most, whose tokens are counted for the cost of other sets of orders."""
+_SHARE = 6
+"""Of more questions than that one in six, down to half as many: counting is to cost little compared with asking."""
 _AT_ONCE = 1_000
 
 Shown = Callable[..., Sequence[Presentation]]
@@ -46,8 +48,8 @@ def ordinary_cost(
     Returns:
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
         model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
-        in ``orders`` and in every smaller set, from :data:`SAMPLED` questions of the commonest number of options; empty
-        where tokens cannot be counted.
+        in ``orders`` and in every smaller set, from :data:`SAMPLED` questions or fewer of the commonest number of
+        options; empty where tokens cannot be counted.
     """
     local, questions = model.unwrapped, list(questions)
     everyone = questions if whole is None else list(whole)
@@ -64,7 +66,8 @@ def ordinary_cost(
         return ordinary, {}
     kind = kinds.most_common(1)[0][0]
     alike = [question for question in everyone if (len(question.options), question.pinned) == kind]
-    sample = alike[:: -(-len(alike) // SAMPLED)]
+    most = SAMPLED if len(alike) <= SAMPLED else min(SAMPLED, max(SAMPLED // 2, len(alike) // _SHARE))
+    sample = alike[:: -(-len(alike) // most)]
     once = counter.beside(sample, [presentation for _, presentation in controls])
     every = orders if part is None else WHOLE
     names = [*set_names(len(alike[0].movable), len(orders_for(alike[0], every))), every]

@@ -42,7 +42,9 @@ def page(result: AuditResult) -> Page:
     orders = sorted({block.k for block in (result.whole if phases else result.scores).blocks})
     shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
     if orders and phases:
-        shown = f"each in a square of orders, {len(phases.full):,} in all {orders[-1]}"
+        until = result.run.until
+        square = f"{until.squares:,} of them" if until else "each"
+        shown = f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]}"
     return Page(
         about=asked_about(result.run, count(len(result.scores), "question"), shown),
         headline=headline(result),

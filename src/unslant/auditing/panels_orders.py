@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unslant.metrics import METRICS, Block, Estimate, wilson
+from unslant.metrics.anytime import ANYTIME
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.charts import Mark
 from unslant.reports.numbers import count, number, percent
@@ -167,12 +168,6 @@ def order_curve_panel(result: AuditResult) -> Panel:
     )
 
 
-def some_orders(result: AuditResult) -> bool:
-    """Whether the search asked some of the orders only."""
-    until = result.run.until
-    return until is not None and until.ended != "all" and until.orders < until.of_orders
-
-
 def until_panel(result: AuditResult) -> Panel:
     """The intervals after each step."""
     until = result.run.until
@@ -185,7 +180,7 @@ def until_panel(result: AuditResult) -> Panel:
     ]
     plot = Plot(
         partial(charts.intervals, fit=True),
-        "Each row is a step: more questions, or more orders of each. Bars are 95 % intervals that hold at all steps at "
+        "Each row is a step: more questions, or more orders of some. Bars are 95 % intervals that hold at all steps at "
         "once; where all questions are asked, the usual ones.",
         ["accuracy", "expected_accuracy"],
         "The score, the more is asked",
@@ -194,8 +189,8 @@ def until_panel(result: AuditResult) -> Panel:
     return Panel(
         "until",
         "How much had to be asked",
-        f"Questions came in random order, each in random rounds of its orders, until every interval below was ±"
-        f"{until.half_width:g} or narrower.",
+        "Questions came in random order, each in the published order, a random share of them also in a Latin square of "
+        f"their orders and the first in all orders, until every interval below was ±{until.half_width:g} or narrower.",
         short="Until",
         figures=[Figure("until", "Intervals, step by step", ["asked"], columns, rows, [plot], folded=True)],
     )
@@ -209,7 +204,7 @@ def until_lines(result: AuditResult) -> list[str]:
     everything = until.ended == "all"
     line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
     if until.tokens and not everything:
-        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of the whole audit"
+        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of all questions in all orders"
     saved = "" if everything else f" ({percent(1 - until.share)} saved)"
     lines = [f"{line}{saved}."]
     step = until.path[-1]
@@ -220,16 +215,11 @@ def until_lines(result: AuditResult) -> list[str]:
             f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
             f"{needed:,.0f} such questions would be needed."
         )
-    if until.questions < until.of_questions:
-        names = ", ".join(METRICS[name].name for name in step.numbers)
+    names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
+    if names and not everything:
         lines.append(
-            f"Intervals of {names} are anytime-valid: stopping when they are narrow does not spoil them. All other "
-            "intervals assume that the number of questions was fixed beforehand."
-        )
-    if some_orders(result):
-        lines.append(
-            "PBM is estimated for all orders; robust accuracy, consistency and votes are over the orders asked. What "
-            "rearranged labels show (FR of labels, label or position) was not asked."
+            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not spoil them. "
+            "All other intervals assume that the number of questions was fixed beforehand."
         )
     return lines
 
@@ -240,9 +230,13 @@ def asked_until(until: UntilRun) -> str:
         return f"all {count(until.questions, 'question')} in all orders"
     every = until.questions == until.of_questions
     questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
-    most = "up to " if len(until.whole) > 1 else ""
-    return f"{questions} questions in {most}{until.orders:,} of {count(until.of_orders, 'order')}"
+    return f"{questions} questions, {_in_orders(until)}"
+
+
+def _in_orders(asked: UntilRun | Step) -> str:
+    """How many questions were asked in a square and in all orders."""
+    return f"{asked.squares:,} in a square of orders, {asked.whole:,} in all"
 
 
 def _step(step: Step) -> str:
-    return f"{count(step.questions, 'question')}, {count(step.orders, 'order')}"
+    return f"{count(step.questions, 'question')}, {_in_orders(step)}"

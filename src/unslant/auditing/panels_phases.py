@@ -39,13 +39,18 @@ def phase_lines(result: AuditResult) -> list[str]:
     phases = result.run.two_phase
     if phases is None:
         return []
-    asked = count(result.metrics.counts.rows, "prompt")
+    asked, until = count(result.metrics.counts.rows, "prompt"), result.run.until
+    square = "a random Latin square of its orders (every option in every place once)"
+    shown, drawn = f"{square} and in the published order", "drawn at random by subject"
+    means = "The mean over orders and shares of labels are over the squares of all questions."
+    if until:
+        shown, drawn = f"the published order, {until.squares:,} of them also in {square}", "drawn at random"
+        means = "The mean over orders is of all questions, shares of labels are over the squares."
     lines = [
-        f"Every question was shown in a random Latin square of its orders (every option in every place once) and in "
-        f"the published order; {len(phases.full):,} of {count(len(result.scores), 'question')}, drawn at random by "
-        f"subject, in all orders, reversed, and with rearranged labels: {asked} instead of {phases.of_prompts:,} "
+        f"Every question was shown in {shown}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
+        f"{drawn}, in all orders, reversed, and with rearranged labels: {asked} instead of {phases.of_prompts:,} "
         "(--orders cyclic:24).",
-        "The mean over orders and shares of labels are over the squares of all questions. PBM, consistency, the vote "
+        f"{means} PBM, consistency, the vote "
         "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
         f"Flips, label or position, corrections, AccStd and variance components are of these {len(phases.full):,} "
         "alone.",

@@ -139,12 +139,19 @@ def adaptive_lines(found: Adaptive | None) -> list[str]:
     known = found.tokens_saved == found.tokens_saved
     tokens = f" and about {abs(found.tokens_saved):,.0f} tokens" if known else ""
     share = percent(abs(saved) / found.requests_of_all) if found.requests_of_all else "0 %"
-    lines = [
-        f"Asked adaptively: {found.requests:,} requests in place of {found.requests_of_all:,}: {share}{tokens} "
-        f"{'saved' if saved >= 0 else 'more, as answers mostly differ between orders'}. Of the questions with further "
-        f"orders, {found.agreeing:,} had the same answer as given and reversed; {found.checked:,} of them, drawn at "
-        "random, were asked in all orders and represent the others in every number over orders."
-    ]
+    asked = f"{found.requests:,} requests in place of {found.requests_of_all:,}: {share}{tokens}"
+    if found.at_random:
+        lines = [
+            f"{asked} saved. {found.checked:,} of {found.agreeing:,} questions, drawn at random, were asked in all "
+            "orders and represent the others, asked as published only, in every number over orders."
+        ]
+    else:
+        lines = [
+            f"Asked adaptively: {asked} {'saved' if saved >= 0 else 'more, as answers mostly differ between orders'}. "
+            f"Of the questions with further orders, {found.agreeing:,} had the same answer as given and reversed; "
+            f"{found.checked:,} of them, drawn at random, were asked in all orders and represent the others in every "
+            "number over orders."
+        ]
     if found.other_vote.defined:
         lines.append(
             f"The vote over all orders was another answer in {with_interval(found.other_vote)} of those drawn. "

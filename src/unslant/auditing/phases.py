@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Bools
+from unslant.arrays import Bools, Floats
 from unslant.asking import Asked
 from unslant.auditing.presented import audit_presentations, square_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, read_scores, wilson
+from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.estimate import normal_quantile
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
+from unslant.metrics.two_phase import noise_between_squares, yes_or_no
 from unslant.presentations import Presentation, auto_square, parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import sample
@@ -34,7 +36,12 @@ PART = 100
 """Questions that are asked in all orders, if that is enough."""
 WIDTH = 2.0
 """How much wider than those of an audit in all orders the intervals of :data:`WIDENED` may be."""
-WIDENED = ("pbm", "consistency", "robust_accuracy")
+WIDENED = ("pbm", "normalised_pbm", "consistency", "robust_accuracy", "vote_accuracy", "hard_vote_accuracy")
+"""What needs all orders."""
+WIDTH_OF_MEAN = 1.15
+"""The same for the mean over orders, which the square of each question shows up to what differs between squares."""
+NARROW = 0.005
+"""Half-width at which the mean over orders is known well enough, however much better all orders would do."""
 WHOLE = "cyclic:24"
 """The orders of the part, as ``--orders`` names them: those of ``auto`` for all questions."""
 MOST_STEPS = 4
@@ -117,9 +124,11 @@ def grown(
     for _ in range(MOST_STEPS):
         scores = read_scores(replace(responses, run=Run(two_phase=phases.run()), questions=texts))
         found = TwoPhaseValues.of(scores)
-        if found is None or scores.full is None:
+        if found is None or scores.full is None or scores.full.all():
             break
-        needed = part_needed(found, scores.full, Bootstrap.of(scores))
+        bootstrap, means = Bootstrap.of(scores), expected_accuracy(scores)
+        needed = part_needed(found, scores.full, bootstrap)
+        needed = max(needed, part_for_mean(means, noise_between_squares(scores), len(phases.full), bootstrap))
         if needed <= len(phases.full):
             break
         larger = phases.with_part(needed)
@@ -165,7 +174,7 @@ def part_needed(found: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> int
             continue
         spread = max(known.std(ddof=1), np.nanstd(found.values[key][~full]))  # the part may show less than there is
         usual = 2 * normal_quantile(estimate.confidence) * float(spread) / math.sqrt(estimate.n)
-        if np.isin(known, (0.0, 1.0)).all():
+        if yes_or_no(known) and key != "normalised_pbm":  # which is 1 of all questions, where a model always says A
             share = wilson(estimate.value, estimate.n)
             usual = share.high - share.low
         if usual <= 0 or (ratio := (estimate.high - estimate.low) / usual) <= WIDTH:
@@ -174,6 +183,27 @@ def part_needed(found: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> int
         c = (ratio**2 - 1) / (1 / found.shown - 1 / size) if found.shown < size else 0.0
         needed = max(needed, math.ceil(1 / ((_SAFE * WIDTH**2 - 1) / c + 1 / size)) if c else size)
     return min(size, needed)
+
+
+def part_for_mean(means: Floats, noise: Floats, shown: int, bootstrap: Bootstrap) -> int:
+    """Questions of the part that make the interval of the mean over orders at most :data:`WIDTH_OF_MEAN` times as wide
+    as all orders of all questions would, or :data:`NARROW`; those there are, if they do.
+
+    A question's mean over its square varies by v + s, v between questions and s between the squares of one. With n of N
+    in all orders, the mean of all varies by (v + (1 - n / N) s) / N.
+
+    Args:
+        means: (Q,) share right over the orders shown.
+        noise: (n,) of the part: s of each question.
+        shown: n, the questions of the part.
+    """
+    estimate, size = bootstrap.mean(means), len(means)
+    s, total = float(np.nanmean(noise)) if np.isfinite(noise).any() else 0.0, float(np.nanvar(means))
+    v, half = max(0.0, total - (1 - shown / size) * s), (estimate.high - estimate.low) / 2
+    if not half > NARROW or total <= WIDTH_OF_MEAN**2 * v:
+        return shown
+    allowed = max((_SAFE * WIDTH_OF_MEAN**2 - 1) * v, _SAFE * total * (NARROW / half) ** 2 - v)
+    return min(size, math.ceil(size * (1 - max(0.0, allowed) / s)))
 
 
 _SAFE = 0.9

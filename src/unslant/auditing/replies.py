@@ -69,11 +69,12 @@ class Adaptive(Jsonable):
     """What stopping early has saved, and how far it can be trusted.
 
     Attributes:
-        agreeing: questions whose answers as given and reversed agree.
+        agreeing: questions whose answers as given and reversed agree; all questions, if ``at_random``.
         checked: those of them that were asked in all orders all the same, at random.
         other_vote: share of the checked ones in which the vote over all orders is another answer.
         requests, requests_of_all: made, without repeats, and needed for every question in all orders.
         tokens_saved: requests saved times the mean tokens of a request, in and out; nan if nobody counted tokens.
+        at_random: whether chance alone, and no answer, decided which questions were asked in all orders.
     """
 
     agreeing: int
@@ -82,6 +83,7 @@ class Adaptive(Jsonable):
     requests: int
     requests_of_all: int
     tokens_saved: float
+    at_random: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,10 @@ class Replies(Jsonable):
 @metric("replies.right_by_text", "right by text", "replies right if a conflict counts by its text", unit="share")
 @metric("replies.none_or_several", "none or several", "replies naming none or several options; not right", unit="share")
 @metric(
-    "adaptive.other_vote", "other vote", "agreeing questions whose vote over all orders is another answer", unit="share"
+    "adaptive.other_vote",
+    "other vote",
+    "questions drawn to be asked in all orders whose vote is another answer",
+    unit="share",
 )
 def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies | None:
     """None where labels were scored."""
@@ -312,4 +317,5 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
         requests,
         full,
         (full - requests) * each,
+        run.adaptive.at_random,
     )

@@ -117,7 +117,7 @@ class AuditResult(RecordedResult):
         return cls(
             responses,
             metrics,
-            nvr_from_scores(scores if scores.stopped is None else replace(scores, blocks=()), bootstrap),
+            nvr_from_scores(replace(scores, blocks=()) if scores.selected else scores, bootstrap),
             base_rates(responses, labels=scores.labels),
             corrections(whole, values, bootstrap),
             replies_of(responses, scores, bootstrap),

@@ -12,7 +12,7 @@ from unslant.experiment.options import (
     check_unused,
 )
 
-_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "ask_again")
+_OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "in_all_orders", "ask_again")
 """Fields that say nothing where labels are scored."""
 
 
@@ -35,6 +35,8 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     """Replies: ask in all orders only where the answers as given and reversed differ; see --calibrate."""
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
+    in_all_orders: float = 1.0
+    """Replies: ask this share of the questions, drawn at random, in all orders, and the others as published only."""
     ask_again: bool = False
     """Replies: where one is unparsed or conflicts, ask once which label it chose; reported apart from the replies."""
 
@@ -45,17 +47,23 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         super().__post_init__()
         if self.calibrate > 1:
             raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
+        if not 0 < self.in_all_orders <= 1:
+            raise InputError(f"in-all-orders {self.in_all_orders:g}: give a share above 0, up to 1")
+        if self.adaptive and self.in_all_orders < 1:
+            raise InputError("--adaptive chooses the questions itself and cannot be combined with --in-all-orders")
         if self.repeats == 1:
             check_unused("no question is asked again (--repeats=3 asks three times)", self, only=("repeat_sample",))
         if not self.adaptive:
             check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
         if self.until is not None and not 0 < self.until < 0.5:
             raise InputError(f"until {self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
+        if self.until is not None and self.orders != "auto":
+            raise InputError("--until chooses the orders itself and cannot be combined with --orders")
 
     def resolved(self, generate: bool) -> Self:
         """See :meth:`ElicitOptions.resolved`."""
         useless = ["repeats"] * (self.repeats > 1) + ["adaptive"] * self.adaptive
-        useless += ["ask-again"] * self.ask_again
+        useless += ["ask-again"] * self.ask_again + ["in-all-orders"] * (self.in_all_orders < 1)
         if useless and not generate:
             raise InputError(f"--{useless[0]} applies only to generated replies; add --elicit=generate")
         if generate and self.until is not None:
@@ -75,3 +83,24 @@ class AuditOutputs(OutputOptions):
 
     dry_run: bool = False
     """Print the cost (prompts, tokens, time) and stop."""
+    price: float | None = None
+    """With --dry-run: price of a million tokens."""
+    output_price: float | None = None
+    """With --dry-run: price of a million tokens of replies, if it differs."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.dry_run:
+            check_unused("only --dry-run counts money", self, only=("price", "output_price"))
+        for name in ("price", "output_price"):
+            if (value := getattr(self, name)) is not None and not value >= 0:
+                raise InputError(f"{name} {value:g}: give 0 or more")
+        if self.output_price is not None and self.price is None:
+            raise InputError("--output-price needs --price, that of the prompts")
+
+    def money(self, tokens: float, replies: float = 0) -> str:
+        """The price of tokens in and out, as the end of a sentence; empty where none is given."""
+        if self.price is None:
+            return ""
+        further = self.price if self.output_price is None else self.output_price
+        return f", {(self.price * tokens + further * replies) / 1e6:,.2f} at this price"

@@ -33,7 +33,8 @@ class Audit(Study[AuditSettings]):
     Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
     question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
 
-    With --until 0.02, questions come in random order, in some of their orders, until the score is known to +-0.02.
+    With --until 0.02, questions come in random order, some in a Latin square of their orders, until the score is known
+    to +-0.02.
 
     With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
     your own) in place of asking a model; files of one model and the same questions in several orders belong together.
@@ -74,7 +75,7 @@ class Audit(Study[AuditSettings]):
             if given.log:
                 raise InputError("--dry-run estimates what asking takes, and --log asks nothing: leave out one of them")
             given.shards.check_none("--dry-run")
-            check_unused("--dry-run asks nothing", given.outputs, but=("quiet", "dry_run"))
+            check_unused("--dry-run asks nothing", given.outputs, but=("quiet", "dry_run", "price", "output_price"))
 
     def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
         if not outputs.dry_run:
@@ -85,7 +86,7 @@ class Audit(Study[AuditSettings]):
         settings = self.settings_of_each(given)
         self.check_replies(given, settings)
         for model, options, one in zip(given.models, given.options, settings, strict=True):
-            print("\n".join(estimate(model, given.questions, one, options, given.generate)))
+            print("\n".join(estimate(model, given.questions, one, options, given.generate, outputs)))
         return None
 
     def read(self, given: Given[AuditSettings]) -> StudyResult:
@@ -135,7 +136,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
     sizes = sorted({len(question.options) for question in questions} if own_labels else ())
     controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
     share = asking.share(asked, [elicitation])
-    texts, until = share.own(questions), None
+    texts, until, two_phase = share.own(questions), None, None
     if settings.until is None:
         about = share.presentations or (sum(len(phases.shown(q)) for q in questions) if phases else about_all)
         responses = ask(model, share.cut(asked()), [elicitation], progress=progress, presentations=about)
@@ -144,10 +145,11 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
             phases, responses = grown(
                 phases, responses, lambda further: more([one for q, p in further for one in with_shots(q, [p])])
             )
+        two_phase = phases.run(about_all + len(controls)) if phases else None
     else:
         from unslant.auditing.until import ask_until
 
-        responses, texts, until = ask_until(
+        responses, texts, until, two_phase = ask_until(
             model, questions, settings, elicitation, chooser, controls, own_labels=own_labels, progress=progress
         )
     first = next(asked(), None)
@@ -172,7 +174,7 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         cost=replace(cost, tokens_ordinary=tokens),
         order_costs=order_costs,
         until=until,
-        two_phase=phases.run(about_all + len(controls)) if phases else None,
+        two_phase=two_phase,
     )
 
 

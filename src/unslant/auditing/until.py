@@ -1,7 +1,8 @@
-"""The audit with ``--until``: questions in random order, in random rounds of their orders, until intervals are narrow.
+"""The audit with ``--until``: questions in random order, some in a square of their orders, until intervals are narrow.
 
-Only what the mean over orders, the published accuracy, their difference and PBM need is asked: rounds of orders, and
-the given order. If it comes to everything, the rest of the audit is asked, too, and the result is that of the audit.
+Every question is asked in the published order, a random share of them in a Latin square of their orders, and the first
+ones in all orders; see :mod:`unslant.auditing.until_rule`. What the audit prints besides is estimated as in two phases
+(:mod:`unslant.metrics.two_phase`). If it comes to everything, the result is that of an audit in all orders.
 """
 
 from __future__ import annotations
@@ -9,33 +10,34 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, Ints
 from unslant.asking import Asked, Progress, ask
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.phases import Phases
 from unslant.auditing.settings import AuditSettings
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
-from unslant.auditing.until_rule import LEAST_ROUNDS, Search
+from unslant.auditing.until_rule import PUBLISHED, SQUARE, WHOLE, Search
 from unslant.metrics import METRICS, Bootstrap, Estimate, Metrics, OrderScores, measure, read_scores
+from unslant.metrics.anytime import ANYTIME
 from unslant.metrics.estimate import CONFIDENCE
-from unslant.metrics.permutation import spread_between_rounds
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
+from unslant.metrics.two_phase import noise_between_squares
 from unslant.models import ScoringModel
-from unslant.presentations import Order, Presentation, ShotChooser, given_order, orders_for, parse_labels, present
+from unslant.presentations import ShotChooser, given_order, parse_labels, present
 from unslant.presentations.orders import question_rng
 from unslant.prompts import Elicitation
 from unslant.questions import Question, QuestionSet
 from unslant.questions.loaders import ranked
 from unslant.responses import SCHEMA, Responses, Run
-from unslant.responses.run import Step, UntilRun
+from unslant.responses.run import Step, TwoPhaseRun, UntilRun
 
-ANYTIME = "anytime-valid, by betting, over questions"
 _MEASURED = 24
 """Questions whose prompts are measured, for what more orders and the whole audit would take."""
 
@@ -50,74 +52,89 @@ def ask_until(
     *,
     own_labels: bool,
     progress: Progress,
-) -> tuple[Responses, QuestionSet[Question], UntilRun]:
+) -> tuple[Responses, QuestionSet[Question], UntilRun, TwoPhaseRun | None]:
     """Ask until every interval is as narrow as ``chosen.until`` says, or nothing is left that would narrow them.
 
     Args:
         controls: asked in addition to the questions.
 
     Returns:
-        The responses, the questions asked, and how the search went.
+        The responses, the questions asked, how the search went, and which of them were asked in all orders; None where
+        all were.
     """
     recipe = _Recipe(found, chosen, chooser, own_labels, elicitation)
     rows = _Rows(model, elicitation, progress)
+    published, square, whole = recipe.costs
+    luck = [question_rng(draw[0].id, chosen.seed, "until").random() for draw in recipe.draws]
     search = Search(
         float(chosen.until or 0),
         np.asarray([len(draw) for draw in recipe.draws]),
-        np.asarray(recipe.counts),
-        recipe.cost,
+        np.asarray(luck),
+        square / published - 1,
     )
     path: list[Step] = []
-    until = UntilRun(half_width=float(chosen.until or 0), confidence=CONFIDENCE, whole=recipe.whole)
-    before, ended, known, rounds = model.cost.copy(), "", 0, 0
+    until = UntilRun(half_width=float(chosen.until or 0), confidence=CONFIDENCE)
+    before, ended = model.cost.copy(), ""
+    levels = np.zeros(0, np.int64)
     while not ended:
-        asked = recipe.sequence[: search.questions]
-        fresh = asked[known if rounds == search.rounds else 0 :]
-        known, rounds = len(asked), search.rounds
-        rows.ask([one for question in fresh for one in recipe.some(question, rounds)])
-        scores = read_scores(replace(rows.of(asked), run=Run(until=until), questions=tuple(asked)))
-        measured = measure(scores)
+        asked, wanted = recipe.sequence[: search.questions], search.asked
+        changed = np.flatnonzero(wanted > np.pad(levels, (0, len(wanted) - len(levels)), constant_values=-1))
+        rows.ask([one for i in changed for one in recipe.shown(asked[i], wanted[i])])
+        levels = wanted
+        phases = TwoPhaseRun(full=tuple(sorted(asked[i].id for i in np.flatnonzero(wanted == WHOLE))))
+        run = Run(until=until, two_phase=phases)
+        scores = read_scores(replace(rows.of(asked), run=run, questions=tuple(asked)))
         at = {name: i for i, name in enumerate(scores.ids)}
         index = np.asarray([at[question.id] for question in asked])
-        values = {name: measured[name][index] for name in NUMBERS}
-        usual = _Usual(scores, {name: measured[name] for name in NUMBERS})
-        intervals = search.look(values, usual.interval)
-        path.append(_step(search, scores, values, intervals))
-        ended = search.next(intervals, values, _noise(scores)[index])
+        known = {name: values[index] for name, values in _known(scores).items()}
+        usual = _Usual(scores, index)
+        intervals = search.look(known, usual.interval)
+        path.append(_step(search, intervals))
+        ended = search.next(intervals, noise_between_squares(scores))
+    counts = np.bincount(levels, minlength=3)
     if ended == "all":
         asked = list(found)
-        rows.ask([one for question in asked for one in recipe.everything(question)])
     rows.ask(controls)
-    share = 1.0 if ended == "all" else recipe.cost(rounds) * len(asked) / recipe.cost_of_all
+    share = float(counts @ recipe.costs) / (len(found) * whole)
     tokens = 0 if model.taken_over else (model.cost - before).tokens  # those of other runs cost nothing
+    of_prompts = sum(map(recipe.prompts_of_all, found)) + len(controls)
     until = replace(
         until,
         ended=ended,
         questions=len(asked),
         of_questions=len(found),
-        orders=path[-1].orders,
-        of_orders=max(recipe.whole.values()),
+        squares=int(counts[SQUARE:].sum()),
+        whole=int(counts[WHOLE]),
         prompts=len(rows.at),
-        of_prompts=sum(map(recipe.prompts_of_all, found)) + len(controls),
+        of_prompts=of_prompts,
         tokens=tokens or None,
         of_tokens=round(tokens / share) or None,
         share=share,
         path=tuple(path),
     )
     texts = replace(found, questions=tuple(question for question in found if question.id in rows.lines))
-    return rows.of([*asked, *{question.id: question for question, _ in controls}.values()]), texts, until
+    responses = rows.of([*asked, *{question.id: question for question, _ in controls}.values()])
+    return responses, texts, until, None if ended == "all" else replace(phases, of_prompts=of_prompts)
 
 
 def with_anytime(metrics: Metrics, until: UntilRun | None) -> Metrics:
-    """Metrics with the anytime-valid intervals of an audit that stopped before all of its questions were asked."""
-    if until is None or until.questions == until.of_questions:
+    """Metrics with the numbers and intervals of an audit that stopped before everything was asked."""
+    if until is None or until.ended == "all":
         return metrics
-    changed = {}
-    for name, step in until.path[-1].numbers.items():
-        value = metrics.means[name]
-        low, high = min(step["low"], value.value), max(step["high"], value.value)
-        changed[METRICS[name]] = replace(value, low=low, high=high, method=ANYTIME, note="")
+    changed = {METRICS[name]: Estimate.from_dict(step) for name, step in until.path[-1].numbers.items()}
     return replace(metrics, means=metrics.means | changed)
+
+
+def certainty(scores: OrderScores) -> Floats:
+    """(Q,) probability of the right options in the published order."""
+    right: Floats = np.where(scores.answers, scores.given.probs, 0.0).sum(axis=1)
+    return right
+
+
+def _known(scores: OrderScores) -> dict[str, Floats]:
+    """(Q,) of each number, over the orders asked; see :meth:`Search.look`."""
+    measured = measure(scores)
+    return {name: measured[name] for name in NUMBERS} | {"certainty": certainty(scores)}
 
 
 class _Recipe:
@@ -125,9 +142,6 @@ class _Recipe:
 
     Attributes:
         draws: questions, or passages with all of theirs, in the order asked; sequence: their questions.
-        counts: rounds of each question, in this order.
-        whole: number of movable options -> orders in all.
-        cost_of_all: what :meth:`cost` is for the whole audit, all questions together.
     """
 
     def __init__(
@@ -138,9 +152,9 @@ class _Recipe:
         own_labels: bool,
         elicitation: Elicitation,
     ) -> None:
-        self._chosen, self._chooser, self._own_labels = chosen, chooser, own_labels
-        self._alphabet = parse_labels(chosen.labels)
+        self._chooser, self._elicitation, self._alphabet = chooser, elicitation, parse_labels(chosen.labels)
         questions = found.questions
+        self._square = Phases(questions, chosen.seed, self._alphabet, own_labels, frozenset())
         draws: dict[int, list[Question]] = {}
         unit = Sampling(len(questions), None, [question.context for question in questions]).unit.tolist()
         first = {number: i for i, number in reversed(list(enumerate(unit)))}
@@ -151,64 +165,32 @@ class _Recipe:
             draws[number].append(question)
         self.draws = list(draws.values())
         self.sequence = [question for draw in self.draws for question in draw]
-        orders = {len(q.movable): q for q in questions}
-        self.whole = {str(n): len(orders_for(q, chosen.orders, chosen.seed)) for n, q in sorted(orders.items())}
-        self._elicitation = elicitation
-        some = self.sequence[:_MEASURED]
-        shapes = {(len(question.options), question.pinned): question for question in questions}
-        by_shape = {shape: len(self.rounds(question)) for shape, question in shapes.items()}
-        self.counts = [by_shape[len(question.options), question.pinned] for question in self.sequence]
-        self._few, self._most = LEAST_ROUNDS, max(self.counts)
-        self._costs = [self._cost(one for q in some for one in self.some(q, r)) for r in (self._few, self._most)]
-        self.cost_of_all = len(questions) / len(some) * self._cost(one for q in some for one in self.everything(q))
         self._prompts: dict[tuple[int, tuple[int, ...]], int] = {}
 
-    def rounds(self, question: Question) -> list[list[Order]]:
-        """The orders of a question in random rounds of rotations; order by order where they are no whole rounds."""
-        orders = orders_for(question, self._chosen.orders, self._chosen.seed)
-        classes: dict[Order, list[Order]] = {}
-        for order in orders:
-            movable = [i for i in order if i not in question.pinned]
-            start = movable.index(min(movable)) if movable else 0
-            classes.setdefault((*movable[start:], *movable[:start]), []).append(order)
-        size = max(1, len(question.movable))
-        rounds = list(classes.values())
-        if any(len(one) != size for one in rounds):
-            rounds = [[order] for order in orders]
-        question_rng(question.id, self._chosen.seed, "until").shuffle(rounds)
-        return rounds
-
-    def some(self, question: Question, rounds: int) -> list[Asked]:
-        """Some rounds, and the given order if it is in none of them."""
-        given = given_order(question)
-        orders = [order for one in self.rounds(question)[:rounds] for order in one]
-        shown = [present(question, order, self._alphabet) for order in orders]
-        shown += [present(question, given, self._alphabet, "given")] if given not in orders else []
-        return self._with_shots(question, shown)
-
-    def everything(self, question: Question) -> list[Asked]:
-        """What the audit asks."""
-        chosen = self._chosen
-        return self._with_shots(
-            question,
-            audit_presentations(question, chosen.orders, self._alphabet, chosen.seed, own_labels=self._own_labels),
-        )
-
-    def _with_shots(self, question: Question, shown: Iterable[Presentation]) -> list[Asked]:
+    def shown(self, question: Question, level: int) -> list[Asked]:
+        """The published order; a Latin square besides; or what an audit shows in all orders."""
+        if level == PUBLISHED:
+            shown = [present(question, given_order(question), self._alphabet, "given")]
+        else:
+            shown = self._square.whole(question) if level == WHOLE else self._square.shown(question)
         examples = self._chooser.of(question)
-        return [(question, presentation.with_shots(examples)) for presentation in shown]
+        return [(question, one.with_shots(examples)) for one in shown]
 
     def prompts_of_all(self, question: Question) -> int:
-        """How many prompts the audit has for a question."""
+        """How many prompts the audit in all orders has for a question."""
         shape = len(question.options), question.pinned
         if shape not in self._prompts:
-            self._prompts[shape] = len(self.everything(question))
+            self._prompts[shape] = len(self.shown(question, WHOLE))
         return self._prompts[shape]
 
-    def cost(self, rounds: int) -> float:
-        """Of a question in some rounds: characters of its prompts, beginnings that they share counted once."""
-        each = [total / min(_MEASURED, len(self.sequence)) for total in self._costs]
-        return float(np.interp(rounds, (self._few, max(self._most, self._few + 1)), each))
+    @cached_property
+    def costs(self) -> list[float]:
+        """Of a question at each level: characters of its prompts, beginnings that they share counted once."""
+        some = self.sequence[:_MEASURED]
+        return [
+            self._cost(one for question in some for one in self.shown(question, level)) / len(some)
+            for level in (PUBLISHED, SQUARE, WHOLE)
+        ]
 
     def _cost(self, asked: Iterable[Asked]) -> int:
         texts = sorted(prompt.as_text() for _, shown in asked for prompt in self._elicitation.prompts(shown))
@@ -245,37 +227,39 @@ class _Rows:
 
 
 class _Usual:
-    """Intervals for as many questions fixed beforehand, as an audit has them."""
+    """Intervals for as many questions fixed beforehand, as an audit has them.
 
-    def __init__(self, scores: OrderScores, values: Mapping[str, Floats]) -> None:
-        self._scores, self._values = scores, values
+    Args:
+        index: (n,) rows of the questions in the order asked.
+    """
 
-    def interval(self, name: str) -> tuple[float, float]:
-        found = Bootstrap.of(self._scores).mean(self._values[name], bounds=bounds_of(name))
+    def __init__(self, scores: OrderScores, index: Ints) -> None:
+        self._bootstrap, self._index = Bootstrap.of(scores), index
+
+    def interval(self, name: str, values: Floats) -> tuple[float, float]:
+        column = np.empty(len(values))
+        column[self._index] = values
+        found = self._bootstrap.mean(column, bounds=bounds_of(name))
         return found.low, found.high
 
 
-def _noise(scores: OrderScores) -> Floats:
-    """(Q,) variance between the rounds of a question, of the share right."""
-    noise = np.zeros(len(scores))
-    for block in scores.blocks:
-        noise[block.index] = np.nan_to_num(spread_between_rounds(block, block.right))
-    return noise
-
-
-def _step(
-    search: Search, scores: OrderScores, values: Mapping[str, Floats], intervals: Mapping[str, tuple[float, float]]
-) -> Step:
+def _step(search: Search, intervals: Mapping[str, tuple[float, float]]) -> Step:
     """What was known after a step."""
     numbers = {}
     for name, (low, high) in intervals.items():
-        known = values[name][~np.isnan(values[name])]
-        method = "usual, over questions" if search.complete else ANYTIME
-        numbers[name] = Estimate(float(known.mean()), low, high, len(known), method).to_dict()
+        values = search.values[name]
+        known = values[~np.isnan(values)]
+        method = "usual, over questions" if search.exhausted(name) else ANYTIME
+        value = min(high, max(low, float(known.mean())))
+        numbers[name] = Estimate(value, low, high, len(known), method).to_dict()
     half = [(high - low) / 2 for low, high in intervals.values()]
-    orders = int(scores.order_counts.max(initial=0))
+    levels = search.asked
     return Step(
-        questions=search.questions, orders=orders, half_width=float(max(half)) if half else None, numbers=numbers
+        questions=search.questions,
+        squares=int((levels >= SQUARE).sum()),
+        whole=int((levels == WHOLE).sum()),
+        half_width=float(max(half)) if half else None,
+        numbers=numbers,
     )
 
 

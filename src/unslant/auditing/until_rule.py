@@ -1,9 +1,9 @@
-"""When an audit with ``--until`` may stop, and whether it asks more questions or more orders next."""
+"""When an audit with ``--until`` may stop, and what it asks next: more questions, or more orders of some of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,90 +16,155 @@ Interval = tuple[float, float]
 Values = Mapping[str, Floats]
 """Number -> (n,) value of each question asked, in the order asked; nan where it has none."""
 
-BOUNDS = {"accuracy": SHARE, "expected_accuracy": SHARE, "order_advantage": DIFFERENCE, "pbm": (0.0, 1 / 3)}
-"""The numbers whose intervals are to be narrow. PBM estimated from some rounds can be 1/n, with n >= 3 options."""
+BOUNDS = {"accuracy": SHARE, "expected_accuracy": SHARE, "order_advantage": DIFFERENCE, "pbm": (0.0, 0.25)}
+"""The numbers whose intervals are to be narrow."""
 WITH_ORDERS = ("expected_accuracy", "order_advantage")
-"""Those of them that more orders make more precise by much."""
-LEAST_ROUNDS = 2
-"""Of one round, the variance between rounds cannot be known."""
-FIRST = 48
-"""Draws of the first step."""
+"""Those of them that are over orders, of questions asked in the published order or more."""
+PUBLISHED, SQUARE, WHOLE = range(3)
+"""How a draw is asked: in the published order; besides in a Latin square of its orders; in all of them."""
+FIRST, FIRST_WHOLE = 48, 24
+"""Draws of the first step, all in a square, and those of them in all orders."""
+SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125)
+"""Shares of further draws that can be asked in a square."""
 _USUAL_VARIANCE = 0.2
 """Of a share, before anything is known."""
+_LEAST_STEP = 0.03
+"""Further draws of a step, as a share of those asked."""
 _WORTH = 0.1
-"""More orders of the questions asked are worth it if they narrow an interval by this part of the width asked for."""
+"""More orders of the questions asked are worth it if they narrow an interval by this part of itself."""
+_ALIKE = 1e-9
+"""Variance below which values count as the same."""
 
 
 class Search:
-    """Asks questions in random order, each in some rounds of its orders, until all intervals are narrow enough.
+    """Asks questions in random order, some of them in a Latin square of their orders, until all intervals are narrow.
 
-    As long as there are questions left, intervals are those of a :class:`ConfidenceSequence`, which may be looked at
-    after every step. A question enters it once, with the rounds that it was first asked in; as these are drawn at
-    random, its mean over them is an unbiased value of its mean over all orders. Once all questions are asked, their
-    number is no longer for the data to choose, and the usual interval holds.
+    Every question is asked in the published order. Its mean over orders is guessed from that answer, by a regression
+    on earlier questions; with a probability q that is decided before, it is also asked in a random square, whose mean
+    replaces the guess with weight 1/q: guess + (square - guess) / q. As squares and the questions that get one are
+    drawn at random, this value is unbiased for the mean over all orders, however bad the guess (the difference
+    estimator: Särndal, Swensson and Wretman 1992, ch. 6). It is bounded, so as long as there are questions left,
+    intervals are those of a :class:`ConfidenceSequence`, which may be looked at after every step. Once all questions
+    are asked, their number is no longer for the data to choose, and the usual interval holds.
 
-    More questions or more orders: the variance of a question's mean over r of its R rounds is v + s (1/r - 1/R), with v
-    between questions and s between the rounds of a question, both estimated from what was asked. With the questions
-    that each r would need, and what a question costs in r rounds, follows the cheapest r (Cochran 1977, sec. 10.6).
+    PBM is over the first questions, which are asked in all orders; their number grows with what its interval needs.
+
+    How many squares: the value varies by v + (1/q - 1) d, with v between questions' means over orders, and d the mean
+    square of what the guess misses, both estimated from what was asked. With the questions that each q would need, and
+    what a square costs, follows the cheapest q (two-phase sampling: Cochran 1977, sec. 12.5).
 
     Args:
         width: half-width that every interval is to have at most.
         sizes: (U,) questions of each draw (a question, or the questions of one passage), in the order asked.
-        rounds: (Q,) rounds R of each question, in the order asked.
-        cost: tokens, in any unit, of a question asked in r rounds.
+        luck: (U,) a random number from 0 to 1 for each draw: those below q are asked in a square.
+        cost: of a square in addition to the published order, which costs 1.
 
     Attributes:
-        draws, questions, rounds: what to ask next, from the beginning.
+        draws: what to ask next, from the beginning; levels: (U,) how each is asked.
     """
 
-    def __init__(self, width: float, sizes: Ints, rounds: Ints, cost: Callable[[int], float]) -> None:
-        self.width, self.cost = width, cost
-        self._ends, self._all_rounds = np.cumsum(sizes), rounds
+    def __init__(self, width: float, sizes: Ints, luck: Floats, cost: float) -> None:
+        self.width, self.cost, self._luck = width, cost, luck
+        self._sizes, self._ends = sizes, np.cumsum(sizes)
         self.sequences = {name: ConfidenceSequence(bounds) for name, bounds in BOUNDS.items()}
-        self._seen = 0
-        self.most_rounds = int(rounds.max())
-        self.rounds = min(LEAST_ROUNDS, self.most_rounds)
+        self.levels, self._chances = np.zeros(len(sizes), np.int64), np.ones(len(sizes))
         self.draws = min(FIRST, len(sizes))
-        target = next(iter(self.sequences.values())).target
-        self._horizon = min(len(sizes), 2 * target * _USUAL_VARIANCE / width**2)
+        self.levels[: self.draws] = SQUARE
+        self.levels[:FIRST_WHOLE] = WHOLE
+        self.values: dict[str, Floats] = {}
+        self._seen = self._seen_whole = 0
+        self._means = np.zeros(0)
+        self._slopes, self._missed, self._over_squares = np.zeros(3), 0.0, dict[str, float]()
+        self._horizons = {
+            name: min(len(sizes), 2 * one.target * _USUAL_VARIANCE * one.range**2 / width**2)
+            for name, one in self.sequences.items()
+        }
 
     @property
     def questions(self) -> int:
         return int(self._ends[self.draws - 1])
 
     @property
+    def asked(self) -> Ints:
+        """(n,) how each question is asked."""
+        return np.repeat(self.levels[: self.draws], self._sizes[: self.draws])
+
+    @property
+    def whole(self) -> int:
+        """Draws asked in all orders: the first ones."""
+        return int((self.levels == WHOLE).sum())
+
+    @property
     def complete(self) -> bool:
         """Whether all questions are asked."""
         return self.draws == len(self._ends)
 
-    def look(self, values: Values, usual: Callable[[str], Interval]) -> dict[str, Interval]:
+    def exhausted(self, name: str) -> bool:
+        """Whether no further question can have a value of a number."""
+        return self.whole == len(self._ends) if name == "pbm" else self.complete
+
+    def look(self, known: Values, usual: Callable[[str, Floats], Interval]) -> dict[str, Interval]:
         """The interval of every number that any question has a value of.
 
         Args:
+            known: of the questions asked: the numbers, over the orders asked; ``certainty``, the probability of the
+                right option in the published order; ``pbm`` over all orders, where these were asked.
             usual: the interval of a number for as many questions fixed beforehand.
         """
-        starts = np.concatenate([[0], self._ends])[self._seen : self.draws]
-        largest = float(np.diff(self._ends, prepend=0).max())
+        expected = self._expected(known)
+        self.values = {
+            "accuracy": known["accuracy"],
+            "expected_accuracy": expected,
+            "order_advantage": known["accuracy"] - expected,
+            "pbm": np.where(self.asked == WHOLE, known["pbm"], np.nan),
+        }
         found = {}
         for name, sequence in self.sequences.items():
-            known = ~np.isnan(values[name])
-            if len(starts):
-                totals = np.add.reduceat(np.where(known, values[name], 0.0), starts) / largest
-                weights = np.add.reduceat(known.astype(np.float64), starts) / largest
-                sequence.add(totals[weights > 0], weights[weights > 0], self._horizon)
-            if known.any():
-                low, high = usual(name) if self.complete else sequence.interval()
+            values = self.values[name]
+            done, until = (self._seen_whole, self.whole) if name == "pbm" else (self._seen, self.draws)
+            self._feed(name, values, slice(done, until))
+            if np.isfinite(values).any():
+                low, high = usual(name, values) if self.exhausted(name) else sequence.interval()
                 found[name] = (low, high) if low == low else sequence.interval()
-        self._seen = self.draws
+        self._seen, self._seen_whole = self.draws, self.whole
         return found
 
-    def next(
-        self, intervals: Mapping[str, Interval], values: Values, noise: Floats
-    ) -> Literal["", "width", "orders", "all"]:
+    def _feed(self, name: str, values: Floats, draws: slice) -> None:
+        """Add the values of some draws to the sequence of a number."""
+        sequence = self.sequences[name]
+        starts = np.concatenate([[0], self._ends])[draws]
+        if not len(starts):
+            return
+        known, end = np.isfinite(values), int(self._ends[draws][-1])
+        totals = np.add.reduceat(np.where(known, values, 0.0)[:end], starts) / self._sizes.max()
+        weights = np.add.reduceat(known.astype(np.float64)[:end], starts) / self._sizes.max()
+        kept = weights > 0
+        beyond = (name in WITH_ORDERS) * (1 / self._chances[draws] - 1) / sequence.range
+        sequence.add(totals[kept], weights[kept], self._horizons[name], beyond[kept])
+
+    def _expected(self, known: Values) -> Floats:
+        """(n,) unbiased values of each question's mean over orders; those of earlier steps are kept."""
+        own, new = known["expected_accuracy"], slice(len(self._means), None)
+        if self.complete and (self.levels >= SQUARE).all():
+            return own
+        about = np.column_stack([np.ones(len(own)), known["accuracy"], known["certainty"]])
+        chance = np.repeat(self._chances[: self.draws], self._sizes[: self.draws])[new]
+        guess = np.clip(about[new] @ self._slopes, 0.0, 1.0)
+        value = np.where(self.asked[new] >= SQUARE, guess + (own[new] - guess) / chance, guess)
+        self._means = np.concatenate([self._means, np.where(chance == 1, own[new], value)])
+        fitted = (self.asked >= SQUARE) & np.isfinite(own) & np.isfinite(about).all(axis=1)
+        if fitted.any():
+            x, y = about[fitted], own[fitted]
+            self._slopes = np.linalg.solve(x.T @ x + np.diag([_ALIKE, 1.0, 1.0]), x.T @ y)
+            self._missed = float(((y - np.clip(x @ self._slopes, 0.0, 1.0)) ** 2).mean())
+            self._over_squares = {"expected_accuracy": float(y.var()), "order_advantage": float((x[:, 1] - y).var())}
+        return self._means
+
+    def next(self, intervals: Mapping[str, Interval], noise: Floats) -> Literal["", "width", "orders", "all"]:
         """Decide what to ask next, or why to stop.
 
         Args:
-            noise: (n,) variance between the rounds of each question, of the share right.
+            noise: (m,) variance of the share right between the squares of the questions asked in all orders.
 
         Returns:
             ``width``: every interval is narrow enough; ``orders``: all questions are asked, and more orders would not
@@ -108,39 +173,69 @@ class Search:
         half = {name: (high - low) / 2 for name, (low, high) in intervals.items()}
         if half and max(half.values()) <= self.width:
             return "width"
-        variance = {name: float(np.nanvar(values[name])) for name in half}
-        removed = {r: self._removed(r, noise) for r in range(self.rounds, self.most_rounds + 1)}
-        narrower = {  # the variance of a question's value in r rounds over that in the rounds asked
-            r: {
-                name: max(0.0, 1 - less / variance[name]) if name in WITH_ORDERS and variance[name] > 0 else 1.0
-                for name in half
-            }
-            for r, less in removed.items()
-        }
-        if not self.complete:
-            needed = {
-                r: max((self._seen * (half[name] / self.width) ** 2 * by for name, by in found.items()), default=np.inf)
-                for r, found in narrower.items()
-            }
-            enough = [r for r, n in needed.items() if n <= len(self._ends)]
-            self.rounds = min(enough, key=lambda r: needed[r] * self.cost(r), default=self.rounds)
-            wanted = min(needed[self.rounds], 2 * self._seen)
-            self.draws = min(len(self._ends), math.ceil(max(wanted, self._seen + max(8, self._seen / 10))))
-            self._horizon = min(len(self._ends), max(needed[self.rounds], self.draws))
-            return ""
-        if self.rounds == self.most_rounds:
+        if self.whole == len(self._ends):
             return "all"
-        root = {r: {name: half[name] * math.sqrt(by) for name, by in found.items()} for r, found in narrower.items()}
-        least = root[self.most_rounds]
-        rounds = [r for r, own in root.items() if r > self.rounds and max(own.values(), default=np.inf) <= self.width]
-        near = _WORTH * self.width
-        rounds += [r for r, own in root.items() if all(own[name] - least[name] <= near for name in own)]
-        if rounds[0] == self.rounds:
-            return "orders"
-        self.rounds = rounds[0]
-        return ""
+        before = self.draws, self.levels.copy()
+        scores = {name: one for name, one in half.items() if name != "pbm"}
+        if not self.complete:
+            if max(scores.values(), default=1.0) > self.width or self.whole == self.draws:
+                self._more_questions(list(scores))
+        else:
+            self._more_orders(scores, float(np.nanmean(noise)) if len(noise) else 0.0)
+        if half.get("pbm", 0.0) > self.width:
+            self._horizons["pbm"] = max(self._needed("pbm", 1.0), self.whole)
+            whole = min(self.draws, self._next_size(self.whole, self._horizons["pbm"]))
+            self.levels[:whole] = WHOLE
+            self._chances[self._seen : whole] = 1.0
+        unchanged = self.draws == before[0] and (self.levels == before[1]).all()
+        return "orders" if unchanged else ""
 
-    def _removed(self, r: int, noise: Floats) -> float:
-        """How much less a question's mean over orders would vary in r rounds."""
-        rounds = self._all_rounds[: len(noise)]
-        return float((noise * (1 / np.minimum(self.rounds, rounds) - 1 / np.minimum(r, rounds))).mean())
+    def _more_questions(self, names: Sequence[str]) -> None:
+        """Extend the draws by the cheapest share of squares."""
+        needed = {share: max((self._needed(name, share) for name in names), default=math.inf) for share in SHARES}
+        enough = [share for share, n in needed.items() if n <= len(self._ends)]
+        share = min(enough, key=lambda q: (needed[q] - self._seen) * (1 + q * self.cost), default=1.0)
+        self.draws = min(len(self._ends), self._next_size(self._seen, needed[share]))
+        new = slice(self._seen, self.draws)
+        self.levels[new], self._chances[new] = np.where(self._luck[new] < share, SQUARE, PUBLISHED), share
+        self._horizons |= {name: min(len(self._ends), max(self._needed(name, share), self.draws)) for name in names}
+
+    @staticmethod
+    def _next_size(seen: int, needed: float) -> int:
+        """Draws after the next step, which doubles them at most: early variances say little."""
+        return math.ceil(max(min(needed, 2 * seen), seen + max(8, _LEAST_STEP * seen)))
+
+    def _needed(self, name: str, share: float) -> float:
+        """Draws at which an interval is narrow enough, if this share of further ones is asked in a square.
+
+        The half-width is about sqrt(2 t (sum of the values' variances)) / n, with t the target of the sequence, and the
+        more for the bounds that values have, which matter where they hardly vary.
+        """
+        seen, later = self._seen_whole if name == "pbm" else self._seen, self._variance(name, share)
+        sequence, excess = self.sequences[name], max(0.0, seen * (self._variance(name) - later))
+        a = 2 * sequence.target / self.width**2
+        return (a * later + math.sqrt((a * later) ** 2 + 4 * a * excess)) / 2 + self._least(sequence)
+
+    def _least(self, sequence: ConfidenceSequence) -> float:
+        """About how many draws an interval needs even of values that are all alike."""
+        return sequence.target * sequence.range / (3 * self.width)
+
+    def _variance(self, name: str, share: float | None = None) -> float:
+        """Of the values so far, or of those of questions of which this share is asked in a square."""
+        values = self.values[name]
+        if share is None or name in ("accuracy", "pbm"):
+            return max(_ALIKE, float(np.nanvar(values)))
+        return max(_ALIKE, self._over_squares.get(name, 0.0)) + (1 / share - 1) * self._missed
+
+    def _more_orders(self, half: Mapping[str, float], noise: float) -> None:
+        """All questions are asked: a square of all of them, or all orders, where it is worth it."""
+        averaged = {name: one for name, one in half.items() if name in WITH_ORDERS}
+        now = {name: self._variance(name) for name in averaged}
+        squares = {name: one * math.sqrt(self._variance(name, 1.0) / now[name]) for name, one in averaged.items()}
+        whole = {name: one * math.sqrt(max(0.0, 1 - noise / now[name])) for name, one in averaged.items()}
+        levels = ((SQUARE, squares), (WHOLE, whole)) if (self.levels < SQUARE).any() else ((WHOLE, whole),)
+        for level, narrowed in levels:
+            narrower = (averaged[name] - narrowed[name] > _WORTH * averaged[name] for name in averaged)
+            if any(narrower) or (max(half.values(), default=0) > self.width >= max(narrowed.values(), default=1)):
+                self.levels = np.maximum(self.levels, level)
+                return

@@ -21,11 +21,14 @@ from unslant.presentations import (
 )
 from unslant.presentations.orders import question_rng
 from unslant.questions import Question
+from unslant.questions.loaders import sample
 from unslant.responses import Response, Responses
 from unslant.responses.run import AdaptiveRun
 
 FEWEST_CHECKED = 10
 """Agreeing questions that an adaptive audit asks in all orders, if there are as many."""
+FEWEST_DRAWN = 30
+"""Questions that ``--in-all-orders`` asks in all orders, if there are as many: a regression is fitted in them."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,16 @@ class Plan:
     """What is asked.
 
     Attributes:
-        first: presentations of every question, and which sample of each it is, from 0.
+        first: presentations asked in any case, and which sample of each it is, from 0.
         further: question id -> presentations asked only where the first two answers differ, or for calibration.
         full: requests that asking every question in all orders takes.
+        part: ids of the questions drawn to be asked in all orders; None where all are, or their answers decide.
     """
 
     first: list[tuple[Asked, int]]
     further: dict[str, list[Asked]]
     full: int
+    part: frozenset[str] | None = None
 
 
 def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotChooser) -> Plan:
@@ -56,13 +61,18 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
         again.update(question_rng("", seed, "repeats").sample(ids, min(settings.repeat_sample, len(ids))))
     first: list[tuple[Asked, int]] = []
     further: dict[str, list[Asked]] = {}
-    full = 0
+    full, part = 0, None
+    if settings.in_all_orders < 1:
+        size = max(FEWEST_DRAWN, round(settings.in_all_orders * len(questions)))
+        part = frozenset(question.id for question in sample(questions, size, seed))
     for question in questions:
         examples = chooser.of(question)
         given, reverse = given_order(question), reversed_order(question)
         kinds = dict.fromkeys(orders_in_words(question, settings.orders, seed), "order")
         kinds.setdefault(given, "given")
         full += len(kinds)
+        if part is not None and question.id not in part:
+            kinds = {given: "given"}
         at_once = list(kinds)
         if settings.adaptive and set(kinds) - {given, reverse}:
             kinds.setdefault(reverse, "reverse")
@@ -76,7 +86,7 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
             first += [(shown[given], repeat) for repeat in range(1, settings.repeats)]
         if rest := [asked for order, asked in shown.items() if order not in at_once]:
             further[question.id] = rest
-    return Plan(first, further, full)
+    return Plan(first, further, full, part)
 
 
 def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
@@ -102,6 +112,14 @@ def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
         more = ask_for_replies(model, rest, writer, progress=asking.progress, phase="asking in all orders")
         responses = _in_order(questions.questions, responses, more)
         adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=planned.full)
+    if planned.part is not None:
+        others = tuple(sorted(question.id for question in questions if question.id not in planned.part))
+        adaptive = AdaptiveRun(
+            stopped=others,
+            checked=tuple(sorted(planned.part)),
+            requests_of_all=planned.full,
+            at_random=True,
+        )
     if settings.ask_again:
         every = [*asked, *(one for some in planned.further.values() for one in some)]
         responses = ask_again(model, every, responses, writer, asking.progress)

@@ -9,6 +9,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.metrics.estimate import CONFIDENCE
 
+ANYTIME = "anytime-valid, by betting, over questions"
 _MOST_STAKED = 0.75
 """Share of the capital that is risked on one question at most."""
 _PRECISION = 1e-7
@@ -29,7 +30,8 @@ class ConfidenceSequence:
     horizon costs width, never coverage. At the horizon the interval reaches sqrt(2 log(2/alpha)) = 2.72 standard errors
     to each side, against 1.96 for a single look at a number of questions fixed beforehand.
 
-    Questions that share a passage count as one draw: the mean is then the ratio of totals and weights.
+    Questions that share a passage count as one draw: the mean is then the ratio of totals and weights. Values may lie
+    outside the bounds of their mean (an estimate of each question's, say), by a known part of the range.
 
     Args:
         bounds: least and greatest possible value.
@@ -39,20 +41,21 @@ class ConfidenceSequence:
     def __init__(self, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE) -> None:
         self.floor, self.range = bounds[0], bounds[1] - bounds[0]
         self.target = math.log(2 / (1 - confidence))
-        self._totals, self._weights, self._stakes = (np.zeros(0) for _ in range(3))
+        self._totals, self._weights, self._stakes, self._beyond = (np.zeros(0) for _ in range(4))
         self._sums = np.array([0.5, 1.0])  # one imagined question, as in the paper
         self._squares, self._seen = 0.25, 1.0
 
     def __len__(self) -> int:
         return len(self._totals)
 
-    def add(self, totals: Floats, weights: Floats, horizon: float) -> None:
+    def add(self, totals: Floats, weights: Floats, horizon: float, beyond: Floats | None = None) -> None:
         """Further draws, in the order in which they came.
 
         Args:
             totals: (U,) sum of the values of each draw's questions over the most questions that a draw can have.
             weights: (U,) number of its questions over the same, 0 to 1; all 1 where draws are single questions.
             horizon: number of draws after which one expects to stop, by what was known before these.
+            beyond: (U,) how far outside the bounds a value can lie, as a share of the range; by default not at all.
         """
         y = (totals - self.floor * weights) / self.range
         sums = self._sums + np.cumsum(np.stack([y, weights], axis=1), axis=0)
@@ -62,6 +65,7 @@ class ConfidenceSequence:
         stakes = np.sqrt(2 * self.target / (max(horizon, 1.0) * variances[:-1]))
         self._totals, self._weights = np.concatenate([self._totals, y]), np.concatenate([self._weights, weights])
         self._stakes = np.concatenate([self._stakes, stakes])
+        self._beyond = np.concatenate([self._beyond, np.zeros(len(y)) if beyond is None else beyond])
         if len(y):
             self._sums, self._squares, self._seen = sums[-1], float(squares[-1]), self._seen + len(y)
 
@@ -79,15 +83,18 @@ class ConfidenceSequence:
 
     def _gains(self, y: Floats, m: float) -> Floats:
         """(U,) what each draw adds to the log capital of who bets that the mean of ``y`` is above m."""
-        stakes = np.minimum(self._stakes, _MOST_STAKED / max(m, 1e-12))
+        stakes = np.minimum(self._stakes, _MOST_STAKED / np.maximum(m + self._beyond, 1e-12))
         gains: Floats = np.log1p(stakes * (y - self._weights * m))
         return gains
 
     def _edge(self, y: Floats) -> float:
-        """The greatest m that was won against; 0 if none was. The capital falls with m."""
+        """The greatest m that was won against, 0 if none was. The capital falls with m: so does each stake, and by less
+        than the value's distance from m where that is lost."""
         from scipy.optimize import brentq
 
         def ahead(m: float) -> float:
             return float(self._gains(y, m).sum()) - self.target
 
-        return float(brentq(ahead, 0.0, 1.0, xtol=_PRECISION)) if len(y) and ahead(0.0) > 0 else 0.0
+        if not len(y) or ahead(0.0) <= 0:
+            return 0.0
+        return float(brentq(ahead, 0.0, 1.0, xtol=_PRECISION)) if ahead(1.0) < 0 else 1.0

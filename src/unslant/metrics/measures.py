@@ -1,9 +1,9 @@
 """Every metric of every single question: what means, subject tables, scatter plots and pairs start from.
 
-An adaptive audit asks every question as given and reversed. Where the answers differ, it asks all other orders; where
-they agree, only for a random sample, the calibration sample. What all orders would have shown of the questions left out
-is estimated from that sample (the difference estimator of two-phase sampling: Särndal, Swensson and Wretman 1992,
-ch. 6).
+An adaptive audit of replies asks every question as given and reversed. Where the answers differ, it asks all other
+orders; where they agree, only for a random sample, the calibration sample. Or every question is asked as given, and a
+random sample in all orders. What all orders would have shown of the questions left out is estimated from the sample
+(the regression estimator of two-phase sampling: Särndal, Swensson and Wretman 1992, ch. 6).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from unslant.arrays import Floats
+from unslant.metrics.accuracy import accuracy
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Numbers, QuestionMetric, question_metrics
@@ -100,30 +101,36 @@ class TwoPhaseValues:
 
 
 def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
-    """Values whose mean estimates, without bias, that of all questions asked in all orders.
+    """Values whose mean estimates that of all questions asked in all orders.
 
-    With N agreeing questions, n of them at random asked in all orders (``checked``), a question left out counts as
-    predicted from its two answers, and each of the n as predicted + N / n (value - predicted). Single values can lie
-    outside the range of the metric; only their means say anything. Where none of the n differs from its prediction,
-    the interval of the mean leaves out that others might.
+    Of N questions that agree, n were drawn at random and asked in all orders (``checked``). A question left out counts
+    as predicted from its first answers, and each of the n as predicted + N / n (value - predicted): without bias,
+    however few they are. Where the n were drawn of all questions, and are more, the prediction is a regression fitted
+    in them, also on whether the answer is right (:func:`two_phase_values`). Single values can lie outside the range of
+    the metric; only their means say anything.
 
     Args:
         values: (Q,) of the questions asked in all orders; nan for those left out.
-        predicted: (Q,) what the value would be if all orders had the answer of the first two.
+        predicted: (Q,) what the value would be if all orders had the answer of the first.
 
     Returns:
-        (Q,); all nan where questions were left out and none of the agreeing ones was asked in all orders.
+        (Q,); all nan where questions were left out and none was drawn to represent them.
     """
     if scores.stopped is None or scores.checked is None:
         return values
     left_out = scores.stopped & ~np.isnan(predicted)
     checked = scores.checked & ~np.isnan(values) & ~np.isnan(predicted)
-    n = int(checked.sum())
     if not left_out.any():
         return values
-    if not n:
+    if not checked.any():
         return np.full(len(values), np.nan)
-    factor = (n + int(left_out.sum())) / n
-    result: Floats = np.where(left_out, predicted, values)
-    result[checked] = predicted[checked] + factor * (values - predicted)[checked]
+    if scores.selected:
+        factor = 1 + left_out.sum() / checked.sum()
+        result = np.where(left_out, predicted, values)
+        result[checked] = predicted[checked] + factor * (values - predicted)[checked]
+        return result
+    result, rows = values.copy(), np.flatnonzero(left_out | checked)
+    known = np.column_stack([predicted, np.nan_to_num(accuracy(scores))])[rows]
+    none = np.zeros(len(rows), bool)
+    result[rows] = two_phase_values(np.where(checked, values, np.nan)[rows], known, np.arange(len(rows)), none)
     return result

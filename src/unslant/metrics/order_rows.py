@@ -54,6 +54,7 @@ def order_scores(
     elicitation: str = "cloze",
     stopped: Bools | None = None,
     full: Bools | None = None,
+    every_in_orders: bool = True,
 ) -> OrderScores:
     """Sort rows into order sets and views.
 
@@ -66,6 +67,7 @@ def order_scores(
         labels: the standard label sequence.
         stopped: see :class:`OrderScores`.
         full: see :class:`OrderScores`.
+        every_in_orders: whether a question without any ``order`` row is one whose orders are missing.
 
     Raises:
         InputError: if a question has the same order twice, or a row does not show the order that its role says.
@@ -78,7 +80,10 @@ def order_scores(
     turned = _view(groups, questions, REVERSE)
     if full is not None:  # in the square of others by chance, more often the fewer their options are
         turned = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
-    any_order = any((rows.role == ORDER).any() for rows in groups.values())
+    in_orders = np.zeros(len(questions), bool)
+    for rows in groups.values():
+        in_orders[rows.question[rows.role == ORDER]] = True
+    missing = ~complete & (in_orders | (every_in_orders & in_orders.any()))
     return OrderScores(
         **{f.name: getattr(questions, f.name) for f in fields(QuestionArrays)},
         labels=tuple(labels),
@@ -91,7 +96,7 @@ def order_scores(
         n_rows=sum(len(rows.ok) for rows in groups.values()),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_unanswered=sum(int((rows.ok & ~rows.by_position.any(axis=1)).sum()) for rows in groups.values()),
-        n_incomplete=int((~complete).sum()) if any_order else 0,
+        n_incomplete=int(missing.sum()),
         elicitation=elicitation,
         stopped=stopped,
         full=full,

@@ -33,7 +33,7 @@ def components_of(
         None where there are fewer than two, or the answers themselves decided which questions were asked in all orders
         (``--adaptive``).
     """
-    pages = _pages(scores, repeats) if scores.stopped is None else None
+    pages = None if scores.selected else _pages(scores, repeats)
     there = np.unique(pages.question) if pages else np.zeros(0, np.int64)
     if pages is None or len(there) < 2:
         return None

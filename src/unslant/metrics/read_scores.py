@@ -16,7 +16,6 @@ from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
 from unslant.responses.checks import NO_ANSWER
-from unslant.responses.run import UntilRun
 from unslant.responses.table import AGAIN, DECISION, GENERATE, Response, Responses
 
 
@@ -85,6 +84,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         elicitation,
         stopped=_among(ids, adaptive.stopped if adaptive else None),
         full=_among(ids, phases.full if phases else None),
+        every_in_orders=responses.run.until is None,
     )
     return replace(
         scores,
@@ -92,15 +92,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         checked=_among(ids, adaptive.checked if adaptive else None),
         n_censored=n_censored,
         n_bounds=n_bounds,
-        whole=_whole(responses.run.until, scores),
     )
-
-
-def _whole(until: UntilRun | None, scores: OrderScores) -> Ints | None:
-    """(Q,) orders that an audit with ``--until`` sampled from, by the number of options that move; None for others."""
-    if until is None:
-        return None
-    return np.asarray([until.whole.get(str(n), 1) for n in scores.movable], np.int64)
 
 
 def _among(ids: Sequence[str], names: Sequence[str] | None) -> Bools | None:

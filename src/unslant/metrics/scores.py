@@ -215,16 +215,15 @@ class OrderScores(QuestionArrays):
         n_censored: those of them whose best label may be one that a server did not return.
         n_bounds: label scores that are only upper bounds.
         n_incomplete: questions left out of the order sets because an order is missing or failed.
-        stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``); such
-            questions are in no order set. None where all questions were asked in all orders.
-        checked: (Q,) asked in all orders though these agreed, drawn at random to represent those of ``stopped``.
+        stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``), or in the
+            given one only (``--in-all-orders``); such questions are in no order set. None where all questions were
+            asked in all orders.
+        checked: (Q,) asked in all orders, drawn at random to represent those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
-        whole: (Q,) number of orders from which the order sets are random rounds (``--until``), so that PBM is
-            estimated for all of them (:func:`~unslant.metrics.permutation.pbm_of_all`); None where it is over those
-            asked.
         full: (Q,) drawn at random to be shown in all orders, while the others were shown in one Latin square of them
-            (:mod:`unslant.metrics.two_phase`); None where all questions were shown alike.
+            (:mod:`unslant.metrics.two_phase`), or in the published order alone (``--until``); None where all questions
+            were shown alike.
     """
 
     labels: tuple[str, ...]
@@ -244,7 +243,6 @@ class OrderScores(QuestionArrays):
     stopped: Bools | None = None
     checked: Bools | None = None
     label_mass: Floats | None = None
-    whole: Ints | None = None
     full: Bools | None = None
 
     @property
@@ -270,6 +268,13 @@ class OrderScores(QuestionArrays):
     def partial(self) -> Bools:
         """(Q,) shown in one Latin square of more orders."""
         return np.zeros(len(self), bool) if self.full is None else ~self.full & ~self.single
+
+    @cached_property
+    def selected(self) -> bool:
+        """Whether answers decided which questions were asked in all orders; else they are random ones."""
+        if self.stopped is None or self.checked is None:
+            return False
+        return bool(((self.order_counts > 0) & ~self.checked).any())
 
     @cached_property
     def reordered(self) -> bool:

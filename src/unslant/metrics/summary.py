@@ -122,7 +122,7 @@ def compute(
     """
     phases = TwoPhaseValues.of(scores)
     values = measure(scores) | dict(phases.values) if phases else extended_measures(scores)
-    all_orders = scores if scores.stopped is None else replace(scores, blocks=())  # those left out are no random few
+    all_orders = replace(scores, blocks=()) if scores.selected else scores  # those left out are no random few
     whole = whole_part(all_orders)
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)

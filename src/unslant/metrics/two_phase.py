@@ -57,7 +57,7 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
     blocks = tuple(
         replace(part, index=np.arange(end - len(part.index), end)) for part, end in zip(parts, ends, strict=True)
     )
-    about: dict[str, Any] = {"blocks": blocks, "full": None, "whole": None}
+    about: dict[str, Any] = {"blocks": blocks, "full": None}
     for name in (f.name for f in fields(OrderScores)):
         values = getattr(scores, name)
         if isinstance(values, View):
@@ -67,6 +67,15 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
             about[name] = tuple(values[q] for q in rows) if isinstance(values, tuple) else values[rows]
     about["label_mass"] = None if scores.label_mass is None else scores.label_mass[rows]
     return replace(scores, **about), rows
+
+
+def noise_between_squares(scores: OrderScores) -> Floats:
+    """(n,) variance between the squares of each question shown in all orders, of the share right."""
+    pairs, rows = over_squares(replace(whole_part(scores), full=scores.full))
+    right, counts = cast(QuestionMetric, METRICS["expected_accuracy"]).values(pairs), np.bincount(rows)
+    mean, square = (np.bincount(rows, right**power) / np.maximum(1, counts) for power in (1, 2))
+    noise: Floats = np.maximum(0.0, square - mean**2)[counts > 0]
+    return noise
 
 
 _OF_QUESTIONS = frozenset(f.name for f in fields(QuestionArrays))

@@ -109,10 +109,12 @@ class ComposedCounts(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Record):
-    """A step of a search with ``--until``: questions and orders asked, the widest half-width, and the numbers."""
+    """A step of a search with ``--until``: questions asked, how many of them in a Latin square of orders at least and
+    in all orders, the widest half-width, and the numbers."""
 
     questions: Count
-    orders: Count
+    squares: Count
+    whole: Count
     half_width: float | None
     numbers: dict[str, dict[str, Any]]
 
@@ -123,22 +125,22 @@ class UntilRun(Record):
 
     Attributes:
         half_width, confidence: what was asked for.
-        whole: number of options that move -> orders in all.
         ended: ``width`` (every interval is narrow enough), ``all`` (everything was asked), or another reason; empty
             while it goes on.
-        questions, orders, prompts, tokens: asked; of_...: of a whole audit. Tokens are None where not counted.
-        share: of the tokens of a whole audit, as planned.
+        questions, prompts, tokens: asked; of_...: of an audit of all questions in all orders. Tokens are None where not
+            counted.
+        squares, whole: questions asked in a Latin square of their orders at least, and in all orders.
+        share: of the tokens of all questions in all orders, as planned.
         path: what was known after each step.
     """
 
     half_width: float
     confidence: float
-    whole: Tally
     ended: str = ""
     questions: Count = 0
     of_questions: Count = 0
-    orders: Count = 0
-    of_orders: Count = 0
+    squares: Count = 0
+    whole: Count = 0
     prompts: Count = 0
     of_prompts: Count = 0
     tokens: Count | None = None
@@ -167,12 +169,19 @@ class TwoPhaseRun(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveRun(Record):
-    """Questions that an adaptive audit in words stopped asking, those of them it asked on to check, and the requests
-    of an audit that asks everything."""
+    """Questions that an audit in words stopped asking, and those that it asked on to represent them.
+
+    Attributes:
+        stopped, checked: their ids: of the questions whose first answers agree (``--adaptive``), or of all
+            (``--in-all-orders``).
+        requests_of_all: of an audit that asks everything.
+        at_random: whether chance alone, and no answer, decided.
+    """
 
     stopped: tuple[str, ...]
     checked: tuple[str, ...]
     requests_of_all: Count
+    at_random: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
