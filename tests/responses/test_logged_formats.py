@@ -408,6 +408,36 @@ def test_helm_option_by_option(tmp_path: Path) -> None:
     assert found.run.logged.dropped == {"scores without the question (calibrated)": 2}
 
 
+def test_a_chat_template_behind_helms_options(tmp_path: Path) -> None:
+    """HELM 0.5.16 puts prompts into the chat template of a local model, and then scores the template's end."""
+    texts = ("a cat", "a dog")
+    references = [{"output": {"text": text}, "tags": ["correct"] * (text == "a dog")} for text in texts]
+    instance = {"id": "id0", "input": {"text": "Which?"}, "references": references, "split": "test"}
+
+    def request(k: int, option: str) -> dict[str, Any]:
+        parts = [("<|user|>", 0.0), ("Which?", -9.0), (" a", -1.0), (option[1:], -2.0 + k), ("<|assistant|>", -7.0 - k)]
+        tokens = [{"text": text, "logprob": value} for text, value in parts]
+        return {"instance": instance, "reference_index": k, "request_mode": "original",
+                "result": {"success": True, "completions": [{"tokens": tokens}]}}  # fmt: skip
+
+    def read(options: tuple[str, ...]) -> AuditResult:
+        spec = {"method": "multiple_choice_separate_original", "model": "org/m"}
+        state = {"adapter_spec": spec, "request_states": [request(k, text) for k, text in enumerate(options)]}
+        (tmp_path / "scenario_state.json").write_text(json.dumps(state))
+        stats = [{"name": {"name": "exact_match", "split": "test"}, "mean": 0.0}]
+        (tmp_path / "per_instance_stats.json").write_text(json.dumps([{"instance_id": "id0", "stats": stats}]))
+        return AuditResult.of(*load_logs([tmp_path / "scenario_state.json"]))
+
+    result = read(texts)
+    (row,) = result.responses.rows()
+    assert row.logprobs is not None
+    assert row.logprobs.tolist() == [-3, -2]
+    (reported,) = result.run.logged.reported
+    assert (reported.value, reported.ours, reported.parted) == (0, 1, 1)
+    assert "A chat template follows the option in 2 prompts ('<|assistant|>')" in " ".join(result.run.logged.notes)
+    assert "failed (without a score)" in read(("a cat", "a cow")).headline
+
+
 # --- a table of one's own
 
 
