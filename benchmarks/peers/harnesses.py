@@ -52,7 +52,7 @@ _OF_LM_EVAL: Mapping[str, tuple[str, str, Callable[[dict[str, Any]], dict[str, A
         },
     ),
     "winogrande": (
-        "tinyBenchmarks/tinyWinogrande.yaml",
+        "winogrande/default.yaml",
         "texts",
         lambda row: {
             "sentence": f"{row['question']} It is _ as they say.",
@@ -68,16 +68,6 @@ _OF_LM_EVAL: Mapping[str, tuple[str, str, Callable[[dict[str, Any]], dict[str, A
             "question": row["question"],
             "mc1_targets": {"choices": row["options"], "labels": [1, 0, 0, 0]},
             "mc2_targets": {"choices": row["options"], "labels": [1, 1, 0, 0]},
-        },
-    ),
-    "record": (
-        "super_glue/record/default.yaml",
-        "texts",
-        lambda row: {
-            "passage": "They met in the mill.\n@highlight\nIt was late",
-            "query": f"{row['question']} @placeholder",
-            "entities": row["options"],
-            "answers": [row["options"][row["answer"]], row["options"][0]],
         },
     ),
 }
@@ -100,7 +90,6 @@ def _write_tasks(home: Path, folder: Path, rows: list[dict[str, Any]]) -> Path:
             f"include: {theirs / task}\ntask: own_{name}\ndataset_path: json\ndataset_name: null\n"
             f"dataset_kwargs: {{data_files: {{test: {data}}}}}\ntest_split: test\ntraining_split: null\n"
             "validation_split: null\nfewshot_split: null\nnum_fewshot: 0\n"
-            + ("metric_list: [{metric: acc_norm}]\n" if name == "winogrande" else "")  # the other asks for a download
         )
     return tasks
 
@@ -109,8 +98,11 @@ def lm_eval(home: Path, folder: Path) -> Iterator[Case]:
     """Real runs of ``lm_eval run``: logs read, and the same tasks run by unslant."""
     rows = questions(8)
     write_rows(folder / "four.jsonl", rows)
+    entities = [{"passage": f"{row['question']} ...", "entities": row["options"]} for row in rows]
+    both = [[row["options"][row["answer"]], row["options"][0]] for row in rows]
+    write_rows(folder / "several.jsonl", [row | {"answers": texts} for row, texts in zip(entities, both, strict=True)])
     tasks = _write_tasks(home, folder, rows)
-    names = {"letters": "labels", "cloze": "texts", "hybrid": "listed", "reversed": "labels"}
+    names = {"letters": "labels", "cloze": "texts", "hybrid": "listed", "reversed": "labels", "several": "texts"}
     names |= {name: scores for name, (_, scores, _) in _OF_LM_EVAL.items()}
     run(
         [home / "bin" / "lm_eval", "run", "--model", "hf", "--model_args",
@@ -130,8 +122,6 @@ def lm_eval(home: Path, folder: Path) -> Iterator[Case]:
         shown = f"`{name}`" if name in _OF_LM_EVAL else name
         metric = next(key for key in ("acc,none", "em,none", "acc_norm,none") if key in numbers[f"own_{name}"])
         yield logged(f"`--log` of {shown}", samples(name), numbers[f"own_{name}"][metric], scores)
-        if name == "record":  # its options are in a passage, in a set
-            continue
         ours = folder / f"{name}.ours.jsonl"
         command = [sys.executable, "-m", "unslant", "lm-eval", f"own_{name}", "--include-path", tasks, "--model", MODEL]
         run([*command, "--no-store", "--samples", ours, "--quiet"], folder, PYTHONPATH=os.pathsep.join(sys.path))
@@ -229,7 +219,8 @@ def helm(home: Path, folder: Path) -> Iterator[Case]:
 
 def lighteval(home: Path, folder: Path) -> Iterator[Case]:
     """A real run of ``lighteval accelerate``: the details of two tasks."""
-    write_rows(folder / "rows.jsonl", questions())
+    (folder / "own").mkdir()
+    write_rows(folder / "own" / "test.jsonl", questions())
     names = {"own_labels": "labels", "own_texts": "texts"}
     (theirs,) = home.glob("lib/python*/site-packages/lighteval/tasks/tasks")
     (theirs / "tinyBenchmarks.pkl").touch()  # or every start of lighteval downloads it, for a task that is not run

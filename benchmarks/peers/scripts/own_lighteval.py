@@ -1,4 +1,4 @@
-"""Tasks of lighteval on the questions of rows.jsonl: labels scored under a list of options, and texts scored alone."""
+"""Tasks of lighteval on the questions of own/test.jsonl: labels under a list of options, and texts alone."""
 
 from lighteval.metrics.metrics import Metrics
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
@@ -22,9 +22,8 @@ TASKS_TABLE = [
     LightevalTaskConfig(
         name=name,
         prompt_function=function,
-        hf_repo="json",
+        hf_repo="own",  # a folder
         hf_subset="default",
-        hf_data_files={"test": "rows.jsonl"},
         hf_avail_splits=["test"],
         evaluation_splits=["test"],
         metrics=[Metrics.loglikelihood_acc],
