@@ -191,7 +191,8 @@ def test_a_cluster_that_does_not_start_is_one_line() -> None:
     fake = SimpleNamespace(is_initialized=lambda: False, init=slow)
     with socket.create_server(("127.0.0.1", 0)) as server:
         there = f"127.0.0.1:{server.getsockname()[1]}"
-        for where, words in (("auto", "Ray could not be started"), (there, "no cluster of Ray there")):
+        reasons = {"auto": "Ray could not be started", there: "no cluster of Ray there"}
+        for where, words in reasons.items():
             with pytest.raises(
                 ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"
             ):
