@@ -103,8 +103,8 @@ def logged(name: str, path: Path, accuracy: float, scores: str = "") -> Case:
     said = True
     if reported and reported.parted:
         outcome = (
-            f"accuracy {accuracy:.3f} read as logged ({reported.metric}); {reported.parted} of {reported.n} rows are "
-            f"read otherwise here: {ours.value:.3f}, which the first screen says"
+            f"accuracy {accuracy:.3f} read as logged ({reported.metric}); {reported.parted} of {reported.n} rows "
+            f"read differently here: {ours.value:.3f}, which the first screen says"
         )
         said = f"The log reports {accuracy:.3f}" in " ".join(result.summary().split())
     if scores:

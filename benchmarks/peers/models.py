@@ -130,7 +130,7 @@ def ray(home: Path, folder: Path) -> Iterator[Case]:
         tables.append([row.logprobs for row in unslant.Responses.from_parquet(table).rows()])
     yield same_scores("`unslant audit --ray local`", *tables, "two actors against one process, {n} prompts")
     nowhere = [home.resolve() / "bin" / "unslant", "audit", MODEL, asked, "--ray", f"127.0.0.1:{free_port()}"]
-    done = subprocess.run([*map(str, nowhere)], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*map(str, nowhere)], cwd=folder, capture_output=True, text=True, timeout=300)
     said = done.stderr.strip().splitlines()[-1:]
     shown = "".join(said).partition("error: ")[2]
     yield Case("no cluster at the address", f"refused: “{shown[:160]}”", None, "no cluster of Ray there" in shown)
