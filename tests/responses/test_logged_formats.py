@@ -686,6 +686,25 @@ def test_inspect_scores_that_differ_are_counted(shared_data: Path, tmp_path: Pat
     assert "3 rows differ, the first at changed.json, sample " in changed.run.logged.reported[0].caveat
 
 
+def test_a_scorer_of_ones_own_that_gives_several_values(shared_data: Path, tmp_path: Path) -> None:
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    right = {one["id"]: score["value"] for one in log["samples"] for score in one["scores"].values()}
+    for sample in log["samples"]:
+        verdict = {"C": 1.0, "I": 0.0}[right[sample["id"]]]
+        sample["scores"] = {"graded": {"value": {"brevity": 0.3, "right": verdict}, "answer": "A"}}
+    path = tmp_path / "several.json"
+    path.write_text(json.dumps(log))
+    (found,) = load_logs([path])
+    (reported,) = found.run.logged.reported
+    assert (reported.metric, reported.parted) == ("inspect's graded, right", 0)
+    assert reported.value == pytest.approx(list(right.values()).count("C") / len(right))
+
+
+def test_what_is_advised_of_a_log_is_no_option(shared_data: Path) -> None:
+    text = audit_logs(shared_data / "logs" / "lighteval" / "details_letter.parquet").summary()
+    assert "a chat model asked without its chat template" in " ".join(text.split())
+
+
 def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
     state = json.loads((shared_data / "logs" / "helm" / "scenario_state.json").read_text())
     for request in state["request_states"][:5]:
