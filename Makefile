@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers real lint types docs dist bench bench-compare bench-gpu clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers real lint types docs notebook dist bench bench-compare bench-gpu clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -60,6 +60,11 @@ test-peers: .venv/test.stamp $(REAL)
 
 docs: .venv/docs.stamp
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
+
+# The notebooks of the documentation, executed; a slow test executes them too, and compares.
+notebook: .venv/docs.stamp
+	$(PIP) nbclient ipykernel
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.executed docs/*.ipynb
 
 dist: | .venv/bin/python
 	$(PIP) build twine

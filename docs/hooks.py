@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built, from the code they describe (a hook of mkdocs)."""
+"""Pages of the site that are made when it is built, from code and executed notebooks (a hook of mkdocs)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from executed import notebook_page
 from generated import cli, json_keys
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -41,6 +42,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {"reference/cli.md": cli(), "reference/json.md": json_keys()}
     for page, source in ELSEWHERE.items():
         made[page] = re.sub(r"\]\((?:\.\./)?docs/", "](", (ROOT / source).read_text("utf-8"))
+    for notebook in sorted((ROOT / "docs").glob("*.ipynb")):
+        made[f"{notebook.stem}.md"] = notebook_page(notebook)
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     for image in (ROOT / "benchmarks").glob("*.svg"):

@@ -14,6 +14,7 @@ from tests.command_line import unslant as command
 from unslant.auditing.exports import ExportOptions, eval_results, every_eval, flat, model_index
 from unslant.auditing.logs import audit_logs
 from unslant.auditing.result import AuditResult
+from unslant.errors import InputError
 from unslant.responses.importers import load_logs
 
 DATA = Path(__file__).parent / "data"
@@ -71,6 +72,9 @@ def test_records_of_every_eval_ever_follow_its_schema_and_are_read_back(result: 
         assert back.metrics.means[name].value == pytest.approx(result.metrics.means[name].value, abs=1e-12)
     assert back.run.logged is not None
     assert [one.parted for one in back.run.logged.reported] == [0]
+    (tmp_path / "x.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"x\.json: holds the scores of a run and no answers: give x_samples\.jsonl$"):
+        audit_logs(tmp_path / "x.json")
 
 
 def test_samples_have_every_question_however_many_options_the_first_has() -> None:
@@ -125,8 +129,6 @@ def test_the_command_writes_each_format_and_names_what_is_missing(result: AuditR
         ("every-eval", ("--organization", "Org")),
     ):
         out = tmp_path / to
-        if to == "every-eval":
-            out.mkdir()
         done = command("export", run, "--to", to, "--out", out, *given)
         assert done.code == 0, done.err
         assert all(Path(line).stat().st_size for line in done.out.splitlines())

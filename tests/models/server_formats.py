@@ -82,7 +82,7 @@ class Served:
         if "label_token_ids" in request:
             return self.scored(request) if self.score_route else Fault(404, "Not Found")
         route = "chat" if "messages" in request else "completions"
-        if "logprobs" not in request and "max_tokens" not in request:
+        if not {"messages", "logprobs", "max_tokens"} & request.keys():
             ids = self.ids(next(request[key] for key in ("prompt", "content", "inputs") if key in request))
             of_tgi = json.dumps([{"id": number, "text": "", "start": 0, "stop": 0} for number in ids])
             return Fault(body=of_tgi if "inputs" in request else {"tokens": ids})

@@ -300,6 +300,22 @@ def test_completions_are_left_alone_where_a_chat_answers(status: int) -> None:
         assert [body for body in at.requests if "prompt" in body and "max_tokens" in body] == []
 
 
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_chat_that_wants_another_name_for_its_length_is_a_chat(status: int) -> None:
+    """As OpenAI's reasoning models; plain completions, which its backend does not have, would make a proxy refuse."""
+    kind = replace(OF_KIND["vllm"](), needs="max_completion_tokens")
+    with FaultServer(lambda body: kind.answer(body) if "messages" in body else Fault(status), kind.get).running() as at:
+        served(at.url).identify()
+        assert ["prompt" in body for body in at.requests] == [False, False]
+
+
+def test_completions_that_fail_for_good_are_not_waited_for() -> None:
+    kind = OF_KIND["vllm"]()
+    with FaultServer(lambda body: Fault(400 if "messages" in body else 500), kind.get).running() as server:
+        served(server.url, retries=9).identify()
+        assert len([body for body in server.requests if "prompt" in body]) == 2
+
+
 def test_a_list_of_models_that_fails_for_good_is_not_waited_for() -> None:
     kind = OF_KIND["vllm"]()
     with FaultServer(kind.answer, lambda path: Fault(500)).running() as server:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -16,9 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
+from hypothesis import strategies as st
 
 import unslant
 from unslant.errors import InputError
+from unslant.presentations import present
+from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import JudgingQuestion, MathQuestion, Question, QuestionSet, load_judging, load_math
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 
@@ -107,6 +112,78 @@ def test_data_sets_with_the_columns_of_arc_are_the_same_questions_as_lists() -> 
 
 
 TEXTS = ("one", "two", "three", "four", "five")
+
+
+@st.composite
+def arc_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Records with ARC's columns: three to five options, labelled by letters or by numbers."""
+    rows = []
+    for i in range(draw(st.integers(1, 4))):
+        labels = draw(st.sampled_from(["ABC", "ABCD", "ABCDE", "1234", "123", "12345"]))
+        texts = [f"{i} {text}" for text in TEXTS[: len(labels)]]
+        choices = {"text": texts, "label": [*labels]}
+        rows.append(
+            {
+                "id": f"ARC_{i}",
+                "question": f"Which is {i}?",
+                "choices": choices,
+                "answerKey": draw(st.sampled_from(labels)),
+            }
+        )
+    return rows
+
+
+def _by_option(row: dict[str, Any], *keys: str) -> list[dict[str, str]]:
+    return [{key: row["choices"][key][k] for key in keys} for k in range(len(row["choices"]["text"]))]
+
+
+SHAPES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "as the Hub has it": dict,
+    "more columns": lambda row: row | {"fold": "Challenge", "source_url": None, "n": 1},
+    "columns in another order": lambda row: dict(reversed(row.items())),
+    "label before text": lambda row: row | {"choices": dict(reversed(row["choices"].items()))},
+    "an object an option": lambda row: row | {"choices": _by_option(row, "text", "label")},
+    "the label first": lambda row: row | {"choices": _by_option(row, "label", "text")},
+    "nested in the question": lambda row: {
+        "id": row["id"], "answerKey": row["answerKey"],
+        "question": {"stem": row["question"], "choices": _by_option(row, "text", "label")},
+    },
+    "nested, the label first": lambda row: {
+        "id": row["id"], "answerKey": row["answerKey"],
+        "question": {"stem": row["question"], "choices": _by_option(row, "label", "text")},
+    },
+    "plain columns": lambda row: {
+        "id": row["id"], "question": row["question"], "options": row["choices"]["text"],
+        "answer": row["choices"]["label"].index(row["answerKey"]),
+    },
+}  # fmt: skip
+DOORS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "list": list,
+    "Dataset": Dataset.from_list,
+    "iterable Dataset": KINDS["iterable Dataset"],
+    "DatasetDict of one split": lambda rows: DatasetDict({"test": Dataset.from_list(rows)}),
+    "questions": lambda rows: list(unslant.load_questions(rows)),
+}
+
+
+@hypothesis.settings(max_examples=15)
+@hypothesis.given(arc_rows())
+def test_prompts_are_the_same_through_every_door(rows: list[dict[str, Any]]) -> None:
+    elicitation = Cloze(Writer(load_template("plain")))
+
+    def prompts(source: Any) -> list[tuple[object, list[Prompt]]]:
+        return [
+            (question.answers, elicitation.prompts(present(question, order)))
+            for question in unslant.load_questions(source)
+            for order in itertools.permutations(range(len(question.options)))
+            if order[0] < 2
+        ]
+
+    expected = prompts(rows)
+    for shape in SHAPES.values():
+        shaped = [shape(row) for row in rows]
+        for door in DOORS.values():
+            assert prompts(door(shaped)) == expected
 
 
 def test_values_of_several_types_in_a_column() -> None:

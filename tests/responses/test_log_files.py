@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import unslant
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
@@ -118,3 +119,11 @@ def test_names_and_folders_that_cannot_be_read_are_one_line(tmp_path: Path, monk
         (tmp_path / f"{k}.json").write_text("{}")
     with pytest.raises(InputError, match="holds more than 3 files; give the folder"):
         load_logs([tmp_path])
+
+
+@pytest.mark.parametrize("words", [("--log",), ("--log", "--limit", "3")])
+def test_no_log_at_all_is_not_an_audit_of_the_embedded_model(words: tuple[str, ...]) -> None:
+    """As where a pattern of the shell matches nothing."""
+    ran = unslant("audit", *words)
+    assert ran.code == 2
+    assert "--log requires at least 1" in ran.err

@@ -408,6 +408,36 @@ def test_helm_option_by_option(tmp_path: Path) -> None:
     assert found.run.logged.dropped == {"scores without the question (calibrated)": 2}
 
 
+def test_a_chat_template_behind_helms_options(tmp_path: Path) -> None:
+    """HELM 0.5.16 puts prompts into the chat template of a local model, and then scores the template's end."""
+    texts = ("a cat", "a dog")
+    references = [{"output": {"text": text}, "tags": ["correct"] * (text == "a dog")} for text in texts]
+    instance = {"id": "id0", "input": {"text": "Which?"}, "references": references, "split": "test"}
+
+    def request(k: int, option: str) -> dict[str, Any]:
+        parts = [("<|user|>", 0.0), ("Which?", -9.0), (" a", -1.0), (option[1:], -2.0 + k), ("<|assistant|>", -7.0 - k)]
+        tokens = [{"text": text, "logprob": value} for text, value in parts]
+        return {"instance": instance, "reference_index": k, "request_mode": "original",
+                "result": {"success": True, "completions": [{"tokens": tokens}]}}  # fmt: skip
+
+    def read(options: tuple[str, ...]) -> AuditResult:
+        spec = {"method": "multiple_choice_separate_original", "model": "org/m"}
+        state = {"adapter_spec": spec, "request_states": [request(k, text) for k, text in enumerate(options)]}
+        (tmp_path / "scenario_state.json").write_text(json.dumps(state))
+        stats = [{"name": {"name": "exact_match", "split": "test"}, "mean": 0.0}]
+        (tmp_path / "per_instance_stats.json").write_text(json.dumps([{"instance_id": "id0", "stats": stats}]))
+        return AuditResult.of(*load_logs([tmp_path / "scenario_state.json"]))
+
+    result = read(texts)
+    (row,) = result.responses.rows()
+    assert row.logprobs is not None
+    assert row.logprobs.tolist() == [-3, -2]
+    (reported,) = result.run.logged.reported
+    assert (reported.value, reported.ours, reported.parted) == (0, 1, 1)
+    assert "A chat template follows the option in 2 prompts ('<|assistant|>')" in " ".join(result.run.logged.notes)
+    assert "failed (without a score)" in read(("a cat", "a cow")).headline
+
+
 # --- a table of one's own
 
 
@@ -654,6 +684,25 @@ def test_inspect_scores_that_differ_are_counted(shared_data: Path, tmp_path: Pat
     (changed,) = load_logs([path])
     assert changed.run.logged.reported[0].parted == 3
     assert "3 rows differ, the first at changed.json, sample " in changed.run.logged.reported[0].caveat
+
+
+def test_a_scorer_of_ones_own_that_gives_several_values(shared_data: Path, tmp_path: Path) -> None:
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    right = {one["id"]: score["value"] for one in log["samples"] for score in one["scores"].values()}
+    for sample in log["samples"]:
+        verdict = {"C": 1.0, "I": 0.0}[right[sample["id"]]]
+        sample["scores"] = {"graded": {"value": {"brevity": 0.3, "right": verdict}, "answer": "A"}}
+    path = tmp_path / "several.json"
+    path.write_text(json.dumps(log))
+    (found,) = load_logs([path])
+    (reported,) = found.run.logged.reported
+    assert (reported.metric, reported.parted) == ("inspect's graded, right", 0)
+    assert reported.value == pytest.approx(list(right.values()).count("C") / len(right))
+
+
+def test_what_is_advised_of_a_log_is_no_option(shared_data: Path) -> None:
+    text = audit_logs(shared_data / "logs" / "lighteval" / "details_letter.parquet").summary()
+    assert "a chat model asked without its chat template" in " ".join(text.split())
 
 
 def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:

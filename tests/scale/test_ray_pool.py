@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -188,6 +189,14 @@ def test_a_cluster_that_does_not_start_is_one_line() -> None:
         raise Exception("The current node timed out during startup.\nThis could happen because ...")
 
     fake = SimpleNamespace(is_initialized=lambda: False, init=slow)
-    for where, words in (("auto", "Ray could not be started"), ("10.0.0.1:6379", "no cluster of Ray there")):
-        with pytest.raises(ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"):
-            _connect(fake, where)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        there = f"127.0.0.1:{server.getsockname()[1]}"
+        reasons = {"auto": "Ray could not be started", there: "no cluster of Ray there"}
+        for where, words in reasons.items():
+            with pytest.raises(
+                ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"
+            ):
+                _connect(fake, where)
+    never = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: pytest.fail("Ray waits for minutes"))
+    with pytest.raises(ModelError, match=rf"ray {there}: no cluster of Ray there: .*refused"):
+        _connect(never, there)

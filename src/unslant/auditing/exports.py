@@ -35,7 +35,7 @@ from unslant.reports.export import APART, numbers
 from unslant.responses import Response
 from unslant.responses.importers.every_eval import LABELS, LOGPROBS, ORDER
 from unslant.version import __version__
-from unslant.writing import write_all, write_atomically
+from unslant.writing import make_folder, write_all, write_atomically
 
 SCHEMA_VERSION = "0.3.0"
 """Of Every Eval Ever."""
@@ -260,7 +260,7 @@ def _need(options: ExportOptions, *names: str) -> None:
 
 def _write_every_eval(result: AuditResult, options: ExportOptions, out: Path) -> list[Path]:
     record, samples = every_eval(result, options)
-    named = out / f"{uuid.uuid4()}"
+    named = make_folder(out) / f"{uuid.uuid4()}"
     files = [named.with_suffix(".json"), *([out / f"{named.name}_samples.jsonl"] if samples else [])]
     lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
     write_all(

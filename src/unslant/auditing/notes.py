@@ -36,10 +36,11 @@ def caveats(result: AuditResult) -> list[str]:
     counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
     found = []
     if mass < LEAST_LABEL_MASS:
+        chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
         found.append(
             f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
-            "else. Likely causes: a chat model asked without --chat, labels or a template it does not expect "
-            "(--labels, --template), or a model that thinks before it answers."
+            f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
+            "a model that thinks before it answers."
         )
     lost = counts.failed_rows + counts.unanswered_rows
     return [*found, *(_failures(counts) if lost > MANY_FAILED * counts.rows else []), *reply_lines(result.replies)]

@@ -123,7 +123,7 @@ def _annotation(kind: Any, about: Sequence[Any], heading: Heading, said: str = "
         words |= {"help": flag.help} if flag.help else {}
         words |= {"metavar": flag.metavar} if flag.metavar else {}
         words |= {"converter": _by_commas} if flag.commas else {}
-        words |= {"consume_multiple": True} if flag.many else {}
+        words |= {"consume_multiple": 1} if flag.many else {}
     others = [one for one in about if not isinstance(one, Flag | Heading | Without)]
     return Annotated[kind, *others, Parameter(**words)]
 

@@ -80,7 +80,8 @@ def unanswered(responses: Responses) -> str:
     failed = pc.or_(pc.or_(pc.equal(status, "error"), refused), empty)
     n_failed = pc.sum(failed).as_py() or 0
     if 2 * n_failed > len(table):
-        why = pc.filter(raw, failed)[0].as_py().strip() or "an empty reply"
+        replied = pc.filter(table["elicitation"], failed)[0].as_py() == GENERATE
+        why = pc.filter(raw, failed)[0].as_py().strip() or ("an empty reply" if replied else "without a score")
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
         return f"none of {count(len(table), 'response')} of {name} is an answer"

@@ -43,7 +43,8 @@ TOPS = (100, 20, 5)
 MORE = (1_000, 10_000)
 """... and then, where a label is not among them and the server gave as many as were asked for."""
 _TOLERANCE = 1e-3
-_LENGTHS = ("max_tokens", "max_completion_tokens")
+LENGTHS = ("max_tokens", "max_completion_tokens")
+"""Names for how long a reply may be: the usual one, and that of servers which refuse it in chats."""
 _WRONG_REQUEST = (400, 422)
 _TAIL = 16  # characters of a prompt's end, which decide about the tokens of a label behind it
 MOST_IDS = 128
@@ -251,7 +252,7 @@ class LabelScores:
 
     @property
     def _tokens_asked(self) -> int:
-        return max(1, *(int(self._extra.get(key) or 1) for key in _LENGTHS), *self._one_token.values())
+        return max(1, *(int(self._extra.get(key) or 1) for key in LENGTHS), *self._one_token.values())
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
         """The first token's log-probabilities, and what else the reply says.

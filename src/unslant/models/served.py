@@ -24,7 +24,7 @@ from unslant.models.concurrent import Limit
 from unslant.models.first_token import Bounds, NoScores
 from unslant.models.http import Connection, Malformed, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
-from unslant.models.label_scores import LabelScores
+from unslant.models.label_scores import LENGTHS, LabelScores
 from unslant.models.options import ModelOptions
 from unslant.models.server_kinds import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
@@ -32,10 +32,9 @@ from unslant.prompts.prompt import Prompt
 LOOK = 5.0
 """Seconds to look what a server has below its root."""
 LOOKS = 1
-"""Retries of a GET that only says who the server is; some answer it with 500 for good."""
-_ONE = {"max_tokens": 1, "temperature": 0}
-_HELLO = "/completions", {"prompt": "1 + 1 =", **_ONE}
-_HELLO_CHAT = "/chat/completions", {"messages": [{"role": "user", "content": "1 + 1 ="}], **_ONE}
+"""Retries of what only says who the server is, but for the first chat; some servers answer 500 for good."""
+_HELLO = "/completions", {"prompt": "1 + 1 =", "max_tokens": 1}
+_HELLO_CHAT = "/chat/completions", {"messages": [{"role": "user", "content": "1 + 1 ="}]}
 _PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
 _PASSING = frozenset({"created", "permission", "status", "last_used", "expires_at"})
 _SHOWN = 300
@@ -84,16 +83,19 @@ class ServedModel(HttpModel):
         """What the server says of itself: its list of models, llama.cpp's properties, the name that its replies give.
 
         What it does not say is left out; so is the fingerprint of its system, since it may have several (see
-        :mod:`unslant.models.answered`). Plain completions are asked for only where a chat gave no reply: a proxy such
-        as LiteLLM stops asking a backend for minutes after a route that this does not have.
+        :mod:`unslant.models.answered`). Plain completions are asked for only where no chat gave a reply: after a route
+        that its backend does not have, a proxy such as LiteLLM refuses every request to that backend for seconds.
 
         Raises:
             ModelError: if it cannot be reached, does not accept the key, or serves another model than the one named.
         """
         try:
-            models, props, reply = self._all_replies([("/models", None), ("//props", None), _HELLO_CHAT])
-            if not isinstance(reply, Mapping):
-                (reply,) = self._all_replies([_HELLO])
+            route, body = _HELLO_CHAT
+            chats = [(route, {**body, name: self._max_completion_tokens or 1}) for name in LENGTHS]
+            models, props, reply = self._all_replies([("/models", None), ("//props", None), chats[0]])
+            for other in (*chats[1:], _HELLO):
+                if not isinstance(reply, Mapping):
+                    (reply,) = self._all_replies([other])
         except ModelError as error:
             raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
@@ -136,8 +138,9 @@ class ServedModel(HttpModel):
                     return await self.server.send(client, route, retries=LOOKS)
             return None
         try:
+            first = body is not None and body.keys() >= {"messages", LENGTHS[0]}
             body = body and {"model": self.model, **body, **self._extra}
-            return await self.server.send(client, route, body, retries=None if body else LOOKS)
+            return await self.server.send(client, route, body, retries=None if first else LOOKS)
         except Malformed:
             return None  # which says nothing of who it is
         except Refused as refused:

@@ -23,6 +23,7 @@ from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
+from unslant.reachable import refusal
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 from unslant.store.identity import known_as
 
@@ -100,6 +101,9 @@ def _connect(ray: Any, where: str) -> None:
     """Connect to a cluster, or start one on this machine, unless this process is connected."""
     if ray.is_initialized():  # by a user's program, or for another model of this run
         return
+    elsewhere = where not in ("auto", "local")
+    if elsewhere and (why := refusal(f"http://{where}")):  # Ray waits for minutes
+        raise ModelError(f"--ray {where}: no cluster of Ray there: {why}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
     try:
         ray.init(
@@ -109,7 +113,7 @@ def _connect(ray: Any, where: str) -> None:
             include_dashboard=False,
         )
     except Exception as error:  # Ray raises a bare Exception where a node is slow to start
-        reason = "Ray could not be started" if where in ("auto", "local") else "no cluster of Ray there"
+        reason = "no cluster of Ray there" if elsewhere else "Ray could not be started"
         raise ModelError(f"--ray {where}: {reason}: {first_line(error)}") from error
 
 

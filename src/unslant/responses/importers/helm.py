@@ -1,8 +1,9 @@
 """``scenario_state.json`` of HELM: multiple choice answered in words (joint), or scored option by option (separate).
 
 Of a joint question only the token chosen is kept, hence no scores of labels. Of separate ones the score of an option is
-that of its own tokens, at the end of the prompt. The requests of ``separate_calibrated`` without the question are
-left out.
+that of its own tokens, at the end of the prompt or before the end of a chat template. HELM's own rule is another: the
+last tokens, the template's too, divided by their number, or less those without the question in
+``separate_calibrated``, whose requests without the question are left out here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from unslant.responses.importers.logged import Log, Logged, understood, unit_sha
 from unslant.responses.importers.registry import Head, Importer
 
 _METRIC = "exact_match"
+_SPACES = 8
+"""Characters by which the tokens of an option may be longer than its text."""
 
 
 def recognises(head: Head) -> bool:
@@ -52,7 +55,8 @@ def read(head: Head) -> list[Log]:
                 separate.setdefault(_trial(request), []).append((request, place))
             else:
                 dropped["requests that are no multiple choice"] += 1
-    texts = [replace(page, score=scores.get((page.id, page.repeat))) for page in _scored(separate)]
+    behind: Counter[str] = Counter()
+    texts = [replace(page, score=scores.get((page.id, page.repeat))) for page in _scored(separate, behind)]
     found = [(kind, own) for kind, own in (("words", pages), ("texts", texts)) if own]
     if not found:
         raise InputError.at(path, "holds no multiple-choice requests (multiple_choice_joint or _separate)")
@@ -62,7 +66,12 @@ def read(head: Head) -> list[Log]:
     if split and len(splits) > 1:
         about["split"] = split
     task, metric = path.parent.name, f"HELM's {_METRIC}"
-    return [Log(model, "HELM", kind, tuple(own), task, dropped, about, metric=metric) for kind, own in found]
+    notes = tuple(
+        f"A chat template follows the option in {count} prompts ({text!r}): HELM's own score is of the last tokens, "
+        "the template's too; here it is of the option's tokens."
+        for text, count in behind.most_common(1)
+    )
+    return [Log(model, "HELM", kind, tuple(own), task, dropped, about, notes, metric=metric) for kind, own in found]
 
 
 def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
@@ -109,8 +118,14 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
     )
 
 
-def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any], str]]]) -> list[Logged]:
-    """A page of each question and draw of worked examples, with every option scored by itself."""
+def _scored(
+    separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any], str]]], behind: Counter[str]
+) -> list[Logged]:
+    """A page of each question and draw of worked examples, with every option scored by itself.
+
+    Args:
+        behind: where texts that follow an option are counted.
+    """
     pages = []
     for (name, trial), requests in separate.items():
         first, place = requests[0]
@@ -120,9 +135,10 @@ def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any],
             if len(by_option) < len(requests):
                 raise ValueError("two requests score the same reference of this instance")
             options = tuple(str(one["output"]["text"]) for one in references)
-            scores = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
+            found = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
+            behind.update(rest for _, rest in found if rest)
             page = Logged.of_scores(
-                scores,
+                [score for score, _ in found],
                 labels=labels_for(ALPHABETS["A"], len(options)),
                 options=options,
                 id=name,
@@ -135,15 +151,20 @@ def _scored(separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any],
     return pages
 
 
-def _score(request: Mapping[str, Any], option: str) -> float:
-    """Log-probability of the tokens of an option, the last of its prompt; nan where they are not there."""
-    total, text = 0.0, ""
+def _score(request: Mapping[str, Any], option: str) -> tuple[float, str]:
+    """Log-probability of the tokens of an option, where they stand last in its prompt, and the text behind them; nan
+    where they are not there."""
     completions = request.get("result", {}).get("completions", [])
-    for token in reversed(completions[0]["tokens"] if completions else []):
-        text, total = token["text"] + text, total + float(token["logprob"])
-        if text.strip() == option.strip():
-            return total
-    return float("nan")
+    tokens = completions[0]["tokens"] if completions else []
+    for end in range(len(tokens), 0, -1):
+        total, text = 0.0, ""
+        for token in reversed(tokens[:end]):
+            text, total = token["text"] + text, total + float(token["logprob"])
+            if text.strip() == option.strip():
+                return total, "".join(one["text"] for one in tokens[end:]).strip()
+            if len(text) > len(option) + _SPACES:
+                break
+    return float("nan"), ""
 
 
 _OTHERS = ({"adapter_spec", "metric_specs"}, {"instance_id", "stats"}, {"sum_squared", "mean"}, {"definition_path"})

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -103,15 +104,29 @@ _VERDICTS = {"C": 1.0, "I": 0.0, "N": 0.0}
 
 
 def _scored_by(samples: Sequence[Any]) -> str:
-    """The scorer whose values are compared with the answers read here: inspect's ``choice``, else the first."""
-    names = list(dict.fromkeys(name for sample in samples for name in sample.scores or {}))
-    return next((name for name in names if name.rpartition("/")[2].startswith("choice")), next(iter(names), ""))
+    """The score that is compared with the answers read here: of inspect's ``choice``, else the first that only says
+    right or wrong, else the first."""
+    values: dict[str, list[float | None]] = {}
+    for sample in samples:
+        for name in _values(sample):
+            values.setdefault(name, []).append(_score(sample, name))
+    binary = (name for name, own in values.items() if set(own) <= {0.0, 1.0, None} and {*own} != {None})
+    choice = (name for name in values if name.rpartition("/")[2].startswith("choice"))
+    return next(chain(choice, binary, values), "")
 
 
-def _score(sample: Any, scorer: str) -> float | None:
-    """Value of a sample's score, from 0 to 1; None where it has none, or another kind of value."""
-    found = (sample.scores or {}).get(scorer)
-    value = None if found is None or sample.error is not None else found.value
+def _values(sample: Any) -> dict[str, Any]:
+    """The values of a sample's scores by scorer, or ``scorer, key`` where one gives several."""
+    found: dict[str, Any] = {}
+    for name, score in (sample.scores or {}).items():
+        several = score.value if isinstance(score.value, Mapping) else None
+        found |= {name: score.value} if several is None else {f"{name}, {key}": one for key, one in several.items()}
+    return found
+
+
+def _score(sample: Any, name: str) -> float | None:
+    """One of a sample's scores, from 0 to 1; None where it has none, or another kind of value."""
+    value = None if sample.error is not None else _values(sample).get(name)
     return _VERDICTS[value] if isinstance(value, str) and value in _VERDICTS else unit_share(value)
 
 
