@@ -224,8 +224,9 @@ def lighteval(home: Path, folder: Path) -> Iterator[Case]:
     names = {"own_labels": "labels", "own_texts": "texts"}
     (theirs,) = home.glob("lib/python*/site-packages/lighteval/tasks/tasks")
     (theirs / "tinyBenchmarks.pkl").touch()  # or every start of lighteval downloads it, for a task that is not run
+    model = shutil.copytree(reference_path(MODEL), folder / MODEL)  # its cache is written into the model's folder
     run(
-        [home / "bin" / "lighteval", "accelerate", f"model_name={reference_path(MODEL)},dtype=float32",
+        [home / "bin" / "lighteval", "accelerate", f"model_name={model},dtype=float32",
          ",".join(names), "--custom-tasks", SCRIPTS / "own_lighteval.py", "--output-dir", "out", "--save-details"],
         folder,
     )  # fmt: skip
