@@ -130,7 +130,13 @@ def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], sho
     model = open_model(given.model, dtype=given.dtype)
     asked = [question for questions in test.values() for question in questions]
     found = audit(
-        model, asked, shots=shots, shots_from=given.dev, shots_by_subject=True, until=given.until, progress=told_of
+        model,
+        asked,
+        shots=shots,
+        shots_from=given.dev if shots else None,
+        shots_by_subject=shots > 0,
+        until=given.until,
+        progress=told_of,
     )
     told = {key: value for key, value in jsonable(found.run.until).items() if key != "path"}
     mean = found.metrics.means["expected_accuracy"]
