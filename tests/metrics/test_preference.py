@@ -336,17 +336,17 @@ def test_a_pull_that_moves_no_answer_is_no_preference() -> None:
 
 
 def test_every_place_has_one_name() -> None:
-    assert Place("start", 3) not in places_of([4])
-    assert {Place("start", 3), Place("end")} < set(places_of([4, 5]))
-    assert Place("middle") in places_of([3])
-    assert Place("start", 1) not in places_of([3])
+    assert Place(3) not in places_of([4])
+    assert {Place(3), Place(-1)} < set(places_of([4, 5]))
+    assert Place(None) in places_of([3])
+    assert Place(1) not in places_of([3])
     assert len(places_of([2])) == 2
-    assert Place("end").name("label", "ABCDE", [4]) == "D"
-    assert Place("end").name("label", "ABCDE", [4, 5]) == "the last label"
-    assert Place("middle").name("label", "ABCDE", [4]) == "B or C"
-    assert Place("middle").name("position", "ABCDE", [4]) == "a middle position"
-    assert Place("middle").name("position", "ABCDE", [3, 5]) == "the middle position"
-    assert Place("start", 11).name("position", (), [20]) == "the 12th position"
+    assert Place(-1).name("label", "ABCDE", [4]) == "D"
+    assert Place(-1).name("label", "ABCDE", [4, 5]) == "the last label"
+    assert Place(None).name("label", "ABCDE", [4]) == "B or C"
+    assert Place(None).name("position", "ABCDE", [4]) == "a middle position"
+    assert Place(None).name("position", "ABCDE", [3, 5]) == "the middle position"
+    assert Place(11).name("position", (), [20]) == "the 12th position"
 
 
 def test_words() -> None:

@@ -13,15 +13,11 @@ from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import extended
 from unslant.metrics.preference.habit import (
     FEWEST,
-    Groups,
     Habit,
     Kind,
     Meaning,
     Named,
     Search,
-    by_size,
-    by_subject,
-    meaning_of,
 )
 from unslant.metrics.preference.slots import (
     LAST,
@@ -118,7 +114,7 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
 
 
 class _Reading:
-    """The cells of one set of scores, and what is said of them."""
+    """The effects in one set of scores, and what is said of them."""
 
     def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
         self.scores, self.bootstrap = scores, bootstrap
@@ -132,14 +128,12 @@ class _Reading:
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
-        habit = self._search(self.groups).find() if self.groups else None
-        meaning = self._meaning(habit, self.groups)
-        sizes = {
-            n: self._meaning(own, [group for group in self.groups if group.n == n])
-            for n, own in by_size(habit, self.groups, self._search, self.unit == "shares").items()
-        }
-        p, parts = by_subject(self.groups, self.scores.subjects, self._search)
-        subjects = [(members, self._meaning(own, cells)) for members, cells, own in parts]
+        whole = self._search(MARGIN[self.unit])
+        habit = whole.find()
+        meaning = self._known(whole.meaning(habit))
+        sizes = {n: self._known(one) for n, one in whole.by_size(habit).items()}
+        p, parts = whole.by_subject(self.scores.subjects)
+        subjects = [(members, self._known(one)) for members, one in parts]
         if len({self._words(one) for _, one in subjects}) < 2:
             subjects = []
         sticky, scattered = self._sticky()
@@ -153,8 +147,8 @@ class _Reading:
             finding,
             phrase,
             *names(meaning, self.scores.labels, self.sizes or [1], both=True),
-            {n: self._words(one, [n], caveat=True) for n, one in sizes.items()},
-            {name: self._words(one, caveat=True) for members, one in subjects for name in members},
+            {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
+            {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
             p,
             tuple(labels),
             tuple(positions),
@@ -163,30 +157,22 @@ class _Reading:
             note,
         )
 
-    def _search(self, groups: Groups, margin: float | None = None) -> Search:
-        return Search(groups, self.bootstrap.sampling, self.excess, MARGIN[self.unit] if margin is None else margin)
+    def _search(self, margin: float) -> Search:
+        return Search(self.groups, self.bootstrap.sampling, self.excess, self.unit, margin)
 
-    def _meaning(self, habit: Habit | None, groups: Groups) -> Meaning:
-        labels, positions = self.values.nats if self.unit == "nats" else self.values.shares
-        meaning = meaning_of(habit, groups, labels - positions, self.bootstrap.sampling)
+    def _known(self, meaning: Meaning) -> Meaning:
         if self.scores.elicitation == DECISION:  # labels are the server's, and never move
             return tuple(one._replace(kind="position") for one in meaning)
         return meaning
 
-    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), *, slight: bool = False, caveat: bool = False) -> str:
-        words = in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
-        return words + self._caveat(meaning, sizes) * caveat
+    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), slight: bool = False) -> str:
+        return in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
 
-    def _caveat(self, meaning: Meaning, sizes: Sequence[int] = (), rivals: Sequence[str] = ()) -> str:
-        """That something else fits as well: the positions of the labels named, or other places."""
-        sizes = sizes or self.sizes
-        unknown = sorted(
-            (int(one.place.among(max(sizes)).argmax()), one.place.name("position", self.scores.labels, sizes))
-            for one in meaning
-            if one.kind is None
-        )
-        fit = [*([listed([name for _, name in unknown], "or")] if unknown else []), *rivals]
-        return f" (or {', or '.join(fit)}: {UNKNOWN})" if fit else ""
+    def _caveat(self, meaning: Meaning, sizes: Sequence[int] = ()) -> str:
+        """That the positions of the labels named fit as well."""
+        unknown = tuple(one._replace(kind="position") for one in meaning if one.kind is None)
+        taken, avoided = names(unknown, self.scores.labels, sizes or self.sizes)
+        return f" (or {listed([*taken, *avoided], 'or')}: {UNKNOWN})" if unknown else ""
 
     def _said(
         self,
@@ -206,22 +192,30 @@ class _Reading:
         if habit and (always := self._always(meaning)):
             return "habit", always, ""
         if subjects:
-            return "habit", self._by_subject(subjects), "subjects differ"
+            few = sum(len(members) for members, _ in subjects) <= 3
+            counts = [f"{len(members)}" for members, _ in subjects]
+            counts[0] += " subjects" if len(subjects[0][0]) > 1 else " subject"
+            where = [f"in {listed(own[0], 'and') if few else n}" for own, n in zip(subjects, counts, strict=True)]
+            parts = [(self._words(one), place) for (_, one), place in zip(subjects, where, strict=True)]
+            return "habit", _of_parts(parts, [one for _, one in subjects]), "subjects differ"
         if sizes:
-            return "habit", self._by_size(sizes), "numbers of options differ"
-        if habit and len(habit.rivals) > 2:
-            return "open", "no clear fallback preference", "something pulls, but several explanations fit equally well"
+            together: dict[str, list[str]] = {}
+            for n, one in sizes.items():
+                together.setdefault(self._words(one, [n]), []).append(str(n))
+            where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
+            parts = list(zip(together, where, strict=True))
+            return "habit", _of_parts(parts, sizes.values()), "numbers of options differ"
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
-            kind = meaning[0].kind or "label"
-            rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
-            words = when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
-            return "habit", words + self._caveat(meaning, rivals=[listed(rival, "or") for rival in rivals]), note
+            there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
+            slight = abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
+            return "habit", when_unsure(self._words(meaning, slight=slight)) + self._caveat(meaning), note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
-        least = self._search(self.groups, TRACE).find()
-        trace = self._meaning(least, self.groups)
+        search = self._search(TRACE)
+        least = search.find()
+        trace = self._known(search.meaning(least))
         if least and (part := self._part(trace)) >= SLIGHT:
             pull = np.abs(least.pulls).max()
             note = f"a pull of {pull:.3f} {self.unit} decides between options that are nearly equal"
@@ -240,25 +234,6 @@ class _Reading:
             if one.taken and all(self.values.share[q, : sizes[q]] @ one.place.among(sizes[q]) == 1 for q in self.rows):
                 return f"always answers {names((one,), self.scores.labels, self.sizes)[0][0]}{self._caveat((one,))}"
         return ""
-
-    def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
-        together: dict[str, list[str]] = {}
-        for n, meaning in sizes.items():
-            together.setdefault(self._words(meaning, [n]), []).append(str(n))
-        where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
-        return _of_parts(list(zip(together, where, strict=True)), sizes.values())
-
-    def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
-        few = sum(len(members) for members, _ in subjects) <= 3
-        parts = []
-        for i, (members, meaning) in enumerate(subjects):
-            count = f"{len(members)}" + ("" if i else " subjects" if len(members) > 1 else " subject")
-            parts.append((self._words(meaning), f"in {listed(members, 'and') if few else count}"))
-        return _of_parts(parts, [meaning for _, meaning in subjects])
-
-    def _is_slight(self, meaning: Meaning) -> bool:
-        there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
-        return bool(meaning) and abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
 
     def _part(self, meaning: Meaning) -> float:
         """What these places got of the unsure answers over the orders, beyond what content explains.
