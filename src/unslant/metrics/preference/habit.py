@@ -268,7 +268,8 @@ class Search:
 
         The pull of each place, less its mean over questions of as many options, is compared between subjects (F test,
         Holm's correction for the places). Where subjects differ, those with the same strongest place are put together,
-        and a habit is looked for in each such set.
+        a habit is looked for in each such set, and every subject goes to the habit, or none, that leaves least of its
+        questions' slots unexplained.
 
         Args:
             subjects: (Q,) of all questions of the scores.
@@ -281,18 +282,36 @@ class Search:
         if len(names) < 2 or len(self.rows) < 2 * FEWEST:
             return math.nan, []
         pulls = np.column_stack([np.nan_to_num(self.pulls((i,))[self.rows, 0]) for i in range(len(self.places))])
-        p = _differ(pulls, codes, self.n_options[self.rows])
+        p, strongest = _compared(pulls, codes, self.n_options[self.rows], self.margin)
         if p >= LEVEL:
             return p, []
-        strongest = _strongest(pulls, codes, self.margin)
+
+        def among(members: Rows) -> Search:
+            return self.among(np.isin(np.arange(len(subjects)), self.rows[np.isin(codes, members)]))
+
+        clusters = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
+        habits = [among(members).find() for members in clusters]
+        candidates = [*(habit for habit in habits if habit), None]
+        squares = np.stack([self._unexplained(habit)[self.rows] for habit in candidates], axis=1)
+        nearest = ((codes == np.arange(len(names))[:, None]) @ squares).argmin(axis=1)
         parts = []
-        for one in np.unique(strongest):
-            members = np.flatnonzero(strongest == one)
-            search = self.among(np.isin(np.arange(len(subjects)), self.rows[np.isin(codes, members)]))
-            parts.append((tuple(names[members].tolist()), search.meaning(search.find())))
+        for h, habit in enumerate(candidates):
+            if len(members := np.flatnonzero(nearest == h)):
+                parts.append((tuple(names[members].tolist()), among(members).meaning(habit)))
         # the most subjects first; of as many, those that fall back on something; those without a habit last
         parts.sort(key=lambda part: (not part[1], -len(part[0]), not any(one.taken for one in part[1])))
         return p, parts
+
+    def _unexplained(self, habit: Habit | None) -> Floats:
+        """(Q,) squares that a habit leaves of the slots of each question."""
+        squares = np.zeros(len(self.excess))
+        for group in self.groups:
+            predicted = np.zeros(len(group.free))
+            if habit:
+                pulls = _mean(habit.terms[self.n_options == group.n])[0]
+                predicted = group.kept @ _columns(habit.places, group.n)[group.free] @ np.nan_to_num(pulls)
+            squares[group.rows] = ((group.slots - predicted) ** 2).sum(axis=1)
+        return squares
 
 
 def _columns(places: Sequence[Place], n: int) -> Floats:
@@ -317,33 +336,30 @@ def _mean(pulls: Floats) -> tuple[Floats, Floats]:
     return means, np.sqrt(squares / np.maximum(1, counts - 1) / counts)
 
 
-def _differ(pulls: Floats, codes: Rows, sizes: Ints) -> float:
-    """p-value of "the mean pull of every place is the same in all subjects", numbers of options taken out."""
+def _compared(pulls: Floats, codes: Rows, sizes: Ints, margin: float) -> tuple[float, Ints]:
+    """The pulls of places, (Q, P), between S subjects.
+
+    Returns:
+        p-value of "the mean pull of every place is the same in all subjects", numbers of options taken out; and (S,)
+        the place whose pull in a subject is clearest: counted from 1, negative if avoided, 0 for none. Where a place
+        that is taken is nearly as clear as one that is avoided, it is the one.
+    """
     from scipy.special import fdtrc
 
     rest = pulls.copy()
     for n in np.unique(sizes):
         rest[sizes == n] -= pulls[sizes == n].mean(axis=0)
-    members = (codes[:, None] == np.unique(codes)).astype(np.float64)
-    between = ((members.T @ rest) ** 2 / members.sum(axis=0)[:, None]).sum(axis=0)
-    within = (rest**2).sum(axis=0) - between
-    degrees, left = members.shape[1] - 1, len(rest) - members.shape[1] - len(np.unique(sizes)) + 1
-    if left < 1 or (between <= 1e-12).all():
-        return 1.0
-    return min(holm(fdtrc(degrees, left, between * left / (degrees * np.maximum(within, 1e-12))).tolist()))
-
-
-def _strongest(pulls: Floats, codes: Rows, margin: float) -> Ints:
-    """(S,) the place whose pull in a subject is clearest: counted from 1, negative if avoided; 0 for none.
-
-    Where a place that is taken is nearly as clear as one that is avoided, it is the one.
-    """
     counts = np.bincount(codes)[:, None]
-    means = np.stack([pulls[codes == s].mean(axis=0) for s in range(len(counts))])
-    within = ((pulls - means[codes]) ** 2).sum(axis=0) / max(1, len(pulls) - len(counts))
-    clear = means / np.sqrt(np.maximum(within, 1e-12) / counts)
-    near = np.abs(clear) >= 0.99 * np.abs(clear).max(axis=1, keepdims=True)
-    best = np.where(near, np.abs(clear) + 1e6 * (clear > 0), -1.0).argmax(axis=1)[:, None]
+    members = (codes[:, None] == np.arange(len(counts))).astype(np.float64)
+    between = ((members.T @ rest) ** 2 / counts).sum(axis=0)
+    within = np.maximum((rest**2).sum(axis=0) - between, 1e-12)
+    degrees, left = len(counts) - 1, len(rest) - len(counts) - len(np.unique(sizes)) + 1
+    if left < 1 or (between <= 1e-12).all():
+        return 1.0, np.zeros(len(counts), np.int64)
+    means = members.T @ pulls / counts
+    clear = means / np.sqrt(np.maximum(((pulls - means[codes]) ** 2).sum(axis=0), 1e-12) / left / counts)
+    best = np.where(clear > 0, 1.01 * clear, -clear).argmax(axis=1)[:, None]
     pull, errors = (np.take_along_axis(values, best, axis=1) for values in (means, clear))
     stands_out = (counts > 1) & (np.abs(pull) > margin) & (np.abs(errors) > _CLEAR)
-    return np.asarray(stands_out * (best + 1) * np.sign(pull), np.int64)[:, 0]
+    strongest = np.asarray(stands_out * (best + 1) * np.sign(pull), np.int64)[:, 0]
+    return min(holm(fdtrc(degrees, left, between * left / (degrees * within)).tolist())), strongest

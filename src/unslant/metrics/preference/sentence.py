@@ -8,17 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import SHARE, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import extended
-from unslant.metrics.preference.habit import (
-    FEWEST,
-    Habit,
-    Kind,
-    Meaning,
-    Named,
-    Search,
-)
+from unslant.metrics.preference.habit import FEWEST, Habit, Kind, Meaning, Named, Search
 from unslant.metrics.preference.slots import (
     LAST,
     SlotEffect,
@@ -128,11 +122,11 @@ class _Reading:
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
-        whole = self._search(MARGIN[self.unit])
-        habit = whole.find()
-        meaning = self._known(whole.meaning(habit))
-        sizes = {n: self._known(one) for n, one in whole.by_size(habit).items()}
-        p, parts = whole.by_subject(self.scores.subjects)
+        search = self._search(MARGIN[self.unit])
+        habit = search.find()
+        meaning = self._known(search.meaning(habit))
+        sizes = {n: self._known(one) for n, one in search.by_size(habit).items()}
+        p, parts = search.by_subject(self.scores.subjects)
         subjects = [(members, self._known(one)) for members, one in parts]
         if len({self._words(one) for _, one in subjects}) < 2:
             subjects = []
@@ -146,7 +140,7 @@ class _Reading:
         return Preference(
             finding,
             phrase,
-            *names(meaning, self.scores.labels, self.sizes or [1], both=True),
+            *self._names(meaning, ("label", "position")),
             {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
             {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
             p,
@@ -165,14 +159,32 @@ class _Reading:
             return tuple(one._replace(kind="position") for one in meaning)
         return meaning
 
+    def _names(
+        self, meaning: Meaning, unknown: tuple[Kind, ...] = ("label",), sizes: Sequence[int] = ()
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of what is taken, and of what is avoided, from the first to the last.
+
+        Args:
+            unknown: kinds to name where the kind is unknown.
+        """
+        sizes = sizes or self.sizes or [1]
+
+        def name(one: Named) -> str:
+            kinds = (one.kind,) if one.kind else unknown
+            return " or ".join(one.place.name(kind, self.scores.labels, sizes) for kind in kinds)
+
+        ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
+        taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
+        return taken, avoided
+
     def _words(self, meaning: Meaning, sizes: Sequence[int] = (), slight: bool = False) -> str:
-        return in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
+        return in_words(*self._names(meaning, sizes=sizes), slight)
 
     def _caveat(self, meaning: Meaning, sizes: Sequence[int] = ()) -> str:
         """That the positions of the labels named fit as well."""
-        unknown = tuple(one._replace(kind="position") for one in meaning if one.kind is None)
-        taken, avoided = names(unknown, self.scores.labels, sizes or self.sizes)
-        return f" (or {listed([*taken, *avoided], 'or')}: {UNKNOWN})" if unknown else ""
+        unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
+        positions, _ = self._names(unknown, ("position",), sizes)
+        return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
 
     def _said(
         self,
@@ -189,22 +201,22 @@ class _Reading:
         if len(self.rows) < FEWEST:
             note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
-        if habit and (always := self._always(meaning)):
-            return "habit", always, ""
+        for place in meaning if len(self.rows) == asked else ():
+            if place.taken and self._part((place,), self.values.share) == 1:
+                return "habit", f"always answers {self._names((place,))[0][0]}{self._caveat((place,))}", ""
         if subjects:
             few = sum(len(members) for members, _ in subjects) <= 3
-            counts = [f"{len(members)}" for members, _ in subjects]
-            counts[0] += " subjects" if len(subjects[0][0]) > 1 else " subject"
-            where = [f"in {listed(own[0], 'and') if few else n}" for own, n in zip(subjects, counts, strict=True)]
+            where = [f"in {listed(members, 'and') if few else len(members)}" for members, _ in subjects]
+            where[0] += "" if few else " subjects" if len(subjects[0][0]) > 1 else " subject"
             parts = [(self._words(one), place) for (_, one), place in zip(subjects, where, strict=True)]
             return "habit", _of_parts(parts, [one for _, one in subjects]), "subjects differ"
         if sizes:
             together: dict[str, list[str]] = {}
-            for n, one in sizes.items():
-                together.setdefault(self._words(one, [n]), []).append(str(n))
-            where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
-            parts = list(zip(together, where, strict=True))
-            return "habit", _of_parts(parts, sizes.values()), "numbers of options differ"
+            for n, own in sizes.items():
+                together.setdefault(self._words(own, [n]), []).append(str(n))
+            where = [f"with {listed(ns, 'or')}{'' if i else ' options'}" for i, ns in enumerate(together.values())]
+            phrase = _of_parts(list(zip(together, where, strict=True)), sizes.values())
+            return "habit", phrase, "numbers of options differ"
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
             there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
@@ -225,26 +237,18 @@ class _Reading:
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
-    def _always(self, meaning: Meaning) -> str:
-        """``always answers A``, where every answer to every question in every order is one slot's."""
-        if len(self.rows) < np.isfinite(self.unsure).sum():
-            return ""
-        sizes = self.scores.n_options.tolist()
-        for one in meaning:
-            if one.taken and all(self.values.share[q, : sizes[q]] @ one.place.among(sizes[q]) == 1 for q in self.rows):
-                return f"always answers {names((one,), self.scores.labels, self.sizes)[0][0]}{self._caveat((one,))}"
-        return ""
-
-    def _part(self, meaning: Meaning) -> float:
+    def _part(self, meaning: Meaning, answers: Floats | None = None) -> float:
         """What these places got of the unsure answers over the orders, beyond what content explains.
 
         Those avoided count down, so that a habit that moves answers its own way is above 0.
+
+        Args:
+            answers: (Q, N) what each place got, if not that.
         """
-        part = 0.0
+        part, answers = 0.0, self.excess if answers is None else answers
         for group in self.groups:
-            for one in meaning:
-                gains = self.excess[group.rows, : group.n] @ one.place.among(group.n)
-                part += float(gains.sum()) * (1 if one.taken else -1)
+            signed = sum((one.place.among(group.n) * (1 if one.taken else -1) for one in meaning), np.zeros(group.n))
+            part += float((answers[group.rows, : group.n] @ signed).sum())
         return part / max(1, len(self.rows))
 
     def _sticky(self) -> tuple[Estimate, bool]:
@@ -265,24 +269,6 @@ class _Reading:
         strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
-
-
-def names(
-    meaning: Meaning, labels: Sequence[str], sizes: Sequence[int], both: bool = False
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of what is taken, and of what is avoided, from the first to the last.
-
-    Args:
-        both: name the label and the position where the kind is unknown; else the label, which needs a caveat.
-    """
-
-    def name(one: Named) -> str:
-        unknown: tuple[Kind, ...] = ("label", "position") if both else ("label",)
-        return " or ".join(one.place.name(kind, labels, sizes) for kind in ([one.kind] if one.kind else unknown))
-
-    ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
-    taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
-    return taken, avoided
 
 
 def listed(items: Sequence[str], word: str) -> str:
