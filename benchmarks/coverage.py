@@ -36,7 +36,13 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference.slots import SlotValues, has_probabilities, slot_groups, unsure_questions
+from unslant.metrics.preference.slots import (
+    has_probabilities,
+    place_shares,
+    question_effects,
+    slot_groups,
+    unsure_questions,
+)
 from unslant.metrics.registry import bounds_of
 
 Floats = NDArray[np.float64]
@@ -181,11 +187,11 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
-    unit = "nats" if has_probabilities(scores) else "shares"
-    slots = SlotValues.of(scores, unsure, slot_groups(scores, unsure, unit), unit)
-    for kind, at_kind in (("label A", 0), ("first position", 1)):
-        found[f"{kind}, nats"] = Number.mean(slots.nats[at_kind][:, 0], UNBOUNDED)
-    found["A chosen when unsure"] = Number.mean(slots.share[:, 0])
+    if has_probabilities(scores):
+        labels, positions = question_effects(slot_groups(scores, unsure, "nats"), scores)
+        found["label A, nats"] = Number.mean(labels[:, 0], UNBOUNDED)
+        found["first position, nats"] = Number.mean(positions[:, 0], UNBOUNDED)
+    found["A chosen when unsure"] = Number.mean(place_shares(scores, unsure)[0][:, 0])
     right, _ = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])
     distinct: dict[str, Number] = {}
@@ -309,12 +315,15 @@ def table(results: Sequence[Coverage]) -> str:
 
 
 def strong_table(results: Sequence[Coverage]) -> str:
-    """Coverage of each number of each strong model by N, and the width over that of the better of Wilson and t."""
+    """Coverage of each number of each strong model by N, and the width over that of the better of Wilson and t.
+
+    Edge cases have a star.
+    """
     sizes = sorted({r.n for r in results})
     lines = ["| number | model | " + " | ".join(f"N = {n}" for n in sizes) + " |", "|---" * (len(sizes) + 2) + "|"]
     for key, model in dict.fromkeys((r.number, r.model) for r in results):
         own = {r.n: r for r in results if (r.number, r.model) == (key, model)}
-        cells = [f"{own[n].covered:.3f} ({own[n].wider:.2f})" for n in sizes]
+        cells = [f"{own[n].covered:.3f}{'*' * own[n].edge} ({own[n].wider:.2f})" for n in sizes]
         lines.append(f"| {key} | {model} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

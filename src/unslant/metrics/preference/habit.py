@@ -189,7 +189,8 @@ class Search:
         best: Set = ()
         for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
             every = (c for k in range(1, size + 1) for c in combinations(range(len(covers)), k))
-            fits = {chosen: self._fit(chosen) for chosen in every if sum(covers[i] for i in chosen) == size}
+            sets = [chosen for chosen in every if sum(covers[i] for i in chosen) == size]
+            fits = {chosen: float(self._explained(self._habit(chosen)).sum()) for chosen in sets}
             best = max(fits, key=fits.__getitem__)
             near = [self._habit(chosen) for chosen, fit in fits.items() if fit >= (1 - PART**2) * fits[best]]
             # A or C, rather than not B and not D
@@ -197,16 +198,6 @@ class Search:
                 if self.explains(habit.chosen):
                     return habit
         return self._habit(best, adequate=False)
-
-    def _fit(self, chosen: Set) -> float:
-        """Squares of the mean slots that a set explains, weighted by the number of questions."""
-        fit = 0.0
-        for group in self.groups:
-            columns = group.kept @ _columns([self.places[i] for i in chosen], group.n)[group.free]
-            fit += len(group.rows) * float(
-                np.sum((columns @ (np.linalg.pinv(columns) @ group.slots.mean(axis=0))) ** 2)
-            )
-        return fit
 
     def _habit(self, chosen: Set, adequate: bool = True) -> Habit:
         terms = self.pulls(chosen)
@@ -225,10 +216,8 @@ class Search:
             return ()
         terms = np.full((len(self.excess), len(habit.places) + 1), np.nan)
         for group in self.groups:
-            columns, apart = (
-                _columns(habit.places, group.n)[group.free],
-                (group.labels - group.positions)[:, group.free],
-            )
+            columns = _columns(habit.places, group.n)[group.free]
+            apart = (group.labels - group.positions)[:, group.free]
             values = _regressed(apart - apart.mean(axis=1, keepdims=True), columns - columns.mean(axis=0))
             terms[group.rows] = np.column_stack([values * np.sign(habit.pulls), values @ habit.pulls])
         *single, (t_all, p_all) = [student(self.sampling, term) for term in terms.T]
@@ -268,8 +257,8 @@ class Search:
 
         The pull of each place, less its mean over questions of as many options, is compared between subjects (F test,
         Holm's correction for the places). Where subjects differ, those with the same strongest place are put together,
-        a habit is looked for in each such set, and every subject goes to the habit, or none, that leaves least of its
-        questions' slots unexplained.
+        a habit is looked for in each such set, and every subject goes to the habit, or none, that explains most
+        of its questions' slots.
 
         Args:
             subjects: (Q,) of all questions of the scores.
@@ -292,8 +281,8 @@ class Search:
         clusters = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
         habits = [among(members).find() for members in clusters]
         candidates = [*(habit for habit in habits if habit), None]
-        squares = np.stack([self._unexplained(habit)[self.rows] for habit in candidates], axis=1)
-        nearest = ((codes == np.arange(len(names))[:, None]) @ squares).argmin(axis=1)
+        squares = np.stack([self._explained(habit)[self.rows] for habit in candidates], axis=1)
+        nearest = ((codes == np.arange(len(names))[:, None]) @ squares).argmax(axis=1)
         parts = []
         for h, habit in enumerate(candidates):
             if len(members := np.flatnonzero(nearest == h)):
@@ -302,15 +291,15 @@ class Search:
         parts.sort(key=lambda part: (not part[1], -len(part[0]), not any(one.taken for one in part[1])))
         return p, parts
 
-    def _unexplained(self, habit: Habit | None) -> Floats:
-        """(Q,) squares that a habit leaves of the slots of each question."""
+    def _explained(self, habit: Habit | None) -> Floats:
+        """(Q,) squares of the slots of each question that a habit explains; 0 for none, negative where it misleads."""
         squares = np.zeros(len(self.excess))
+        if habit is None:
+            return squares
         for group in self.groups:
-            predicted = np.zeros(len(group.free))
-            if habit:
-                pulls = _mean(habit.terms[self.n_options == group.n])[0]
-                predicted = group.kept @ _columns(habit.places, group.n)[group.free] @ np.nan_to_num(pulls)
-            squares[group.rows] = ((group.slots - predicted) ** 2).sum(axis=1)
+            pulls = np.nan_to_num(_mean(habit.terms[self.n_options == group.n])[0])
+            predicted = group.kept @ _columns(habit.places, group.n)[group.free] @ pulls
+            squares[group.rows] = 2 * group.slots @ predicted - predicted @ predicted
         return squares
 
 

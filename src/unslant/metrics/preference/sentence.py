@@ -16,9 +16,10 @@ from unslant.metrics.preference.habit import FEWEST, Habit, Kind, Meaning, Named
 from unslant.metrics.preference.slots import (
     LAST,
     SlotEffect,
-    SlotValues,
     Unit,
     has_probabilities,
+    place_shares,
+    question_effects,
     slot_effects,
     slot_groups,
     unsure_questions,
@@ -117,8 +118,8 @@ class _Reading:
         self.sizes = sorted(set(scores.n_options[self.rows].tolist()))
         self.unit: Unit = "nats" if has_probabilities(scores) else "shares"
         self.groups = slot_groups(scores, self.unsure, self.unit)
-        self.values = SlotValues.of(scores, self.unsure, self.groups, self.unit)
-        self.excess = np.nan_to_num(self.values.share - self.values.expected)
+        self.share, self.expected = place_shares(scores, self.unsure)
+        self.excess = np.nan_to_num(self.share - self.expected)
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
@@ -134,7 +135,10 @@ class _Reading:
         finding, phrase, note = self._said(habit, meaning, sizes, subjects, sticky.value if scattered else 0.0)
         if self.scores.elicitation == DECISION and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
-        labels, positions = slot_effects(self.scores, self.values, self.unit, self.bootstrap)
+        effects = {self.unit: question_effects(self.groups, self.scores)}
+        if self.unit == "nats":
+            effects["shares"] = question_effects(slot_groups(self.scores, self.unsure, "shares"), self.scores)
+        labels, positions = slot_effects(self.scores, effects, self.share, self.expected, self.bootstrap)
         unsure = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
         return Preference(
@@ -144,8 +148,8 @@ class _Reading:
             {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
             {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
             p,
-            tuple(labels),
-            tuple(positions),
+            labels,
+            positions,
             self.bootstrap.mean(unsure, bounds=SHARE, note=missing),
             sticky,
             note,
@@ -202,7 +206,7 @@ class _Reading:
             note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
         for place in meaning if len(self.rows) == asked else ():
-            if place.taken and self._part((place,), self.values.share) == 1:
+            if place.taken and self._part((place,), self.share) == 1:
                 return "habit", f"always answers {self._names((place,))[0][0]}{self._caveat((place,))}", ""
         if subjects:
             few = sum(len(members) for members, _ in subjects) <= 3
@@ -254,7 +258,7 @@ class _Reading:
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
         three = (self.unsure == 1) & (self.scores.n_options > 2)
-        share = np.nan_to_num(self.values.share)
+        share = np.nan_to_num(self.share)
         most = np.where(three, share.max(axis=1) >= STICKY, np.nan)
         places = np.bincount(share[most == 1].argmax(axis=1)) if (most == 1).any() else np.zeros(1)
         scattered = places.sum() >= 2 * FEWEST and places.max() < 0.75 * places.sum()

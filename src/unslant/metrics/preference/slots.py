@@ -13,7 +13,7 @@ in themselves, and would shift the contents.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -168,43 +168,29 @@ def _centred(values: Floats, axis: int = -1) -> Floats:
     return centred
 
 
-@dataclass(frozen=True)
-class SlotValues:
-    """What the tables are means of: (Q, N) arrays, nan where a question is not unsure or leaves the value open.
+def question_effects(groups: Sequence[SlotGroup], scores: OrderScores) -> tuple[Floats, Floats]:
+    """(Q, N) effects of labels, and of positions, in every question; nan where it is not unsure or leaves them open."""
+    labels, positions = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
+    for group in groups:
+        labels[group.rows, : group.n], positions[group.rows, : group.n] = group.labels, group.positions
+    return labels, positions
 
-    Attributes:
-        nats, shares: effects of (labels, positions) on log-probability and on choice.
-        share: by place, the share of orders in which it was taken.
-        expected: that share for a model that goes by content alone and chose the same contents equally often: 1/n where
-            every option stood everywhere equally often.
+
+def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
+    """(Q, N) share of orders in which each place was taken, and that expected of a model that goes by content alone.
+
+    It chooses the same contents equally often: 1/n where every option stood everywhere equally often. nan where a
+    question is not unsure.
     """
-
-    nats: tuple[Floats, Floats]
-    shares: tuple[Floats, Floats]
-    share: Floats
-    expected: Floats
-
-    @classmethod
-    def of(cls, scores: OrderScores, unsure: Floats, groups: tuple[SlotGroup, ...], unit: Unit) -> SlotValues:
-        """Of the unsure questions.
-
-        Args:
-            unsure: (Q,) 1 where the answer changes with the order.
-            groups: their effects in ``unit``.
-        """
-        share, expected, *effects = (np.full((len(scores), scores.width), np.nan) for _ in range(6))
-        for block in scores.blocks:
-            for part in _parts(np.flatnonzero(unsure[block.index] == 1)):
-                picked, contents = credit(block.probs[part]), block.contents[part]
-                by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
-                at = np.ix_(block.index[part], np.arange(block.n))
-                share[at] = np.take_along_axis(picked, contents, axis=2).mean(axis=1)
-                expected[at] = np.take_along_axis(by_content, contents, axis=2).mean(axis=1)
-        choices = slot_groups(scores, unsure, "shares") if unit == "nats" else groups
-        for own, (labels, positions) in ((groups if unit == "nats" else (), effects[:2]), (choices, effects[2:])):
-            for group in own:
-                labels[group.rows, : group.n], positions[group.rows, : group.n] = group.labels, group.positions
-        return cls((effects[0], effects[1]), (effects[2], effects[3]), share, expected)
+    share, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
+    for block in scores.blocks:
+        for part in _parts(np.flatnonzero(unsure[block.index] == 1)):
+            picked, contents = credit(block.probs[part]), block.contents[part]
+            by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
+            at = np.ix_(block.index[part], np.arange(block.n))
+            share[at] = np.take_along_axis(picked, contents, axis=2).mean(axis=1)
+            expected[at] = np.take_along_axis(by_content, contents, axis=2).mean(axis=1)
+    return share, expected
 
 
 @dataclass(frozen=True)
@@ -237,38 +223,44 @@ class SlotEffect:
         signed=True)  # fmt: skip
 @metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
 @metric("preference.labels.p", "p", "it adds nothing; corrected for the number of rows", unit="p", source="Holm 1979")
-def slot_effects(scores: OrderScores, values: SlotValues, unit: Unit, bootstrap: Bootstrap) -> list[list[SlotEffect]]:
-    """The effect of every label, and of every position."""
+def slot_effects(
+    scores: OrderScores,
+    effects: Mapping[Unit, tuple[Floats, Floats]],
+    share: Floats,
+    expected: Floats,
+    bootstrap: Bootstrap,
+) -> list[tuple[SlotEffect, ...]]:
+    """The effect of every label, and of every position.
+
+    Args:
+        effects: :func:`question_effects`, in nats only where there are probabilities.
+        share, expected: :func:`place_shares`.
+    """
     mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
     columns = [np.full(len(scores), i) for i in range(scores.width)]
     labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
     positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
     tables = []
     for kind, slots in enumerate((labels, [*positions, (LAST, last)])):
-        columns_of = [[at_slot(array[kind], column) for array in (values.nats, values.shares)] for _, column in slots]
-        p_values = holm(
-            [student(bootstrap.sampling, nats if unit == "nats" else shares)[1] for nats, shares in columns_of]
-        )
-        tables.append([
-            _row(name, nats, shares, at_slot(values.share, column), at_slot(values.expected, column), p, bootstrap)
-            for (name, column), (nats, shares), p in zip(slots, columns_of, p_values, strict=True)
-        ])  # fmt: skip
+        tested = effects.get("nats", effects["shares"])[kind]
+        p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
+        rows = []
+        for (name, column), p in zip(slots, p_values, strict=True):
+            choice, chosen, by_content = (at_slot(x, column) for x in (effects["shares"][kind], share, expected))
+            known, answers = np.isfinite(choice), np.isfinite(chosen).any()
+            missing = "label and position are together on every page" if answers else "no unsure question"
+            effect, excess = Estimate.undefined(missing), Estimate.undefined(missing)
+            if known.any():  # where nearly all are at their most, no interval we know covers as it should
+                note = "no interval: see the share chosen, and p"
+                excess = Estimate.bare(float(choice[known].mean()), int(known.sum()), note)
+                effect = Estimate.undefined("answers in words: no probabilities")
+            if "nats" in effects and known.any():
+                effect = bootstrap.mean(at_slot(effects["nats"][kind], column), bounds=UNBOUNDED)
+            shares = bootstrap.mean(chosen, note="" if answers else missing)
+            content = float(np.nanmean(by_content)) if answers else math.nan
+            rows.append(SlotEffect(name, effect, excess, shares, content, p))
+        tables.append(tuple(rows))
     return tables
-
-
-def _row(
-    name: str, nats: Floats, shares: Floats, share: Floats, expected: Floats, p: float, bootstrap: Bootstrap
-) -> SlotEffect:
-    known, answers = np.isfinite(shares).any(), np.isfinite(share).any()
-    open_ = "label and position are together on every page" if answers else "no unsure question"
-    excess = Estimate.undefined(open_)
-    if known:  # where nearly all are at their most, no interval we know covers as it should
-        note = "no interval: see the share chosen, and p"
-        excess = Estimate.bare(float(np.nanmean(shares)), int(np.isfinite(shares).sum()), note)
-    words = "" if np.isfinite(nats).any() else "answers in words: no probabilities" if known else open_
-    effect = bootstrap.mean(nats, bounds=UNBOUNDED, note=words)
-    by_content = float(np.nanmean(expected)) if answers else math.nan
-    return SlotEffect(name, effect, excess, bootstrap.mean(share, note="" if answers else open_), by_content, p)
 
 
 def student(sampling: Sampling, values: Floats) -> tuple[float, float]:
