@@ -147,8 +147,8 @@ class Bootstrap:
         size, z = self.sampling.effective_units(denominators, kept), normal_quantile(confidence)
         low, high, at = value, value, (value - floor) / width
         if yes_or_no and n < _FEW and not (self.sampling.clustered or self.sampling.stratified):
-            low, high = floor + width * blaker(n, confidence)[round(at * n)]
-            return Estimate(value, min(value, float(low)), max(value, float(high)), n, "Blaker", confidence, note)
+            low, high = (floor + width * bound for bound in blaker(round(at * n), n, confidence))
+            return Estimate(value, min(value, low), max(value, high), n, "Blaker", confidence, note)
         if spread:
             effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
             intervals = (

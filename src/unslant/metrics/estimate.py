@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Bools, Floats, Jsonable
 
 CONFIDENCE = 0.95
 BY_DESIGN = "known by design: no interval"
@@ -127,22 +127,26 @@ def clopper_pearson(share: float, n: float, confidence: float = CONFIDENCE) -> t
     return low, 1 - float(betaincinv(no, yes + 1, tail)) if no > 0 else 1.0
 
 
-@lru_cache(maxsize=256)
-def blaker(n: int, confidence: float = CONFIDENCE) -> Floats:
-    """(n + 1, 2) exact intervals of 0 to n yes out of n (Blaker 2000): never less than ``confidence`` is covered.
+@lru_cache(maxsize=4096)
+def blaker(yes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Exact interval of a proportion (Blaker 2000), within Clopper and Pearson's: never covers less than it says.
 
-    An interval holds every p at which outcomes in a tail as improbable as that observed, on either side, together have
-    more than 1 - ``confidence``. It lies within Clopper and Pearson's, whose two tails each have half of that. The
-    bounds are rounded outwards to a grid of 1/2000.
+    It holds every p at which the outcomes of tails as improbable as that observed, on either side, together have more
+    than 1 - ``confidence``. Clopper and Pearson give each tail half of that. Bounds are rounded outwards, by 1e-4.
     """
     from scipy.special import bdtr
 
-    p = np.linspace(0, 1, 2001)
-    below = bdtr(np.arange(n + 1.0)[:, None], n, p)
-    probs = np.diff(below, axis=0, prepend=0.0)
-    tails = np.minimum(below, 1 - below + probs)
-    result = np.empty((n + 1, 2))
-    for yes, tail in enumerate(tails):
-        kept = np.flatnonzero(np.where(tails <= tail * (1 + 1e-9), probs, 0.0).sum(axis=0) > 1 - confidence)
-        result[yes] = p[max(0, kept[0] - 1)], p[min(len(p) - 1, kept[-1] + 1)]
-    return result
+    def holds(p: Floats) -> Bools:
+        below = bdtr(np.arange(n + 1.0)[:, None], n, p)
+        probs = np.diff(below, axis=0, prepend=0.0)
+        tails = np.minimum(below, 1 - below + probs)
+        return np.asarray(np.where(tails <= tails[yes] * (1 + 1e-9), probs, 0.0).sum(axis=0) > 1 - confidence)
+
+    bounds = []
+    for outside in (0.0, 1.0):
+        p = np.linspace(outside, yes / n, 401)
+        for _ in range(2):  # from the outside in: the interval has gaps
+            first = max(1, int(holds(p).argmax()))
+            p = np.linspace(p[first - 1], p[first], 41)
+        bounds.append(float(p[0]))
+    return bounds[0], bounds[1]
