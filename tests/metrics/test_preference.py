@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -288,10 +289,18 @@ def test_content_is_not_mistaken_for_position() -> None:
     assert preference(read_scores(ask(spread, attracted, orders="5"))).finding != "habit"
 
 
+def label_b(contents: tuple[int, ...], labels: tuple[str, ...]) -> int:
+    return labels.index("B")
+
+
 @pytest.mark.parametrize("orders", ["5", "reverse", "cyclic"])
-def test_other_order_sets(orders: str) -> None:
-    found = preference(read_scores(ask(make_questions(150, (4,)), knows(0.5, leaning(label_a, 0.6)), orders=orders)))
-    assert found.phrase.startswith("falls back on A when unsure")
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(("pull", "named"), [(label_a, "A"), (first, "the first position"), (label_b, "B")])
+def test_other_order_sets(orders: str, pinned: bool, pull: Callable, named: str) -> None:
+    """Two orders leave open what is content and what position; contents even out over questions."""
+    questions = make_questions(150, (5,), pinned=lambda q, n: (n - 1,) * pinned)
+    found = preference(read_scores(ask(questions, knows(0.5, leaning(pull, 0.6)), orders=orders)))
+    assert found.phrase == f"falls back on {named} when unsure"
 
 
 def test_one_order_says_nothing() -> None:

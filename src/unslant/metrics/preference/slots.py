@@ -34,10 +34,13 @@ Rows = NDArray[np.intp]
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_AT_ONCE = 1 << 13
-"""Number of questions whose orders are all looked at together."""
+_AT_ONCE = 1 << 17
+"""Questions, times their squared number of options, that are looked at together."""
 _RELABELLED = 1e-3
 """Weight of a relabelled page, where an order weighs 1."""
+_UNKNOWN = 1e-6
+"""Weight of "contents are alike", for orders and pages that leave open what is content and what position, as one order
+and its reverse do: contents come in any order, and even out over questions."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +106,16 @@ def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGr
         mask = unsure[block.index] == 1
         for kind in np.unique(kinds[mask], axis=0):
             usable = [view for view, there in zip(views, kind, strict=False) if there]
-            for part in _parts(np.flatnonzero(mask & (kinds == kind).all(axis=1))):
+            for part in _parts(np.flatnonzero(mask & (kinds == kind).all(axis=1)), block.n):
                 groups.append(_group(block, part, np.flatnonzero(~kind[len(views) :]), usable, unit))
     return tuple(groups)
 
 
-def _parts(rows: Rows) -> Iterator[Rows]:
+def _parts(rows: Rows, n: int) -> Iterator[Rows]:
     """The questions, some at a time: copies of all their orders at once would be the most memory of an audit."""
-    for start in range(0, len(rows), _AT_ONCE):
-        yield rows[start : start + _AT_ONCE]
+    step = max(1, _AT_ONCE // n**2)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
 
 
 def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> SlotGroup:
@@ -139,6 +143,7 @@ def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
         turned = _RELABELLED * page.transpose(0, 2, 1)
         normal += turned @ page
         sums += (turned @ _measured(view.probs[rows][:, free], unit)[..., None])[..., 0]
+    normal[:, :m, :m] += _UNKNOWN * np.eye(m)
     solved, resolved = _solved(normal, sums)
     effects = []
     for first, there in ((m, normal[0].diagonal()[m : m + n] > 0), (m + n, np.isin(np.arange(n), free))):
@@ -153,6 +158,7 @@ def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
 
 def _solved(normal: Floats, sums: Floats) -> tuple[Floats, Floats]:
     """(Q, T) solutions of (Q, T, T) normal equations, and (Q or 1, T, T) what of the truth they resolve."""
+    # the same for all where every option stood everywhere equally often
     if (normal == normal[:1]).all():
         normal = normal[:1]
     inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
@@ -184,7 +190,7 @@ def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
     """
     share, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
     for block in scores.blocks:
-        for part in _parts(np.flatnonzero(unsure[block.index] == 1)):
+        for part in _parts(np.flatnonzero(unsure[block.index] == 1), block.n):
             picked, contents = credit(block.probs[part]), block.contents[part]
             by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
             at = np.ix_(block.index[part], np.arange(block.n))
