@@ -120,6 +120,19 @@ def test_coverage_of_few_yes_or_no_answers_is_exact(n: int) -> None:
         assert one.high - one.low < 1.2 * (plain.high - plain.low)
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 1e-3, 0.2, 0.25, 0.7, 0.999, 1.0]), min_size=2, max_size=60),
+    st.sampled_from([1, 5]),
+)
+def test_no_interval_of_shares_is_much_wider_than_wilsons(values: list[float], times: int) -> None:
+    found, plain = (make(np.tile(values, times)) for make in (Bootstrap(len(values) * times).mean, wilson_of))
+    assert found.high - found.low < 1.2 * (plain.high - plain.low)
+
+
+def wilson_of(values: np.ndarray) -> Estimate:
+    return wilson(float(values.mean()), len(values))
+
+
 def test_nearly_yes_or_no_is_yes_or_no() -> None:
     """A normalised PBM of 1e-12 is 0."""
     values = np.array([1.0, 0.0, 1e-12, 0.0, 0.0])
