@@ -98,6 +98,8 @@ def test_what_is_planted_is_said_in_nearly_every_set(
         (Planted(label=at(0, W, 1, 2)), (8,), "falls back on A, B or C when unsure"),
         (Planted(label=at(3, -W)), (8,), "avoids D when unsure"),
         (Planted(label=at(0)), (12,), "falls back on A when unsure"),
+        # with three options, both places are one
+        (Planted(label=lambda n: at(2)(n) + at(-1, 1.5)(n)), MIXED, "falls back on C or the last label when unsure"),
     ],
 )
 def test_other_numbers_of_options(model: Planted, sizes: tuple[int, ...], phrase: str) -> None:
