@@ -1,6 +1,6 @@
 """How often the intervals of an audit hold the true value: a simulation of many audits of models whose habit is known.
 
-    python -m benchmarks.coverage [--repeats 500] [--questions 20 60 400] [--write docs/intervals.md]
+    python -m benchmarks.coverage [--repeats 1000] [--questions 20 60 400] [--only NAME...] [--write docs/intervals.md]
     python -m benchmarks.coverage --strong [--write docs/intervals.md]
 
 For each kind of question set and each planted model (``benchmarks/planted.py``), a pool of questions is answered, whose
@@ -36,7 +36,13 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference.slots import SlotValues, has_probabilities, slot_groups, unsure_questions
+from unslant.metrics.preference.slots import (
+    has_probabilities,
+    place_shares,
+    question_effects,
+    slot_groups,
+    unsure_questions,
+)
 from unslant.metrics.registry import bounds_of
 
 Floats = NDArray[np.float64]
@@ -62,6 +68,12 @@ STRONG: Mapping[str, Planted] = {
     for known in (0.9, 0.95, 0.97, 0.99)
 }
 """Models that take A where they do not know."""
+NUMBERS = (
+    "accuracy", "expected_accuracy", "order_advantage", "vote_accuracy", "robust_accuracy", "pbm", "normalised_pbm",
+    "fr", "margin", "confidence, given order", "Brier score", "predicted A, given order", "recall A, given order",
+    "first position, nats", "mean over orders less chance", "pbm less that before debiasing",
+)  # fmt: skip
+"""Those of the table in docs/intervals.md."""
 STRONG_NUMBERS = ("expected_accuracy", "pbm", "normalised_pbm", "margin", "confidence, given order")
 STRONG_QUESTIONS = (5, 10, 20, 50, 100, 200, 500)
 LEAST, MOST = 0.93, 0.985
@@ -181,11 +193,11 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
-    unit = "nats" if has_probabilities(scores) else "shares"
-    slots = SlotValues.of(scores, unsure, slot_groups(scores, unsure, unit), unit)
-    for kind, at_kind in (("label A", 0), ("first position", 1)):
-        found[f"{kind}, nats"] = Number.mean(slots.nats[at_kind][:, 0], UNBOUNDED)
-    found["A chosen when unsure"] = Number.mean(slots.share[:, 0])
+    if has_probabilities(scores):
+        labels, positions = question_effects(slot_groups(scores, unsure, "nats"), scores)
+        found["label A, nats"] = Number.mean(labels[:, 0], UNBOUNDED)
+        found["first position, nats"] = Number.mean(positions[:, 0], UNBOUNDED)
+    found["A chosen when unsure"] = Number.mean(place_shares(scores, unsure)[0][:, 0])
     right, _ = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])
     distinct: dict[str, Number] = {}
@@ -309,12 +321,15 @@ def table(results: Sequence[Coverage]) -> str:
 
 
 def strong_table(results: Sequence[Coverage]) -> str:
-    """Coverage of each number of each strong model by N, and the width over that of the better of Wilson and t."""
+    """Coverage of each number of each strong model by N, and the width over that of the better of Wilson and t.
+
+    Edge cases have a star.
+    """
     sizes = sorted({r.n for r in results})
     lines = ["| number | model | " + " | ".join(f"N = {n}" for n in sizes) + " |", "|---" * (len(sizes) + 2) + "|"]
     for key, model in dict.fromkeys((r.number, r.model) for r in results):
         own = {r.n: r for r in results if (r.number, r.model) == (key, model)}
-        cells = [f"{own[n].covered:.3f} ({own[n].wider:.2f})" for n in sizes]
+        cells = [f"{own[n].covered:.3f}{'*' * own[n].edge} ({own[n].wider:.2f})" for n in sizes]
         lines.append(f"| {key} | {model} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -330,18 +345,28 @@ def outside(results: Sequence[Coverage], repeats: int) -> list[Coverage]:
     ]
 
 
+def exceptions(cells: Sequence[Coverage]) -> str:
+    """What lies outside, as a list: each with its coverage and its relative width."""
+    lines = [f"Outside {LEAST} to {MOST}, or more than {WIDER} times as wide:", ""]
+    for number, kind, model in dict.fromkeys((r.number, r.set, r.model) for r in cells):
+        own = [r for r in cells if (r.number, r.set, r.model) == (number, kind, model)]
+        each = (f"N = {r.n}: {r.covered:.3f}{'*' * r.edge} ({r.wider:.2f})" for r in own)
+        lines.append(f"- {number}; {kind}; {model}; {', '.join(each)}")
+    return "\n".join(lines if cells else [f"Nothing is {lines[0][0].lower()}{lines[0][1:-1]}."])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--questions", type=int, nargs="+")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--models", nargs="+")
-    parser.add_argument("--only", nargs="+", default=[], help="these numbers")
+    parser.add_argument("--only", nargs="+", default=[], help="these numbers instead of the table's")
     parser.add_argument("--strong", action="store_true", help="models that know nearly everything")
     parser.add_argument("--write", type=Path, help="page with the table, between its markers")
     arguments = parser.parse_args()
     strong = arguments.strong
-    only = arguments.only or (STRONG_NUMBERS if strong else ())
+    only = arguments.only or (STRONG_NUMBERS if strong else NUMBERS)
     results: list[Coverage] = []
     for name in arguments.sets[:1] if strong else arguments.sets:
         for model in arguments.models or (STRONG if strong else MODELS):
@@ -350,10 +375,8 @@ def main() -> None:
                 results += cover(name, model, n, arguments.repeats, only=only)
                 print(f"{name}, {model}, N = {n}: {time.monotonic() - start:.1f} s", flush=True)
     made = (strong_table if strong else table)(results)
-    print(f"{made}\n\noutside {LEAST} to {MOST}, or more than {WIDER} times as wide:")
-    for r in outside(results, arguments.repeats):
-        edge = " (edge)" * r.edge
-        print(f"{r.number}; {r.set}; {r.model}; N = {r.n}: {r.covered:.3f}{edge}, {r.wider:.2f}, {r.printed:.2f}")
+    made += "\n\n" + exceptions(outside(results, arguments.repeats))
+    print(made)
     if arguments.write:
         start, end = (f"<!-- {word} {'strong models' if strong else 'coverage'} -->" for word in ("begin", "end"))
         page = arguments.write.read_text("utf-8")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.coverage import (
+    LEAST,
     MODELS,
+    MOST,
     SETS,
     STRONG,
     STRONG_NUMBERS,
@@ -16,6 +19,7 @@ from benchmarks.coverage import (
     Coverage,
     Number,
     cover,
+    exceptions,
     outside,
     strong_table,
     table,
@@ -85,7 +89,7 @@ def test_the_page_has_the_whole_table() -> None:
         for n in (20, 60, 400):
             assert f"{name}, N = {n}" in written
     assert "| accuracy |" in written
-    assert "400 repeats" in DOCS.read_text("utf-8")
+    assert "1,000 repeats" in DOCS.read_text("utf-8")
     assert all(model in DOCS.read_text("utf-8") for model in MODELS)
     one = Coverage("x", "4 options", "fair", 60, 0.95, 1.0, False, 1.0)
     assert table([one]).splitlines()[2] == "| x | 0.950 to 0.950 |"
@@ -94,3 +98,13 @@ def test_the_page_has_the_whole_table() -> None:
     assert all(f"| {number} | {model} |" in strong for number in ("pbm", "expected_accuracy") for model in STRONG)
     assert all(f"| {number} | mostly A, knows 97 % |" in strong for number in STRONG_NUMBERS)
     assert all(f"N = {n} |" in strong for n in STRONG_QUESTIONS)
+    covered = re.findall(r"\| (\d\.\d{3})(\*?) \(", strong)
+    assert len(covered) > 300
+    assert min(float(value) for value, _ in covered) >= LEAST
+    assert max(float(value) for value, edge in covered if not edge) <= MOST + 0.014
+
+
+def test_what_lies_outside_is_listed() -> None:
+    cells = [Coverage("pbm", "4 options", "fair", n, 0.99, 1.0, n == 20, 1.6) for n in (20, 60)]
+    assert exceptions(cells).splitlines()[-1] == "- pbm; 4 options; fair; N = 20: 0.990* (1.60), N = 60: 0.990 (1.60)"
+    assert exceptions([]) == "Nothing is outside 0.93 to 0.985, or more than 1.5 times as wide."

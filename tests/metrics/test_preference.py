@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,8 @@ def test_what_is_planted_is_said_in_nearly_every_set(
         (Planted(label=at(0, W, 1, 2)), (8,), "falls back on A, B or C when unsure"),
         (Planted(label=at(3, -W)), (8,), "avoids D when unsure"),
         (Planted(label=at(0)), (12,), "falls back on A when unsure"),
+        # with three options, both places are one
+        (Planted(label=lambda n: at(2)(n) + at(-1, 1.5)(n)), MIXED, "falls back on C or the last label when unsure"),
     ],
 )
 def test_other_numbers_of_options(model: Planted, sizes: tuple[int, ...], phrase: str) -> None:
@@ -288,10 +291,18 @@ def test_content_is_not_mistaken_for_position() -> None:
     assert preference(read_scores(ask(spread, attracted, orders="5"))).finding != "habit"
 
 
+def label_b(contents: tuple[int, ...], labels: tuple[str, ...]) -> int:
+    return labels.index("B")
+
+
 @pytest.mark.parametrize("orders", ["5", "reverse", "cyclic"])
-def test_other_order_sets(orders: str) -> None:
-    found = preference(read_scores(ask(make_questions(150, (4,)), knows(0.5, leaning(label_a, 0.6)), orders=orders)))
-    assert found.phrase.startswith("falls back on A when unsure")
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize(("pull", "named"), [(label_a, "A"), (first, "the first position"), (label_b, "B")])
+def test_other_order_sets(orders: str, pinned: bool, pull: Callable, named: str) -> None:
+    """Two orders leave open what is content and what position; contents even out over questions."""
+    questions = make_questions(150, (5,), pinned=lambda q, n: (n - 1,) * pinned)
+    found = preference(read_scores(ask(questions, knows(0.5, leaning(pull, 0.6)), orders=orders)))
+    assert found.phrase == f"falls back on {named} when unsure"
 
 
 def test_one_order_says_nothing() -> None:
@@ -336,17 +347,17 @@ def test_a_pull_that_moves_no_answer_is_no_preference() -> None:
 
 
 def test_every_place_has_one_name() -> None:
-    assert Place("start", 3) not in places_of([4])
-    assert {Place("start", 3), Place("end")} < set(places_of([4, 5]))
-    assert Place("middle") in places_of([3])
-    assert Place("start", 1) not in places_of([3])
+    assert Place(3) not in places_of([4])
+    assert {Place(3), Place(-1)} < set(places_of([4, 5]))
+    assert Place(None) in places_of([3])
+    assert Place(1) not in places_of([3])
     assert len(places_of([2])) == 2
-    assert Place("end").name("label", "ABCDE", [4]) == "D"
-    assert Place("end").name("label", "ABCDE", [4, 5]) == "the last label"
-    assert Place("middle").name("label", "ABCDE", [4]) == "B or C"
-    assert Place("middle").name("position", "ABCDE", [4]) == "a middle position"
-    assert Place("middle").name("position", "ABCDE", [3, 5]) == "the middle position"
-    assert Place("start", 11).name("position", (), [20]) == "the 12th position"
+    assert Place(-1).name("label", "ABCDE", [4]) == "D"
+    assert Place(-1).name("label", "ABCDE", [4, 5]) == "the last label"
+    assert Place(None).name("label", "ABCDE", [4]) == "B or C"
+    assert Place(None).name("position", "ABCDE", [4]) == "a middle position"
+    assert Place(None).name("position", "ABCDE", [3, 5]) == "the middle position"
+    assert Place(11).name("position", (), [20]) == "the 12th position"
 
 
 def test_words() -> None:

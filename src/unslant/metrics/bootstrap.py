@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats
-from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, clopper_pearson, normal_quantile
+from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, blaker, clopper_pearson, normal_quantile
 from unslant.metrics.sampling import LEAST_UNITS, Sampling
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class Bootstrap:
             floor, ceiling = UNBOUNDED  # counts, say
         value = min(ceiling, max(floor, value))
         width = ceiling - floor
-        yes_or_no = bool(((ratios == floor) | (ratios == ceiling)).all()) and np.ptp(denominators[kept]) == 0
+        off = np.minimum(ratios - floor, ceiling - ratios)
+        yes_or_no = bool((off <= _ROUNDING).all()) and np.ptp(denominators[kept]) == 0
         if n > 1 and self.sampling.clustered and self.sampling.units(kept) < LEAST_UNITS:
             reason = f"fewer than {LEAST_UNITS} {self.sampling.drawn}: no interval"
             return Estimate.bare(value, n, note or reason, confidence)
@@ -144,9 +145,11 @@ class Bootstrap:
             half = spread.quantile * math.sqrt(spread.variance)
             return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence, note)
         size, z = self.sampling.effective_units(denominators, kept), normal_quantile(confidence)
-        low = high = value
+        low, high, at = value, value, (value - floor) / width
+        if yes_or_no and n < _FEW and not (self.sampling.clustered or self.sampling.stratified):
+            low, high = (floor + width * bound for bound in blaker(round(at * n), n, confidence))
+            return Estimate(value, min(value, low), max(value, high), n, "Blaker", confidence, note)
         if spread:
-            at = (value - floor) / width
             effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
             intervals = (
                 agresti_coull(at, effective, spread.quantile),
@@ -155,7 +158,7 @@ class Bootstrap:
             )
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
-        inside = (np.minimum(ratios - floor, ceiling - ratios) > _AT_BOUND * width).sum()
+        inside = (off > _AT_BOUND * width).sum()
         if spread is None or inside < max(LEAST_UNITS, n * _RARE):
             others = z**2 / (size + z**2)
             low, high = min(low, value - others * (value - floor)), max(high, value + others * (ceiling - value))
@@ -277,6 +280,8 @@ _SKEWED = 1.3
 _ROUNDING = 1e-9
 _ALIKE = 1e-3
 """Values whose standard deviation is less than this part of their range count as the same."""
+_FEW = 50
+"""Yes-or-no answers fewer than these get an exact interval: of Agresti and Coull's, some cover 0.90."""
 _AT_BOUND = 0.03
 """Values nearer than this part of their range count as at a bound."""
 _RARE = 0.3

@@ -8,27 +8,18 @@ from typing import Literal
 
 import numpy as np
 
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import SHARE, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import extended
-from unslant.metrics.preference.habit import (
-    FEWEST,
-    Groups,
-    Habit,
-    Kind,
-    Meaning,
-    Named,
-    Search,
-    by_size,
-    by_subject,
-    meaning_of,
-)
+from unslant.metrics.preference.habit import FEWEST, Habit, Kind, Meaning, Named, Search
 from unslant.metrics.preference.slots import (
     LAST,
     SlotEffect,
-    SlotValues,
     Unit,
     has_probabilities,
+    place_shares,
+    question_effects,
     slot_effects,
     slot_groups,
     unsure_questions,
@@ -118,7 +109,7 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
 
 
 class _Reading:
-    """The cells of one set of scores, and what is said of them."""
+    """The effects in one set of scores, and what is said of them."""
 
     def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
         self.scores, self.bootstrap = scores, bootstrap
@@ -127,66 +118,77 @@ class _Reading:
         self.sizes = sorted(set(scores.n_options[self.rows].tolist()))
         self.unit: Unit = "nats" if has_probabilities(scores) else "shares"
         self.groups = slot_groups(scores, self.unsure, self.unit)
-        self.values = SlotValues.of(scores, self.unsure, self.groups, self.unit)
-        self.excess = np.nan_to_num(self.values.share - self.values.expected)
+        self.share, self.expected = place_shares(scores, self.unsure)
+        self.excess = np.nan_to_num(self.share - self.expected)
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
-        habit = self._search(self.groups).find() if self.groups else None
-        meaning = self._meaning(habit, self.groups)
-        sizes = {
-            n: self._meaning(own, [group for group in self.groups if group.n == n])
-            for n, own in by_size(habit, self.groups, self._search, self.unit == "shares").items()
-        }
-        p, parts = by_subject(self.groups, self.scores.subjects, self._search)
-        subjects = [(members, self._meaning(own, cells)) for members, cells, own in parts]
+        search = self._search(MARGIN[self.unit])
+        habit = search.find()
+        meaning = self._known(search.meaning(habit))
+        sizes = {n: self._known(one) for n, one in search.by_size(habit).items()}
+        p, parts = search.by_subject(self.scores.subjects)
+        subjects = [(members, self._known(one)) for members, one in parts]
         if len({self._words(one) for _, one in subjects}) < 2:
             subjects = []
         sticky, scattered = self._sticky()
         finding, phrase, note = self._said(habit, meaning, sizes, subjects, sticky.value if scattered else 0.0)
         if self.scores.elicitation == DECISION and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
-        labels, positions = slot_effects(self.scores, self.values, self.unit, self.bootstrap)
+        effects = {self.unit: question_effects(self.groups, self.scores)}
+        if self.unit == "nats":
+            effects["shares"] = question_effects(slot_groups(self.scores, self.unsure, "shares"), self.scores)
+        labels, positions = slot_effects(self.scores, effects, self.share, self.expected, self.bootstrap)
         unsure = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
         missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
         return Preference(
             finding,
             phrase,
-            *names(meaning, self.scores.labels, self.sizes or [1], both=True),
-            {n: self._words(one, [n], caveat=True) for n, one in sizes.items()},
-            {name: self._words(one, caveat=True) for members, one in subjects for name in members},
+            *self._names(meaning, ("label", "position")),
+            {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
+            {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
             p,
-            tuple(labels),
-            tuple(positions),
+            labels,
+            positions,
             self.bootstrap.mean(unsure, bounds=SHARE, note=missing),
             sticky,
             note,
         )
 
-    def _search(self, groups: Groups, margin: float | None = None) -> Search:
-        return Search(groups, self.bootstrap.sampling, self.excess, MARGIN[self.unit] if margin is None else margin)
+    def _search(self, margin: float) -> Search:
+        return Search(self.groups, self.bootstrap.sampling, self.excess, self.unit, margin)
 
-    def _meaning(self, habit: Habit | None, groups: Groups) -> Meaning:
-        labels, positions = self.values.nats if self.unit == "nats" else self.values.shares
-        meaning = meaning_of(habit, groups, labels - positions, self.bootstrap.sampling)
+    def _known(self, meaning: Meaning) -> Meaning:
         if self.scores.elicitation == DECISION:  # labels are the server's, and never move
             return tuple(one._replace(kind="position") for one in meaning)
         return meaning
 
-    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), *, slight: bool = False, caveat: bool = False) -> str:
-        words = in_words(*names(meaning, self.scores.labels, sizes or self.sizes), slight)
-        return words + self._caveat(meaning, sizes) * caveat
+    def _names(
+        self, meaning: Meaning, unknown: tuple[Kind, ...] = ("label",), sizes: Sequence[int] = ()
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of what is taken, and of what is avoided, from the first to the last.
 
-    def _caveat(self, meaning: Meaning, sizes: Sequence[int] = (), rivals: Sequence[str] = ()) -> str:
-        """That something else fits as well: the positions of the labels named, or other places."""
-        sizes = sizes or self.sizes
-        unknown = sorted(
-            (int(one.place.among(max(sizes)).argmax()), one.place.name("position", self.scores.labels, sizes))
-            for one in meaning
-            if one.kind is None
-        )
-        fit = [*([listed([name for _, name in unknown], "or")] if unknown else []), *rivals]
-        return f" (or {', or '.join(fit)}: {UNKNOWN})" if fit else ""
+        Args:
+            unknown: kinds to name where the kind is unknown.
+        """
+        sizes = sizes or self.sizes or [1]
+
+        def name(one: Named) -> str:
+            kinds = (one.kind,) if one.kind else unknown
+            return " or ".join(one.place.name(kind, self.scores.labels, sizes) for kind in kinds)
+
+        ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
+        taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
+        return taken, avoided
+
+    def _words(self, meaning: Meaning, sizes: Sequence[int] = (), slight: bool = False) -> str:
+        return in_words(*self._names(meaning, sizes=sizes), slight)
+
+    def _caveat(self, meaning: Meaning, sizes: Sequence[int] = ()) -> str:
+        """That the positions of the labels named fit as well."""
+        unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
+        positions, _ = self._names(unknown, ("position",), sizes)
+        return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
 
     def _said(
         self,
@@ -203,25 +205,33 @@ class _Reading:
         if len(self.rows) < FEWEST:
             note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
-        if habit and (always := self._always(meaning)):
-            return "habit", always, ""
+        for place in meaning if len(self.rows) == asked else ():
+            if place.taken and self._part((place,), self.share) == 1:
+                return "habit", f"always answers {self._names((place,))[0][0]}{self._caveat((place,))}", ""
         if subjects:
-            return "habit", self._by_subject(subjects), "subjects differ"
+            few = sum(len(members) for members, _ in subjects) <= 3
+            where = [f"in {listed(members, 'and') if few else len(members)}" for members, _ in subjects]
+            where[0] += "" if few else " subjects" if len(subjects[0][0]) > 1 else " subject"
+            parts = [(self._words(one), place) for (_, one), place in zip(subjects, where, strict=True)]
+            return "habit", _of_parts(parts, [one for _, one in subjects]), "subjects differ"
         if sizes:
-            return "habit", self._by_size(sizes), "numbers of options differ"
-        if habit and len(habit.rivals) > 2:
-            return "open", "no clear fallback preference", "something pulls, but several explanations fit equally well"
+            together: dict[str, list[str]] = {}
+            for n, own in sizes.items():
+                together.setdefault(self._words(own, [n]), []).append(str(n))
+            where = [f"with {listed(ns, 'or')}{'' if i else ' options'}" for i, ns in enumerate(together.values())]
+            phrase = _of_parts(list(zip(together, where, strict=True)), sizes.values())
+            return "habit", phrase, "numbers of options differ"
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
-            kind = meaning[0].kind or "label"
-            rivals = [[place.name(kind, self.scores.labels, self.sizes) for place in rival] for rival in habit.rivals]
-            words = when_unsure(self._words(meaning, slight=self._is_slight(meaning)))
-            return "habit", words + self._caveat(meaning, rivals=[listed(rival, "or") for rival in rivals]), note
+            there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
+            slight = abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
+            return "habit", when_unsure(self._words(meaning, slight=slight)) + self._caveat(meaning), note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
-        least = self._search(self.groups, TRACE).find()
-        trace = self._meaning(least, self.groups)
+        search = self._search(TRACE)
+        least = search.find()
+        trace = self._known(search.meaning(least))
         if least and (part := self._part(trace)) >= SLIGHT:
             pull = np.abs(least.pulls).max()
             note = f"a pull of {pull:.3f} {self.unit} decides between options that are nearly equal"
@@ -231,51 +241,24 @@ class _Reading:
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
-    def _always(self, meaning: Meaning) -> str:
-        """``always answers A``, where every answer to every question in every order is one slot's."""
-        if len(self.rows) < np.isfinite(self.unsure).sum():
-            return ""
-        sizes = self.scores.n_options.tolist()
-        for one in meaning:
-            if one.taken and all(self.values.share[q, : sizes[q]] @ one.place.among(sizes[q]) == 1 for q in self.rows):
-                return f"always answers {names((one,), self.scores.labels, self.sizes)[0][0]}{self._caveat((one,))}"
-        return ""
-
-    def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
-        together: dict[str, list[str]] = {}
-        for n, meaning in sizes.items():
-            together.setdefault(self._words(meaning, [n]), []).append(str(n))
-        where = [f"with {listed(own, 'or')}{'' if i else ' options'}" for i, own in enumerate(together.values())]
-        return _of_parts(list(zip(together, where, strict=True)), sizes.values())
-
-    def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
-        few = sum(len(members) for members, _ in subjects) <= 3
-        parts = []
-        for i, (members, meaning) in enumerate(subjects):
-            count = f"{len(members)}" + ("" if i else " subjects" if len(members) > 1 else " subject")
-            parts.append((self._words(meaning), f"in {listed(members, 'and') if few else count}"))
-        return _of_parts(parts, [meaning for _, meaning in subjects])
-
-    def _is_slight(self, meaning: Meaning) -> bool:
-        there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
-        return bool(meaning) and abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
-
-    def _part(self, meaning: Meaning) -> float:
+    def _part(self, meaning: Meaning, answers: Floats | None = None) -> float:
         """What these places got of the unsure answers over the orders, beyond what content explains.
 
         Those avoided count down, so that a habit that moves answers its own way is above 0.
+
+        Args:
+            answers: (Q, N) what each place got, if not that.
         """
-        part = 0.0
+        part, answers = 0.0, self.excess if answers is None else answers
         for group in self.groups:
-            for one in meaning:
-                gains = self.excess[group.rows, : group.n] @ one.place.among(group.n)
-                part += float(gains.sum()) * (1 if one.taken else -1)
+            signed = sum((one.place.among(group.n) * (1 if one.taken else -1) for one in meaning), np.zeros(group.n))
+            part += float((answers[group.rows, : group.n] @ signed).sum())
         return part / max(1, len(self.rows))
 
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
         three = (self.unsure == 1) & (self.scores.n_options > 2)
-        share = np.nan_to_num(self.values.share)
+        share = np.nan_to_num(self.share)
         most = np.where(three, share.max(axis=1) >= STICKY, np.nan)
         places = np.bincount(share[most == 1].argmax(axis=1)) if (most == 1).any() else np.zeros(1)
         scattered = places.sum() >= 2 * FEWEST and places.max() < 0.75 * places.sum()
@@ -290,24 +273,6 @@ class _Reading:
         strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
         return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
-
-
-def names(
-    meaning: Meaning, labels: Sequence[str], sizes: Sequence[int], both: bool = False
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of what is taken, and of what is avoided, from the first to the last.
-
-    Args:
-        both: name the label and the position where the kind is unknown; else the label, which needs a caveat.
-    """
-
-    def name(one: Named) -> str:
-        unknown: tuple[Kind, ...] = ("label", "position") if both else ("label",)
-        return " or ".join(one.place.name(kind, labels, sizes) for kind in ([one.kind] if one.kind else unknown))
-
-    ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.place.among(max(sizes)).argmax())))
-    taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
-    return taken, avoided
 
 
 def listed(items: Sequence[str], word: str) -> str:
