@@ -138,7 +138,9 @@ def until(given: argparse.Namespace, test: Mapping[str, Sequence[Question]], sho
         until=given.until,
         progress=told_of,
     )
+    assert found.run.until is not None
     told = {key: value for key, value in jsonable(found.run.until).items() if key != "path"}
+    told["reached"] = found.run.until.reached
     mean = found.metrics.means["expected_accuracy"]
     told |= {"ordinary": found.cost.tokens_ordinary, "seconds": found.cost.seconds, "dtype": given.dtype}
     return told | {"mean": mean.value, "low": mean.low, "high": mean.high}
