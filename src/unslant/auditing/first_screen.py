@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from unslant.auditing.panels_labels import one_order, stands_out
+from unslant.auditing.panels_labels import one_order, shown_once, stands_out
 from unslant.auditing.panels_orders import asked_until
 from unslant.experiment.provenance import in_ordinary_runs, spent
 from unslant.metrics import Estimate, Verdict, verdict
@@ -56,7 +56,7 @@ def headline(result: AuditResult) -> str:
     gap = verdict(means["order_advantage"], bound=SAME) if published.defined and averaged.defined else None
     digits = _digits(result, guess, gap)
     said = f"{name} scores"
-    if one_order(result):
+    if shown_once(result) and published.defined:
         said += f" {score(published, digits)}{way} on {asked_name(result)}, in one order of options"
     elif not averaged.defined:
         said += (

@@ -166,12 +166,19 @@ def _nvr(result: AuditResult) -> list[Chart]:
     ]
 
 
-def one_order(result: AuditResult) -> bool:
+def shown_once(result: AuditResult) -> bool:
     """Whether every question was shown in a single order, answered or not."""
-    if result.scores.reordered or not result.metrics.counts.incomplete:
-        return result.metrics.counts.one_order == result.metrics.counts.questions
-    asked = result.responses.where(kind="order").table["question_id"]
-    return len(asked) == len(asked.unique())
+    if result.scores.reordered:
+        return False
+    table = result.responses.where(kind="order").table
+    names = table["question_id"].to_pylist()
+    shown = set(zip(names, map(tuple, table["contents"].to_pylist()), strict=True))  # repeats show one order often
+    return len(shown) == len(set(names))
+
+
+def one_order(result: AuditResult) -> bool:
+    """Whether every question was shown in a single order, though it has more."""
+    return bool((result.scores.movable > 1).all()) and shown_once(result)
 
 
 def tiles_of(result: AuditResult) -> tuple[tuple[str, Estimate], ...]:
