@@ -438,6 +438,21 @@ def test_a_chat_template_behind_helms_options(tmp_path: Path) -> None:
     assert "failed (without a score)" in read(("a cat", "a cow")).headline
 
 
+def test_an_option_elsewhere_in_helms_prompt_is_not_taken_for_the_scored_one(tmp_path: Path) -> None:
+    """The tokens at the end are not those of the option "a dog", which the question names."""
+    references = [{"output": {"text": text}, "tags": ["correct"] * (text == "a cat")} for text in ("a cat", "a dog")]
+    instance = {"id": "id0", "input": {"text": "Is a dog a cat?"}, "references": references, "split": "test"}
+    requests = [
+        {"instance": instance, "reference_index": k, "request_mode": "original", "result": {"completions": [{"tokens": [
+            {"text": text, "logprob": -1.0} for text in ("Is", " a", " dog", " a", " cat?", " a", end)]}]}}
+        for k, end in enumerate((" cat", " d\u00f6g"))
+    ]  # fmt: skip
+    spec = {"method": "multiple_choice_separate_original", "model": "org/m"}
+    (tmp_path / "scenario_state.json").write_text(json.dumps({"adapter_spec": spec, "request_states": requests}))
+    (found,) = load_logs([tmp_path / "scenario_state.json"])
+    assert [row.status for row in found.rows()] == ["error"]
+
+
 # --- a table of one's own
 
 

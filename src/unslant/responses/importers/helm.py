@@ -136,6 +136,8 @@ def _scored(
                 raise ValueError("two requests score the same reference of this instance")
             options = tuple(str(one["output"]["text"]) for one in references)
             found = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
+            if len({rest for _, rest in found}) > 1:  # a template ends all of them alike: found elsewhere in the prompt
+                found = [(float("nan") if rest else score, "") for score, rest in found]
             behind.update(rest for _, rest in found if rest)
             page = Logged.of_scores(
                 [score for score, _ in found],
