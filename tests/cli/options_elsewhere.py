@@ -33,7 +33,12 @@ _RECORDED = (f"{_AUDIT} {_OWN}",)
 _TABLE = f"{_AUDIT} --no-store --responses base.parquet"
 _SERVED = "http://127.0.0.1:9/v1#m"
 REPORTS = {name: row for name, row in OUTPUTS.items() if name != "--responses"}
+_IN_ALL_ORDERS = (
+    "tests/studies/test_audit_words.py::test_a_random_part_in_all_orders_asks_less_and_represents_the_others"
+)
 TESTED = {
+    ("audit", "--in-all-orders"): _IN_ALL_ORDERS,
+    ("leaderboard", "--in-all-orders"): _IN_ALL_ORDERS,
     ("rerun", "--anyway"): "tests/cli/test_provenance.py::test_other_questions_or_another_model_are_refused",
 }
 """Options that need more than a row -> the test that shows their effect."""

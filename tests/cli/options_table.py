@@ -134,6 +134,8 @@ _WORDS = "--elicit generate MODEL=words"
 AUDIT = {
     "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
     "--dry-run": Row("--dry-run", "text"),
+    "--price": Row("--price 2", "text", "--dry-run"),
+    "--output-price": Row("--output-price 3", "text", f"{_WORDS} --dry-run --price 2"),
     "--log": Row("--log base.parquet", "opened"),
     "--elicit": Row("--elicit generate", "opened", "MODEL=words"),
     "--reasoning": Row("--reasoning", "prompts", _WORDS),
@@ -162,7 +164,11 @@ _THREE = "--model {at}other --model {at}third"
 OWN: dict[str, dict[str, Row]] = {
     "audit": AUDIT,
     "leaderboard": {
-        **{name: row for name, row in AUDIT.items() if name not in ("--dry-run", "--model")},
+        **{
+            name: row
+            for name, row in AUDIT.items()
+            if name not in ("--dry-run", "--price", "--output-price", "--model")
+        },
         "--model": Row("--model http://127.0.0.1:9/v1#other", "opened"),
         "--sets": Row("--sets other.jsonl", "prompts"),
         "--rank-by": Row("--rank-by vote", "numbers", "--model http://127.0.0.1:9/v1#other"),

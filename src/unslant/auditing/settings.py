@@ -82,11 +82,11 @@ class AuditOutputs(OutputOptions):
     """What is written."""
 
     dry_run: bool = False
-    """Print the cost (prompts, tokens, time) and stop."""
+    """Print the cost (prompts, tokens, time; money with --price) and stop."""
     price: float | None = None
-    """With --dry-run: price of a million tokens."""
+    """Price of a million tokens."""
     output_price: float | None = None
-    """With --dry-run: price of a million tokens of replies, if it differs."""
+    """Price of a million tokens of replies, if it differs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

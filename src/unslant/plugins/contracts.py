@@ -132,7 +132,7 @@ def _prompts(model: ScoringModel | ChatModel, questions: Sequence[Question]) -> 
 
 
 class Places(Asker):
-    """A model that looks at places and never at texts, for methods that need no real one."""
+    """A model that looks at places, and at how texts sort, for methods that need no real one."""
 
     alphabet = tuple("ABCDEFGHIJ")
 
@@ -145,8 +145,13 @@ class Places(Asker):
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
         self._cost.prompts += len(presentations)
-        rows = [np.exp(-0.4 * np.arange(len(p.contents)) + 0.3 * np.asarray(p.contents)) for p in presentations]
-        return [row / row.sum() for row in rows]
+        found = []
+        for presentation in presentations:
+            own = sorted(option.text for option in presentation.shown if option.content >= 0)  # not what a method added
+            ranks = np.asarray([own.index(o.text) if o.content >= 0 else 0 for o in presentation.shown])
+            row = np.exp(-0.4 * np.arange(len(ranks)) + 0.3 * ranks)
+            found.append(row / row.sum())
+        return found
 
 
 def check_method(method: Method, model: Any = None, questions: Sequence[Question] | None = None) -> None:
