@@ -67,8 +67,7 @@ def served(url: str, **more: Any) -> ServedModel:
     [
         (8, 3),
         (32, 3),
-        (32, 28),
-        *(pytest.param(*row, marks=pytest.mark.thorough) for row in ((32, 16), (120, 5), (120, 90))),
+        *(pytest.param(*row, marks=pytest.mark.thorough) for row in ((32, 28), (32, 16), (120, 5), (120, 90))),
     ],
 )
 def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since: int, tmp_path: Path) -> None:
@@ -205,7 +204,7 @@ def test_a_cache_that_moves_some_scores_is_no_change_and_loses_no_store(tmp_path
     """A tenth of the prompts by 0.05, as measured of llama.cpp with four-bit weights."""
     asked = prompts(60)
     noisy = 0
-    for trial in range(5):
+    for trial in range(3):
         with serving(Cached(0.1, 0.05)) as server, Store(tmp_path / f"{trial}.sqlite3") as store:
             first = StoredModel(served(server.url), store)
             assert len(list(first.score(asked))) == 60
@@ -216,6 +215,7 @@ def test_a_cache_that_moves_some_scores_is_no_change_and_loses_no_store(tmp_path
     assert noisy  # and is a caveat where it is seen
 
 
+@pytest.mark.thorough
 def test_a_model_that_moves_most_scores_a_little_is_another_one(tmp_path: Path) -> None:
     """The same weights in another number type, or a little more training."""
     asked, found = prompts(7), 0

@@ -238,6 +238,7 @@ def test_squares_are_asked_where_they_are_worth_it() -> None:
     assert shares[100.0] < 0.5 < shares[0.1]
 
 
+@pytest.mark.thorough
 def test_values_are_unbiased_with_any_share_of_squares() -> None:
     errors = []
     for seed in range(200):
