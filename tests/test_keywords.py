@@ -13,10 +13,10 @@ import pytest
 import unslant
 from unslant.auditing.attention import ShownKeywords
 from unslant.auditing.settings import AuditSettings
-from unslant.experiment.options import PromptKeywords
 from unslant.models import ModelOptions
 from unslant.plugins.lm_eval.settings import LmEvalKeywords, LmEvalSettings
-from unslant.studies.debias.adapter import AdapterSettings, TrainKeywords
+from unslant.studies.debias.adapter import AdapterKeywords, AdapterSettings
+from unslant.studies.debias.settings import PromptKeywords
 
 
 def named(*classes: Any) -> set[str]:
@@ -24,7 +24,7 @@ def named(*classes: Any) -> set[str]:
 
 
 def test_keywords_are_the_fields_of_the_settings() -> None:
-    assert set(TrainKeywords.__annotations__) == named(AdapterSettings, ModelOptions)
+    assert set(AdapterKeywords.__annotations__) == named(AdapterSettings, ModelOptions)
     assert set(LmEvalKeywords.__annotations__) == named(LmEvalSettings)
     assert set(ShownKeywords.__annotations__) < named(AuditSettings)
     assert set(PromptKeywords.__annotations__) < named(AuditSettings)

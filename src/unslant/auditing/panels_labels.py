@@ -168,8 +168,8 @@ def _nvr(result: AuditResult) -> list[Chart]:
 
 def shown_once(result: AuditResult) -> bool:
     """Whether every question was shown in a single order, answered or not."""
-    if result.scores.reordered:
-        return False
+    if result.scores.reordered or not result.metrics.counts.incomplete:
+        return not result.scores.reordered
     table = result.responses.where(kind="order").table
     names = table["question_id"].to_pylist()
     shown = set(zip(names, map(tuple, table["contents"].to_pylist()), strict=True))  # repeats show one order often

@@ -230,13 +230,8 @@ def asked_until(until: UntilRun) -> str:
         return f"all {count(until.questions, 'question')} in all orders"
     every = until.questions == until.of_questions
     questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
-    return f"{questions} questions, {_in_orders(until)}"
-
-
-def _in_orders(asked: UntilRun | Step) -> str:
-    """How many questions were asked in a square and in all orders."""
-    return f"{asked.squares:,} in a square of orders, {asked.whole:,} in all"
+    return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
 
 
 def _step(step: Step) -> str:
-    return f"{count(step.questions, 'question')}, {_in_orders(step)}"
+    return f"{step.questions:,} ({step.squares:,} in squares, {step.whole:,} in all)"  # short: a label of the chart

@@ -11,6 +11,7 @@ from unslant.experiment.options import (
     ScoredLabelOptions,
     check_unused,
 )
+from unslant.responses.cost import money
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "in_all_orders", "ask_again")
 """Fields that say nothing where labels are scored."""
@@ -48,7 +49,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         if self.calibrate > 1:
             raise InputError(f"calibrate {self.calibrate}: give 0 to 1")
         if not 0 < self.in_all_orders <= 1:
-            raise InputError(f"in-all-orders {self.in_all_orders:g}: give a share above 0, up to 1")
+            raise InputError(f"--in-all-orders={self.in_all_orders:g}: give a share above 0, up to 1")
         if self.adaptive and self.in_all_orders < 1:
             raise InputError("--adaptive chooses the questions itself and cannot be combined with --in-all-orders")
         if self.repeats == 1:
@@ -100,7 +101,5 @@ class AuditOutputs(OutputOptions):
 
     def money(self, tokens: float, replies: float = 0) -> str:
         """The price of tokens in and out, as the end of a sentence; empty where none is given."""
-        if self.price is None:
-            return ""
-        further = self.price if self.output_price is None else self.output_price
-        return f", {(self.price * tokens + further * replies) / 1e6:,.2f} at this price"
+        spent = money(tokens, replies, self.price, self.output_price)
+        return f", {spent:,.2f} at this price" if spent == spent else ""

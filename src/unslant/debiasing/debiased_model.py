@@ -13,6 +13,7 @@ from unslant.arrays import Floats
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import asker_of
 from unslant.debiasing.base import Method, Outcome
+from unslant.debiasing.lora1 import TrainKeywords
 from unslant.errors import InputError
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import gives_replies, opened, options_of_each
@@ -22,13 +23,12 @@ from unslant.prompts import Writer, load_template, usual_template
 from unslant.questions import Question, load_questions
 
 
-class DebiasedKeywords(ModelKeywords, total=False):
+class DebiasedKeywords(ModelKeywords, TrainKeywords, total=False):
     """How a named model is opened, and settings of a method given by its name, for editors and type checkers."""
 
     orders: str | int
     rule: Literal["soft", "hard"]
     risk: float
-    alpha: float
     calibrated: bool
     share: float
     nodes: int
@@ -37,17 +37,6 @@ class DebiasedKeywords(ModelKeywords, total=False):
     position: str
     renormalise: bool
     answer: Literal["label", "text"]
-    rank: int
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    entropy_weight: float
-    epochs: int
-    questions_per_epoch: int
-    questions_per_step: int
-    max_orders: int
-    targets: str
-    seed: int
 
 
 class Debiased:

@@ -18,7 +18,6 @@ from typing import (
     Self,
     SupportsFloat,
     SupportsIndex,
-    TypedDict,
     TypeVar,
     Union,
     cast,
@@ -235,21 +234,6 @@ class PromptOptions(TemplateOptions):
         from unslant.prompts import Writer, load_template
 
         return Writer(load_template(self.template), self.chat, self.scored_to_end)
-
-
-class PromptKeywords(TypedDict, total=False):
-    """The fields of :class:`PromptOptions` and :class:`LabelOptions` as keywords of functions, for editors."""
-
-    fields: Mapping[str, str]
-    answer_base: int | None
-    answer_kind: str
-    skip_bad: bool
-    limit: int | None
-    seed: int
-    template: str
-    chat: bool
-    labels: str
-    to_end: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,7 @@ def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
 
 _NOISE_PROBABILITY, _NOISE_SUM = 0.02, 0.3
 _FAR = 5
-"""Other scores that are so many times as far apart as noise are another model's for certain."""
+"""Scores this many times as far apart as noise are certainly another model's."""
 
 
 def weight_of_change(before: Floats, now: Floats) -> float:
@@ -136,6 +136,15 @@ class Answerers:
         return {"answered_by": answered_by} if answered_by else {}
 
 
+_rng = np.random.default_rng()
+"""Without a seed: each run asks other prompts again, so that several runs look everywhere. Tests set one."""
+
+
+def some_of(places: Sequence[int], number: int) -> list[int]:
+    """At most this many of the places, drawn at random, in increasing order."""
+    return sorted(_rng.choice(places, min(number, len(places)), replace=False).tolist())
+
+
 class _Answer(NamedTuple):
     number: int
     when: float
@@ -175,8 +184,7 @@ class Watch(Answerers):
             return
         number = min(ASKED_AGAIN, len(log) // 4)
         first = -(-number // 2)
-        others = np.random.default_rng().choice(np.arange(first, len(log)), number - first, replace=False)
-        places = [*range(first), *sorted(int(place) for place in others)]
+        places = [*range(first), *some_of(range(first, len(log)), number - first)]
         try:
             changed = self._changed(places, ask)
             if have_changed(changed.values(), number):

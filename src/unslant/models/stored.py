@@ -12,7 +12,7 @@ import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, have_changed, weight_of_change
+from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, have_changed, some_of, weight_of_change
 from unslant.models.base import (
     Cost,
     Encoded,
@@ -161,8 +161,7 @@ class StoredModel(Stored, ScoringModel):
             return True
         longest = max(known, key=lambda i: len(encoded[i].context))
         others = sorted(set(known) - {longest})
-        drawn = np.random.default_rng().choice(others, min(PROBES - 1, len(others)), replace=False) if others else ()
-        probes = [longest, *map(int, drawn)]
+        probes = [longest, *some_of(others, PROBES - 1)]
         return model.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
@@ -204,10 +203,7 @@ class StoredModel(Stored, ScoringModel):
             if missing := len(prompts) - len(known):
                 raise self._not_stored(missing, len(prompts))
             return True
-        positions = sorted(known)
-        if len(positions) > ASKED_AGAIN:
-            chosen = np.random.default_rng().choice(len(positions), ASKED_AGAIN, replace=False)
-            positions = [positions[i] for i in chosen]
+        positions = some_of(sorted(known), ASKED_AGAIN)
         answers = list(self.model_asked.ask_again([prompts[i] for i in positions]))
         failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:

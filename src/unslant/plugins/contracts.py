@@ -44,7 +44,7 @@ _MOST_WORDS, _MOST_LINES = 30, 3
 
 
 def sample_questions(counts: Sequence[int] = (2, 3, 4, 4, 4, 4, 4, 4, 5, 6), seed: int = 0) -> list[Question]:
-    """Questions of so many options each, with random right answers, which no model can know."""
+    """Questions with these numbers of options and random right answers, which no model can know."""
     rng = random.Random(seed)
     return [
         Question(
@@ -74,7 +74,7 @@ _WORDS = (
 
 
 def check_model(model: ScoringModel | ChatModel, questions: Sequence[Question] | None = None) -> None:
-    """The contract of a backend's model: who it is, one result a prompt, repeatable, in whatever order it is asked.
+    """The contract of a backend's model: who it is, one result a prompt, the same again in every order.
 
     Args:
         model: as its loader returns it.
@@ -223,9 +223,14 @@ def _check_invariance(method: Method, asker: Asker, asked: Sequence[Question], f
 
 
 def _weights(asker: Asker) -> dict[str, Any]:
-    """Copies of the weights of a model of PyTorch; nothing of others."""
-    module = getattr(getattr(asker, "model", None), "model", None)
-    return {key: value.clone() for key, value in module.state_dict().items()} if module is not None else {}
+    """Copies of the weights of a model that can be trained; nothing of others."""
+    if not isinstance(asker, ModelAsker) or "train" not in asker.model.info.can:
+        return {}
+    from unslant.models.hf.model import TransformersModel
+
+    model = asker.model.unwrapped
+    assert isinstance(model, TransformersModel)
+    return {key: value.clone() for key, value in model.model.state_dict().items()}
 
 
 def _same_weights(before: dict[str, Any], after: dict[str, Any]) -> bool:

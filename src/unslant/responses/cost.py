@@ -16,6 +16,17 @@ Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+def money(tokens: float, replies: float, price: float | None, output_price: float | None) -> float:
+    """What tokens in and tokens of replies cost, at prices of a million; nan without a price.
+
+    Args:
+        output_price: of replies; by default that of the tokens in.
+    """
+    if price is None:
+        return math.nan
+    return (price * tokens + (price if output_price is None else output_price) * replies) / 1e6
+
+
 class Totals:
     """A dataclass of totals: its numbers add up; of a text, the first that is not empty is kept."""
 

@@ -4,6 +4,7 @@ Only the settings are here: the command line names them, and everything else nee
 """
 
 from dataclasses import dataclass, fields
+from typing import TypedDict
 
 from unslant.errors import InputError
 
@@ -57,3 +58,20 @@ class TrainSettings:
     def differences(self, other: "TrainSettings") -> list[str]:
         """Names of the settings, except the number of epochs, that differ."""
         return [f.name for f in fields(self) if f.name != "epochs" and getattr(self, f.name) != getattr(other, f.name)]
+
+
+class TrainKeywords(TypedDict, total=False):
+    """The fields of :class:`TrainSettings` as keywords of functions, for editors."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    entropy_weight: float
+    epochs: int
+    questions_per_epoch: int
+    questions_per_step: int
+    max_orders: int
+    targets: str
+    seed: int

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1 import TrainKeywords, TrainSettings
 from unslant.experiment.options import (
     Pool,
-    PromptKeywords,
     PromptOptions,
     ScoredLabelOptions,
     by_kind,
@@ -17,6 +16,7 @@ from unslant.experiment.options import (
 )
 from unslant.models import ModelOptions
 from unslant.models.options import ModelKeywords
+from unslant.studies.debias.settings import PromptKeywords
 
 if TYPE_CHECKING:
     from unslant.studies.debias.training_log import TrainingLog
@@ -30,20 +30,9 @@ class AdapterSettings(ScoredLabelOptions, PromptOptions, TrainSettings):
     """Questions to monitor the training on; by default a fifth of QUESTIONS, at most 64."""
 
 
-class TrainKeywords(ModelKeywords, PromptKeywords, total=False):
+class AdapterKeywords(ModelKeywords, PromptKeywords, TrainKeywords, total=False):
     """Keywords of :func:`train`: the fields of :class:`AdapterSettings`, and how a named model is opened."""
 
-    rank: int
-    alpha: float
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    entropy_weight: float
-    epochs: int
-    questions_per_epoch: int
-    questions_per_step: int
-    max_orders: int
-    targets: str
     held_out: Pool | None
 
 
@@ -54,7 +43,7 @@ def train(
     settings: AdapterSettings | None = None,
     *,
     progress: Progress = no_progress,
-    **options: Unpack[TrainKeywords],
+    **options: Unpack[AdapterKeywords],
 ) -> "TrainingLog":
     """Train an adapter, without right answers, that makes probabilities independent of the order (LoRA-1, P1).
 

@@ -1,14 +1,14 @@
 """How questions are answered by debiasing methods, and how the methods are compared."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from unslant.experiment.options import (
     ElicitOptions,
     Names,
     Pool,
     Pools,
-    PromptKeywords,
     PromptOptions,
     ScoredLabelOptions,
 )
@@ -42,6 +42,21 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: Pool | None = None
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
+
+
+class PromptKeywords(TypedDict, total=False):
+    """The fields of :class:`PromptOptions` and :class:`LabelOptions` as keywords of functions, for editors."""
+
+    fields: Mapping[str, str]
+    answer_base: int | None
+    answer_kind: str
+    skip_bad: bool
+    limit: int | None
+    seed: int
+    template: str
+    chat: bool
+    labels: str
+    to_end: bool
 
 
 class AnswerKeywords(ModelKeywords, PromptKeywords, total=False):

@@ -29,6 +29,7 @@ from unslant.presentations import given_order, parse_labels, present
 from unslant.prompts import Cloze
 from unslant.questions import Question
 from unslant.responses import Responses, Run
+from unslant.responses.cost import money
 from unslant.studies.plan.settings import PlanKeywords, PlanSettings
 
 MOST_QUESTIONS = 10_000_000
@@ -283,8 +284,6 @@ def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Desig
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
     output = asked * prompts * pilot.output_tokens
     seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
-    price = math.nan if goal.price is None else goal.price
-    further = price if goal.output_price is None else goal.output_price
     return Design(
         name,
         round(shown[pilot.options][0]),
@@ -300,7 +299,7 @@ def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Desig
         round(asked * tokens),
         round(output),
         seconds,
-        (price * asked * tokens + (further * output if output else 0)) / 1e6,
+        money(asked * tokens, output, goal.price, goal.output_price),
     )
 
 
