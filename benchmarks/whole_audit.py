@@ -14,7 +14,7 @@ from unslant.models.hf.model import TransformersModel
 from unslant.presentations import orders_for, present
 from unslant.prompts import Cloze, Writer, load_template
 
-_REPEATS = 3
+_REPEATS = 9
 
 
 def whole_audit(model: Any, words: Any, questions: int = 60) -> dict[str, Any]:
