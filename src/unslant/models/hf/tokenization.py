@@ -211,7 +211,7 @@ class Encoder:
         if ids is None:
             if len(self._pieces) >= _MAX_CACHED_PIECES:
                 self._pieces.clear()
-            cut = len(self._ids(before)) if before else 0
+            cut = len(self._piece("", before)) if before else 0
             ids = np.asarray(self._ids(before + piece)[cut:], dtype=np.int32)
             self._pieces[before, piece] = ids
         return ids
