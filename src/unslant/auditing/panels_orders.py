@@ -180,8 +180,8 @@ def until_panel(result: AuditResult) -> Panel:
     ]
     plot = Plot(
         partial(charts.intervals, fit=True),
-        "Each row is a step: more questions, or more orders of some. Bars are 95 % intervals that hold at all steps at "
-        "once; where all questions are asked, the usual ones.",
+        "Each row is a step: questions asked (in a square of orders, in all orders). Bars are 95 % intervals that hold "
+        "at all steps at once; where all questions are asked, the usual ones.",
         ["accuracy", "expected_accuracy"],
         "The score, the more is asked",
     )
@@ -234,4 +234,4 @@ def asked_until(until: UntilRun) -> str:
 
 
 def _step(step: Step) -> str:
-    return f"{step.questions:,} ({step.squares:,} in squares, {step.whole:,} in all)"  # short: a label of the chart
+    return f"{step.questions:,} ({step.squares:,}, {step.whole:,})"  # short: beside the chart there must be room for it
