@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.contenders import BaQCKV, Contender, Library, LmEval
+from benchmarks.contenders import BaQCKV, Contender, Library, LmEval, cost_of
 from benchmarks.measure import load, machine, measured
 from benchmarks.random_models import SHAPES, random_model, tokenizer, write_gguf
 from benchmarks.results import write_report
@@ -127,7 +127,7 @@ def fastest(variants: Sequence[Contender], model: Any, prompts: Any) -> Contende
         times = []
         for _ in range(2):
             variant.prepare()
-            with measured(model) as run:
+            with measured(model, cost_of(variant)) as run:
                 variant.score(prompts)
             times.append(run.seconds)
         return min(times)
@@ -147,7 +147,7 @@ def _cell(
             if repeat >= options.slow_repeats and contender.name in SLOW:
                 continue
             contender.prepare()
-            with measured(model) as run:
+            with measured(model, cost_of(contender)) as run:
                 found = contender.score(prompts)
             run.tokens = run.tokens or getattr(contender, "tokens", 0)
             runs[contender.name].append(asdict(run))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unslant.models.base import Encoded
+from unslant.models.base import Cost, Encoded
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tokenization import Encoder, common_prefix
 from unslant.prompts import Prompt
@@ -40,6 +40,11 @@ class Library:
     def score(self, prompts: Sequence[Prompt]) -> Scores:
         found = {scored.index: scored.logprobs for scored in self.model.score(prompts)}
         return [found[i] for i in range(len(prompts))]
+
+
+def cost_of(contender: Contender) -> Cost | None:
+    """What one of unslant's engines counts from now on."""
+    return contender.model.cost if isinstance(contender, Library) else None
 
 
 class BaQCKV:

@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from unslant.models import Cost
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -41,8 +43,13 @@ def _resident() -> int:
 
 
 @contextlib.contextmanager
-def measured(model: Any) -> Iterator[Run]:
-    """Measure what happens inside; the result is complete afterwards."""
+def measured(model: Any, cost: Cost | None = None) -> Iterator[Run]:
+    """Measure what happens inside; the result is complete afterwards.
+
+    Args:
+        cost: what unslant's own engines count. A hook counts the tokens of others; with a hook on the model, unslant
+            would not use its tree, because foreign code may count on whole prompts.
+    """
     run = Run()
     gc.collect()
     with contextlib.suppress(OSError):
@@ -56,17 +63,21 @@ def measured(model: Any) -> Iterator[Run]:
     def count(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
         run.tokens += inputs[0].numel()
 
-    hook = model.get_input_embeddings().register_forward_pre_hook(count)
+    hook = None if cost else model.get_input_embeddings().register_forward_pre_hook(count)
+    before = cost.tokens if cost else 0
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     begun, begun_cpu = time.perf_counter(), time.process_time()
     try:
         yield run
         run.seconds, run.cpu_seconds = time.perf_counter() - begun, time.process_time() - begun_cpu
+        if cost:
+            run.tokens = cost.tokens - before
     finally:
         stop.set()
         watcher.join()
-        hook.remove()
+        if hook:
+            hook.remove()
 
 
 def machine() -> dict[str, str]:

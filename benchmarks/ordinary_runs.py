@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from benchmarks.compare import BATCHES, BUDGETS, CLOCKS, fastest
-from benchmarks.contenders import Contender, Library, LmEval
+from benchmarks.contenders import Contender, Library, LmEval, cost_of
 from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
@@ -113,7 +113,7 @@ def timed(
     for repeat in range(repeats):
         for name, (contender, prompts) in list(jobs.items())[:: 1 if repeat % 2 else -1]:
             contender.prepare()
-            with measured(model) as run:
+            with measured(model, cost_of(contender)) as run:
                 contender.score(prompts)
             runs[name].append(asdict(run))
             print(f"{shots} shots, {name}: {run.cpu_seconds:.1f} s (CPU), {run.tokens:,} tokens", flush=True)

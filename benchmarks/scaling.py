@@ -63,7 +63,7 @@ def scaling(model: Any, words: Any) -> list[dict[str, Any]]:
 
 def _run(model: Any, words: Any, prompts: Sequence[Prompt]) -> Any:
     scorer = TransformersModel(model, words, "scaling", engine="tree")
-    with measured(model) as run:
+    with measured(model, scorer.cost) as run:
         for _ in scorer.score(prompts):
             pass
     return run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import random_models
-from benchmarks.contenders import BaQCKV, Library, LmEval
+from benchmarks.contenders import BaQCKV, Library, LmEval, cost_of
 from benchmarks.measure import measured
 from benchmarks.random_models import Shape, random_model, tokenizer
 from benchmarks.results import geometric_mean, speedups
@@ -14,7 +14,7 @@ from benchmarks.workloads import WORKLOADS
 from unslant.models.hf.tokenization import Encoder, common_prefix
 from unslant.models.hf.tree import other_costs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_contenders_agree_and_their_tokens_are_counted(model, words, workload):
         BaQCKV(model, words),
     ):
         contender.prepare()
-        with measured(model) as run:
+        with measured(model, cost_of(contender)) as run:
             found[contender.name] = np.concatenate(contender.score(prompts))
         assert run.seconds > 0
         tokens[contender.name] = run.tokens
