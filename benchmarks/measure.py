@@ -63,20 +63,20 @@ def measured(model: Any, cost: Cost | None = None) -> Iterator[Run]:
     def count(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
         run.tokens += inputs[0].numel()
 
-    hook = None if cost else model.get_input_embeddings().register_forward_pre_hook(count)
-    before = cost.tokens if cost else 0
+    hook = None if cost is not None else model.get_input_embeddings().register_forward_pre_hook(count)
+    before = cost.tokens if cost is not None else 0
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     begun, begun_cpu = time.perf_counter(), time.process_time()
     try:
         yield run
         run.seconds, run.cpu_seconds = time.perf_counter() - begun, time.process_time() - begun_cpu
-        if cost:
+        if cost is not None:
             run.tokens = cost.tokens - before
     finally:
         stop.set()
         watcher.join()
-        if hook:
+        if hook is not None:
             hook.remove()
 
 

@@ -174,7 +174,7 @@ def until_panel(result: AuditResult) -> Panel:
     if not until:
         return Panel("until", "", "")
     rows: list[dict[str, Any]] = [
-        {"asked": _step(step), "half-width": step.half_width}
+        {"asked": _step(step), "squares": step.squares, "whole": step.whole, "half-width": step.half_width}
         | {name: Estimate.from_dict(one) for name, one in step.numbers.items()}
         for step in until.path
     ]
@@ -185,7 +185,12 @@ def until_panel(result: AuditResult) -> Panel:
         ["accuracy", "expected_accuracy"],
         "The score, the more is asked",
     )
-    columns: list[str | Column] = [Column("half-width", 4), *until.path[-1].numbers]
+    columns: list[str | Column] = [
+        Column("in a square", 0, key="squares"),
+        Column("in all orders", 0, key="whole"),
+        Column("half-width", 4),
+        *until.path[-1].numbers,
+    ]
     return Panel(
         "until",
         "How much had to be asked",
@@ -234,4 +239,4 @@ def asked_until(until: UntilRun) -> str:
 
 
 def _step(step: Step) -> str:
-    return f"{step.questions:,} ({step.squares:,}, {step.whole:,})"  # short: beside the chart there must be room for it
+    return f"{step.questions:,} ({step.squares:,}, {step.whole:,})"  # short, to leave room for the chart
