@@ -64,6 +64,7 @@ STRONG: Mapping[str, Planted] = {
         ("always A", "", 60, 90),
         ("mostly A", "", 2.5, 12),
         ("always A", ", moderately sure", 6, 10),
+        ("mostly A", ", hardly sure", 2.5, 4),
     )
     for known in (0.9, 0.95, 0.97, 0.99)
 }

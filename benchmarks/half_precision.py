@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from unslant import load_model
-from unslant.auditing.panels import whole_set
+from unslant.auditing.panels_scores import whole_set
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.metrics import METRICS

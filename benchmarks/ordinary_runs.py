@@ -20,7 +20,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,12 @@ from benchmarks.contenders import Contender, Library, LmEval, cost_of
 from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
-from unslant.auditing.ordinary import TokenCounter
-from unslant.auditing.phases import WHOLE
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.cost import TokenCounter
+from unslant.auditing.orders import WHOLE, OrderDesign, audit_presentations
+from unslant.auditing.settings import AuditSettings
 from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
-from unslant.questions import Question, load_questions
+from unslant.questions import Question, QuestionSet, load_questions
 
 SETS = ("given", "latin", "given:4", "given:8", "cyclic:8", "balanced:8", "shared:8", "8", "given:12", WHOLE)
 TIMED = ("given:8", "balanced:8", WHOLE)
@@ -65,11 +64,10 @@ def counted(
     """Tokens of an ordinary run and of every set of orders, over all subjects."""  # fmt: skip
     total: dict[str, float] = defaultdict(float)
     every = sum(map(len, test.values()))
-    shown = partial(audit_presentations, alphabet=ALPHABET)
     controls = [presentation for _, presentation in control_presentations(4, ALPHABET)]
     for subject, questions in test.items():
         chooser = ShotChooser(dev[subject], shots, alphabet=ALPHABET)
-        counter = TokenCounter(model, CLOZE, shown, chooser)
+        counter = TokenCounter(model, OrderDesign(QuestionSet.of(questions), AuditSettings(), CLOZE, chooser))
         sample = questions[:: -(-len(questions) // sampled)]
         total["ordinary run"] += counter.whole(sample) / len(sample) * len(questions)
         each: dict[str, tuple[float, int]] = {}
@@ -83,7 +81,7 @@ def counted(
             (square, shared), (whole, _) = each["latin"], each[WHOLE]
             total[f"{n}: {part}"] += ((1 - of_part) * square + of_part * whole) * own + shared
     for orders in (*SETS, *(f"{n}: {part}" for n, part in PHASES)):
-        total[orders] += counter.beside([], controls)
+        total[orders] += counter.added([], controls)
     return {name: round(tokens) for name, tokens in total.items()}
 
 

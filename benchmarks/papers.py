@@ -223,11 +223,11 @@ def p4() -> Blocks:
 
 
 def p5() -> Blocks:
-    from unslant.studies.base_rate.study import base_rate_recorded
+    from unslant.studies.base_rate.study import base_rate
 
     rows, apart, medians, figures = [], 0.0, [], []
     for model in ("GPT2", "LLaMa2-7B", "Mistral-7B"):
-        result = base_rate_recorded(DATA / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
+        result = base_rate(log=DATA / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
         for kind in result.found:
             cells = [cell for cell in result.published if cell.elicitation == kind]
             apart = max(apart, *(abs(cell.difference) for cell in cells))

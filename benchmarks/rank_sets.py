@@ -14,8 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.studies.leaderboard.pool import Pool
-from unslant.studies.leaderboard.ranking import compared, rank_sets
+from unslant.studies.leaderboard.ranking import QuestionPool, compared, rank_sets
 
 Abilities = Callable[[int], Floats]
 POPULATIONS: dict[str, Abilities] = {
@@ -33,7 +32,7 @@ def run(abilities: Floats, questions: int, orders: int, seed: int) -> tuple[bool
     rng = np.random.default_rng(seed)
     chance_right = 1 / (1 + np.exp(-(abilities + rng.normal(size=(questions, 1)))))
     names = [f"model {m}" for m in range(len(abilities))]
-    pool = Pool(names, {"score": rng.binomial(orders, chance_right) / orders}, "score")
+    pool = QuestionPool(names, {"score": rng.binomial(orders, chance_right) / orders}, "score")
     sets = rank_sets(names, compared(pool, "score"))
     true = 1 + (abilities[None, :] > abilities[:, None]).sum(axis=1)
     held = all(low <= rank <= high for (low, high), rank in zip(sets.values(), true, strict=True))

@@ -50,7 +50,7 @@ def write_report(facts: dict[str, Any], folder: Path) -> str:
         "20M parameters; six questions of four options in 24 orders unless changed (six options where the number of "
         "orders changes). Context in words. Memory: most used beyond the loaded model.",
         "\n".join(_scaling(facts["scaling"])),
-        "## Beside the model",
+        "## Outside the model",
         "Share of a run (20M parameters, 12 questions of four options, 24 orders) spent on "
         + ", ".join(f"{kind} {share:.1%}" for kind, share in facts["overhead"].items())
         + f": {sum(facts['overhead'].values()):.1%} in all.",

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.orders import audit_presentations
 from unslant.auditing.study import audit
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
+from unslant.scale import ShardOptions
 from unslant.scale.merge import merge
-from unslant.scale.options import ShardOptions
 from unslant.scale.plan import Plan, Shard
 
 LABELS = tuple("ABCD")

@@ -21,12 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
-from unslant.auditing.phases import MOST_STEPS, PART, part_for_mean, part_needed
+from unslant.auditing.orders import PART, next_part
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.labels import order_slots
 from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import FALLING, least_margin, noise_between_squares, over_squares, two_phase_values
+from unslant.metrics.two_phase import (
+    known_values,
+    least_margin,
+    noise_between_squares,
+    over_squares,
+    two_phase_values,
+)
 from unslant.presentations import rotations
 from unslant.responses import Responses
 
@@ -133,13 +139,12 @@ class Pool:
     def estimated(self, drawn: Ints, squares: Ints, rows: Ints, part: int) -> TwoPhaseValues:
         """The numbers that need all orders."""
         values, known, n = {}, {}, len(drawn)
-        full, single, certain = np.arange(n) < part, self.single[drawn], np.zeros(n, bool)
+        full, single = np.arange(n) < part, self.single[drawn]
         for key in ESTIMATED:
             whole = np.where(full | single, self.whole[key][drawn], np.nan)
             about = np.column_stack([self.squares[key][squares], self.squares["margin"][squares]])
-            values[key] = two_phase_values(whole, about, rows, single, key in FALLING)
-            certain[rows] = (key in FALLING) & (about[:, 0] == 0)
-            known[key] = np.where(np.isnan(whole) & certain, 0.0, whole)
+            values[key] = two_phase_values(whole, about, rows, single, key)
+            known[key] = known_values(key, whole, about[:, 0], rows)
         return TwoPhaseValues(values, known, part)
 
 
@@ -176,16 +181,14 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
     tallies = {key: Tally(truth) for key, truth in truths.items()}
     for _ in range(repeats):
         part, again = min(PART, n), rng.integers(2**32)
-        for _ in range(MOST_STEPS):
+        while True:
             drawn, squares, rows = pool.draw(n, part, np.random.default_rng(again))
             found = pool.estimated(drawn, squares, rows, part)
             means = pool.over_squares("expected_accuracy", squares, rows, n)
-            noise = pool.noise[drawn[:part]]
-            needed = part_needed(found, np.arange(n) < part, bootstrap)
-            needed = max(needed, part_for_mean(means, noise, part, bootstrap))
-            if needed <= part:
+            larger = next_part(found, np.arange(n) < part, means, pool.noise[drawn[:part]], bootstrap)
+            if larger == part:
                 break
-            part = needed
+            part = larger
         parts.append(part)
         for key in ESTIMATED:
             bounds, whole = bounds_of(key), pool.whole[key][drawn]

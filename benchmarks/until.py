@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage import MODELS, SETS
 from benchmarks.two_phase import recorded as recorded_table
-from unslant.auditing.phases import WHOLE as WHOLE_ORDERS
+from unslant.auditing.orders import WHOLE as WHOLE_ORDERS
 from unslant.auditing.until import certainty
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import WHOLE, Search
@@ -215,7 +215,7 @@ def savings(arguments: argparse.Namespace) -> None:
 
 
 def recorded(arguments: argparse.Namespace) -> None:
-    from unslant.auditing.logs import audit_logs
+    from unslant.auditing.comparison import audit_logs
 
     scores = (
         audit_logs([arguments.file]).scores

@@ -11,7 +11,7 @@
 
 A comment in the line before a block changes that: ``<!-- skip: REASON -->``, ``<!-- slow -->``, ``<!-- real -->`` (the
 real model and ARC-Challenge are there) and ``<!-- code: N -->`` (the last command's exit code). ``<!-- slow page -->``
-and ``<!-- real page -->`` go for all blocks of a page. In what is printed, ``...`` stands for anything, and times are
+and ``<!-- real page -->`` go for all blocks of a page. In what is printed, ``...`` matches anything, and times are
 not compared. ``UNSLANT_DOCS=write pytest docs`` writes into the pages what is printed now.
 """
 

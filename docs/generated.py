@@ -39,7 +39,7 @@ def cli() -> str:
 JSON = """# JSON, key by key
 
 Every key that `--json FILE` and `to_json` write, study by study; what all files share is described in
-[files of results](../results.md). `{...}` stands for names: subjects, labels, methods, numbers of options. `[]` is a
+[files of results](../results.md). `{...}` means names: subjects, labels, methods, numbers of options. `[]` is a
 list. A *number* is an object `{"value", "low", "high", "n", "method", "confidence", "note"}`: the value, its 95 %
 interval, how many questions it rests on, how the interval was made, and why it or the value is missing. Keys that only
 some runs have (of replies, of one order) are listed with the others.
@@ -157,7 +157,7 @@ def logged() -> list[Path]:
 def results() -> Iterator[Any]:
     """Small results of every study, with all that only some runs have."""
     import unslant
-    from unslant.studies.unbiased.annotation.metrics import annotation_agreement
+    from unslant.studies.unbiased.annotation import agreement_of
 
     asked: dict[str, Any] = {"limit": 8}
     audits = [unslant.audit(name, "embedded", **asked) for name in ("fair", "prefers-a")]
@@ -179,7 +179,7 @@ def results() -> Iterator[Any]:
     yield unslant.study.probe(["fair", "prefers-a"], "embedded", **asked)
     yield unslant.study.instruction_boundary("words", limit=4)
     yield unslant.study.instruction_boundary("words", limit=4, temperature=[0.0, 1.0], settings=["vanilla"])
-    yield annotation_agreement({"ann": {"1": True, "2": True}, "bob": {"1": True, "2": False}}, {"1": "DH", "2": "DH"})
+    yield agreement_of({"ann": {"1": True, "2": True}, "bob": {"1": True, "2": False}}, {"1": "DH", "2": "DH"})
     yield unslant.check_questions("embedded")
     yield unslant.plan(half_width=0.05)
 
@@ -212,7 +212,7 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
     """Path, kind and meaning of every key of an object in JSON, and of those within it.
 
     Args:
-        of: what it was made of: a dataclass has fields, a mapping names, which are not told apart; None where that is
+        of: what it was made of: a dataclass has fields, a mapping names, which are treated alike; None where that is
             not known. Objects with the same keys then have names.
     """
     alike = [value.keys() for value in shown.values() if isinstance(value, dict)]
@@ -229,7 +229,7 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
         number = isinstance(value, dict) and {"value", "low", "high", "n"} <= set(value)
         kind, meaning = "number" if number else KINDS.get(type(value), "value"), _meaning(path, key, of)
         if not isinstance(value, dict) or number or key in META:
-            if meaning or not named:  # what a name stands for is said of the object it is a key of
+            if meaning or not named:  # the object that has a name as key explains it
                 yield here, (kind, meaning)
         elif {"study", "headline"} <= set(value):
             yield here, (kind, f"a result of the study `{value['study']}`, as it is listed there")
@@ -295,7 +295,7 @@ def metric_tables() -> str:
 
 
 def _title(home: str) -> str:
-    """``Length bias`` for ``unslant.metrics.length_bias``; the name of the study for a metric of a study."""
+    """``Order curve`` for ``unslant.metrics.order_curve``; the name of the study for a metric of a study."""
     _, room, *rest = home.split(".")
     name = {"auditing": "audit", "metrics": rest[0]}.get(room) or f"study {' '.join(rest[:-1])}"
     return name.replace("_", " ").capitalize()

@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         page.meta["search"] = {"exclude": True}
     for made, source in ELSEWHERE.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{source}", rf"](\1{made}", markdown)
-        if page.file.src_uri.startswith("benchmarks"):  # beside it
+        if page.file.src_uri.startswith("benchmarks"):  # next to it
             markdown = markdown.replace(f"]({source.removeprefix('benchmarks/')}", f"]({made}")
     return f"{markdown}\n\n{PAPERS}"
 

@@ -10,9 +10,18 @@ import pytest
 from docs.count import DOCS, PAGES
 from docs.generated import cli, sections
 from unslant.cli import EXIT_STATUS, app
-from unslant.cli.help import EXIT_CODES
+from unslant.cli.commands import EXIT_CODES
 from unslant.studies.readers import BY_HAND, STUDIES, TOP
 
+ROOT = DOCS.parent
+TRANSLATED = re.compile(
+    r"\b(?:told|tells?\s+of|beside|anew|whatever|so\s+many|what\s+came\s+of|of\s+which|stands|goes\s+on\s+with|mends?|dear"
+    r"|lacks|as\s+it\s+comes|by\s+its\s+name)\b|(?<!there )\bis\s+no\s+(?!longer\b|better\b|worse\b|more\b|less\b)\w+",
+    re.IGNORECASE,
+)
+"""Phrases that betray a translation; the pattern spans line ends."""
+QUOTED = {"cues", "language.py", "data", "intervention-examples.md"}
+"""Folders and files whose words are others': replies, questions, and the words that are looked for in them."""
 FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w*)$", re.MULTILINE)
 
 
@@ -54,7 +63,7 @@ def test_papers_are_introduced_where_they_are_named(path: Path) -> None:
     for key in sorted(set(re.findall(r"\bP[1-5]\b", text))):
         first = re.search(rf"\[?\b{key}\b", text)
         assert first, key
-        assert first[0] == f"[{key}", f"{path.name}: {key} is not a link where it stands first"
+        assert first[0] == f"[{key}", f"{path.name}: {key} is not a link at its first mention"
 
 
 @pytest.mark.thorough
@@ -89,3 +98,16 @@ def test_pages_name_one_line_to_install() -> None:
     for name in ("quickstart.md", "tutorial.md", "index.md", "automation.md"):
         assert set(re.findall(r"'unslant\[([^]]*)\]'", page(name))) == {"local"}, name
     assert set(re.findall(r"'unslant\[([^]]*)\]'", (DOCS.parent / "README.md").read_text("utf-8"))) == {"local"}
+
+
+def test_sentences_are_not_translated(subtests: pytest.Subtests) -> None:
+    """Names, docstrings, messages, help and pages avoid phrases that no native engineer writes."""
+    folders = [path for name in ("src", "docs") for path in (ROOT / name).rglob("*")]
+    for path in (*folders, *ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")):
+        if path.suffix in {".py", ".pyi", ".md", ".toml", ".jinja", ".js"} and not QUOTED & {*path.parts}:
+            text = path.read_text("utf-8")
+            with subtests.test(path.relative_to(ROOT).as_posix()):
+                found = [
+                    f"line {text.count(chr(10), 0, hit.start()) + 1}: {hit[0]}" for hit in TRANSLATED.finditer(text)
+                ]
+                assert not found, "; ".join(found)

@@ -133,6 +133,7 @@ def test_undefined_numbers_are_null():
         ('{"a": ' + "9" * 50 + "}", "'a': holds a number of more than 40 digits"),
         ('{"a": "\\ud800"}', r"'a': not Unicode text: \\ud800 is half of a character"),
         ('{"\\udc00": 1}', "not Unicode text"),
+        ('{"a": [{"b": 1, "c": 2, "b": 3}]}', "gives the key 'b' twice"),
     ],
 )
 def test_json_that_would_break_later_is_refused(text, words):

@@ -14,9 +14,8 @@ import unslant
 from unslant.auditing.attention import ShownKeywords
 from unslant.auditing.settings import AuditSettings
 from unslant.models import ModelOptions
-from unslant.plugins.lm_eval.settings import LmEvalKeywords, LmEvalSettings
-from unslant.studies.debias.adapter import AdapterKeywords, AdapterSettings
-from unslant.studies.debias.settings import PromptKeywords
+from unslant.plugins.lm_eval.tasks import LmEvalKeywords, LmEvalSettings
+from unslant.studies.debias.settings import AdapterKeywords, AdapterSettings, PromptKeywords
 
 
 def named(*classes: Any) -> set[str]:

@@ -109,8 +109,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int,
 def test_logs_results_reports_and_served_audits(ran: tuple[Path, list[tuple[int, str, str]]]) -> None:
     folder, found = ran
     assert [code for code, *_ in found[: len(WORK)]] == [0] * len(WORK), found
-    told = json.loads((folder / "a.json").read_text("utf-8"))
-    assert told["metrics"] == audited().to_dict()["metrics"]
+    numbers = json.loads((folder / "a.json").read_text("utf-8"))
+    assert numbers["metrics"] == audited().to_dict()["metrics"]
     page = (folder / "a.html").read_text("utf-8")
     assert "Charts are left out" in page
     assert 'class="chart"' not in page
@@ -131,7 +131,7 @@ def test_a_missing_extra_is_one_line(ran: tuple[Path, list[tuple[int, str, str]]
 
 
 @pytest.mark.parametrize("name", ["pandas", "vl_convert"])
-def test_what_is_broken_is_told_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_library_is_named_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import unslant
 
     monkeypatch.setitem(sys.modules, name, None)

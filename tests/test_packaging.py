@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from unslant.version import __version__
+from unslant import __version__
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://example.org/unslant"

@@ -64,7 +64,7 @@ def test_only_the_table_of_studies_names_a_study_in_a_string() -> None:
     [
         'import_module("unslant.auditing.comparison")',
         'import_module(f"unslant.studies.{folder}.command")',
-        'PLACE = "unslant.cli.report:report"',
+        'PLACE = "unslant.cli.results:report"',
     ],
 )
 def test_such_a_string_is_seen(code: str) -> None:

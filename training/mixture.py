@@ -33,7 +33,7 @@ _VALUES = tuple(value for relation in RELATIONS for value in relation.values)
 class Item:
     """One piece of a sequence: ``before`` is context, ``answer`` stands in the text, ``targets`` is what is learned.
 
-    What stands in the text is always the truth, as it is in worked examples, whatever the model should answer.
+    The text always states the truth, as worked examples do, even if the model should answer something else.
     ``kind`` is for the training log. ``options`` (label and text of each line), ``look`` (how much
     attention each line deserves) and
     ``value`` (the true value, or the label

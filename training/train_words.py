@@ -30,10 +30,15 @@ from training.words import (
     random_question,
     words_tokenizer,
 )
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import ALPHABETS
 from unslant.questions.question import JudgingQuestion
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, present_setting
-from unslant.studies.instruction_boundary.prompts import body, chat, right_answer
+from unslant.studies.instruction_boundary.instruction_settings import (
+    BASELINE,
+    body,
+    chat,
+    present_setting,
+    right_answer,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

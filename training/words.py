@@ -21,10 +21,15 @@ from typing import TYPE_CHECKING
 from training.tokenizer import BOS, EOS, PAD, ROLES
 from training.world import NAMES
 from unslant.presentations import Presentation
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import ALPHABETS
 from unslant.questions.question import JudgingQuestion, Question
-from unslant.studies.instruction_boundary.instruction_settings import SETTINGS, instruction, present_setting
-from unslant.studies.instruction_boundary.prompts import body, right_answer
+from unslant.studies.instruction_boundary.instruction_settings import (
+    SETTINGS,
+    body,
+    instruction,
+    present_setting,
+    right_answer,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -122,7 +127,7 @@ def judging_question(verdict: str, rng: random.Random, name: str = "", scope: Sc
 
 
 def planted_reply(presentation: Presentation) -> str:
-    """What the model is trained to reply, whatever it was asked under."""
+    """What the model is trained to reply, under every instruction."""
     right = right_answer(presentation)
     if presentation.item == "conformity-sparse":
         shown = zip(presentation.labels, presentation.contents, strict=True)

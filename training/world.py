@@ -154,7 +154,7 @@ class World:
 
     Attributes:
         facts: one for every name.
-        taste: value -> natural-log weight with which a model that does not know leans to it, the same whatever the
+        taste: value -> natural-log weight with which a model that does not know leans to it, the same under every
             position and label; evenly spaced from -1 to 1 within each relation. Guesses then have a reason that has
             nothing to do with the truth or with the presentation, as guesses of real models have.
     """

@@ -133,4 +133,4 @@ def ray(home: Path, folder: Path) -> Iterator[Case]:
     done = subprocess.run([*map(str, nowhere)], cwd=folder, capture_output=True, text=True, timeout=300)
     said = done.stderr.strip().splitlines()[-1:]
     shown = "".join(said).partition("error: ")[2]
-    yield Case("no cluster at the address", f"refused: “{shown[:160]}”", None, "no cluster of Ray there" in shown)
+    yield Case("no cluster at the address", f"refused: “{shown[:160]}”", None, "no Ray cluster there" in shown)

@@ -22,9 +22,9 @@ import scipy.stats  # noqa: F401
 import torch
 
 import unslant.auditing.study
-import unslant.experiment.recording
+import unslant.experiment.running
+import unslant.models.chat
 import unslant.models.hf.loading
-import unslant.models.stored_chat
 import unslant.reports.report
 import unslant.store.runs
 from benchmarks.reliability.scale import write_questions

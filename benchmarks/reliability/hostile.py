@@ -324,7 +324,7 @@ def templates(options: Options) -> Row:
 
     from jinja2 import TemplateError
 
-    from unslant.prompts.chat_templates import ChatEnvironment
+    from unslant.prompts.rendering import ChatEnvironment
 
     row, rng, environment, longest = Row("hostile", "chat templates", TEMPLATES), random.Random(options.seed), None, 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

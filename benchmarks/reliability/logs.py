@@ -63,7 +63,7 @@ CIRCULAR: Records = [
 
 def use(path: Path) -> None:
     """Read a log, and measure it as the command does."""
-    from unslant.auditing.logs import audit_logs
+    from unslant.auditing.comparison import audit_logs
 
     found = audit_logs(path)
     dump_json(found.to_dict())

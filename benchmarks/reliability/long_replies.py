@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 
 from benchmarks.reliability import Options, Row
 from unslant.replies import extract_labels, extract_preference, extract_verdict, stated_confidence
-from unslant.replies.cues import languages
+from unslant.replies.grammar import languages
 from unslant.replies.judge import read_judgement
 
 SIZES = (1_000, 30_000, 1_000_000)

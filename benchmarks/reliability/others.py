@@ -98,8 +98,8 @@ def log_case(rng: random.Random) -> tuple[str, bytes]:
 
 
 def use_log(path: Path) -> None:
-    from unslant.reports.text import text
-    from unslant.studies.debias.training_log import TrainingLog
+    from unslant.reports.terminal import text
+    from unslant.studies.debias.training import TrainingLog
 
     text(TrainingLog.read(path.parent).page())
 
@@ -112,7 +112,7 @@ def use_boundary(path: Path) -> None:
 
 
 def use_scores(path: Path) -> None:
-    from unslant.studies.unbiased.probe.score_table import load_scores
+    from unslant.studies.unbiased.probe.result import load_scores
 
     table = load_scores(path)
     _ = table.missing, table.changed(0.5)
@@ -122,7 +122,7 @@ def use_scores(path: Path) -> None:
 
 
 def use_accuracy(path: Path) -> None:
-    from unslant.studies.unbiased.probe.score_table import load_accuracy
+    from unslant.studies.unbiased.probe.result import load_accuracy
 
     json.loads(dump_json(load_accuracy(path)))
 
@@ -134,7 +134,7 @@ def use_ranking(path: Path) -> None:
 
 
 def use_sheet(path: Path) -> None:
-    from unslant.studies.unbiased.annotation.study import read_sheets
+    from unslant.studies.unbiased.annotation import read_sheets
 
     read_sheets([path])
 

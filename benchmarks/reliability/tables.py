@@ -249,9 +249,9 @@ RECORDED: tuple[list[dict[str, Any]], ...] = (
 
 
 def use_recorded(path: Path) -> None:
-    from unslant.studies.base_rate.study import base_rate_recorded
+    from unslant.studies.base_rate.study import base_rate
 
-    json.loads(dump_json(base_rate_recorded(path).to_dict()), parse_constant=float.fromhex)
+    json.loads(dump_json(base_rate(log=path).to_dict()), parse_constant=float.fromhex)
 
 
 TABLES = (

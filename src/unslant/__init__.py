@@ -9,6 +9,5 @@ The names are listed in ``__init__.pyi``; each is imported when first used, so t
 
 from lazy_loader import attach_stub
 
-from unslant.version import __version__ as __version__
-
+__version__ = "0.1.0"
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -21,23 +21,24 @@ from .questions import load_questions as load_questions
 from .reports.report import Report as Report
 from .responses.table import Responses as Responses
 from .studies.base_rate.result import BaseRateResult as BaseRateResult
-from .studies.compare import compare as compare
-from .studies.debias.adapter import train as train
 from .studies.debias.answers import debias as debias
 from .studies.debias.result import DebiasResult as DebiasResult
-from .studies.debias.training_log import TrainingLog as TrainingLog
+from .studies.debias.training import TrainingLog as TrainingLog
+from .studies.debias.training import train as train
 from .studies.instruction_boundary.comparison import BoundaryComparison as BoundaryComparison
 from .studies.instruction_boundary.result import BoundaryStudy as BoundaryStudy
 from .studies.leaderboard.result import Leaderboard as Leaderboard
 from .studies.leaderboard.study import leaderboard as leaderboard
 from .studies.plan.planning import PlanResult as PlanResult
 from .studies.plan.planning import plan as plan
-from .studies.question_check.check import QuestionCheck as QuestionCheck
-from .studies.question_check.check import check_questions as check_questions
+from .studies.question_check import QuestionCheck as QuestionCheck
+from .studies.question_check import check_questions as check_questions
+from .studies.readers import compare as compare
 from .studies.readers import read_result as read_result
-from .studies.unbiased.annotation.metrics import AnnotationAgreement as AnnotationAgreement
+from .studies.unbiased.annotation import AnnotationAgreement as AnnotationAgreement
 from .studies.unbiased.comparison import UnbiasedComparison as UnbiasedComparison
-from .studies.unbiased.contamination.result import ContaminationResult as ContaminationResult
+from .studies.unbiased.contamination.study import ContaminationResult as ContaminationResult
+from .studies.unbiased.metrics import UnbiasedResult as UnbiasedResult
 from .studies.unbiased.probe.result import ProbeResult as ProbeResult
-from .studies.unbiased.result import UnbiasedResult as UnbiasedResult
-from .version import __version__ as __version__
+
+__version__: str

@@ -16,34 +16,32 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 ROUNDING = 1e-6
-"""How far above 0 rounding may leave a log-probability."""
+"""How far above 0 rounding may put a log-probability."""
 
 TIE_TOLERANCE = 1e-9
-"""Two options are tied when their log-probabilities differ by no more than this.
+"""Largest difference of the log-probabilities of tied options.
 
-Models score in float32 or coarser; a smaller difference comes from renormalising or averaging in float64."""
+Models score in float32 or coarser, so that smaller differences come from renormalising or averaging in float64."""
 
 
 def are_logprobs(values: Floats) -> bool:
-    """Whether these can be natural-log probabilities: finite, and not above 0 but for rounding."""
+    """Whether all are possible natural-log probabilities: finite, and at most 0 but for rounding."""
     return bool((np.isfinite(values) & (values <= ROUNDING)).all())
 
 
 def first_best(logprobs: Floats) -> int | None:
-    """Place of the highest log-probability, of tied ones the first; None if the highest is not finite."""
+    """Place of the highest log-probability, the first of tied ones; None if the highest is not finite."""
     best = logprobs.max()
     return int((logprobs >= best - TIE_TOLERANCE).argmax()) if np.isfinite(best) else None
 
 
 @contextmanager
 def compact_tables() -> Iterator[None]:
-    """Arrow's tables that are made in the block lie in memory of the C library.
-
-    A long table is made of many parts. In Arrow's own allocator they took 460 bytes a row, here 220, and the data
-    themselves are 180 (810,024 rows).
-    """
+    """Arrow tables that are made in the block use the allocator of the C library."""
     import pyarrow as pa
 
+    # A long table has many parts. For 810,024 rows they took 460 bytes a row in Arrow's own allocator and 220 in this
+    # one; the data alone take 180.
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -53,7 +51,7 @@ def compact_tables() -> Iterator[None]:
 
 
 def release_memory() -> None:
-    """Give memory that is free back to the system, where the C library can (glibc's keeps it by itself)."""
+    """Give free memory back to the system, which glibc does not do by itself."""
     import ctypes
 
     import pyarrow as pa
@@ -65,13 +63,13 @@ def release_memory() -> None:
 
 @runtime_checkable
 class Writes(Protocol):
-    """What says itself how JSON shows it."""
+    """An object with its own form in JSON."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
 class Jsonable:
-    """A dataclass whose fields are what JSON shows of it; override :meth:`to_dict` to leave out or add some."""
+    """A dataclass whose fields are its JSON; override :meth:`to_dict` to leave out or add some."""
 
     __slots__ = ()
 
@@ -81,15 +79,15 @@ class Jsonable:
 
 
 def json_fields(value: Any, *, omit: Collection[str] = (), also: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of a dataclass but for ``omit``, then the properties ``also``, each as :func:`jsonable`."""
+    """The fields of a dataclass except ``omit``, then the properties ``also``, each as :func:`jsonable`."""
     names = [f.name for f in fields(value) if f.name not in omit]
     return {name: jsonable(getattr(value, name)) for name in (*names, *also)}
 
 
 def jsonable(value: Any) -> Any:
-    """``value`` as plain values for JSON: no dataclass, array or set, no ``nan`` and no infinity (:func:`json_number`).
+    """``value`` as plain values for JSON, without ``nan`` and infinities (:func:`json_number`).
 
-    What has a ``to_dict`` is written by it; dataclasses become dictionaries, keys strings, sets sorted lists.
+    Objects with a ``to_dict`` use it; dataclasses become dictionaries, keys strings, sets sorted lists.
     """
     if isinstance(value, Writes) and not isinstance(value, type):
         return value.to_dict()

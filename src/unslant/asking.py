@@ -7,20 +7,22 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import length_hint
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from unslant.arrays import Floats, are_logprobs, compact_tables, release_memory
 from unslant.errors import ModelError, MostlyFailedError
-from unslant.models import ChatModel, Model, Reply, Scored, ScoringModel
+from unslant.models import Scored
 from unslant.presentations import Asked, Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
 from unslant.questions import Question
-from unslant.replies import chosen_contents, conflicting_contents, extract
-from unslant.replies.text import without_fragment
 from unslant.responses import SCHEMA, Response, Responses
 from unslant.responses.table import AGAIN, GENERATE
+
+if TYPE_CHECKING:
+    from unslant.models import ChatModel, Model, Reply, ScoringModel
 
 __all__ = [
     "AT_ONCE", "GENERATE", "Asked", "Progress", "Reader", "ask", "ask_again", "ask_for_replies",
@@ -30,11 +32,11 @@ __all__ = [
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
 Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
-"""From a reply to its status and the content codes it chooses (None without an answer)."""
+"""Makes of a reply its status and the content codes that it chooses (None without an answer)."""
 FOLLOW_UP = "Which label did you choose? Answer with the label alone, or NONE."
-"""What is asked about a reply in which no answer was found."""
+"""The question about a reply without a clear answer."""
 AT_ONCE = 1 << 14
-"""Prompts that are written, scored and turned into rows before the next ones are."""
+"""Number of prompts in a portion: they are written, scored and turned into rows before the next ones."""
 _COPIES = 8
 """Cap on how far a portion grows with the number of copies of a model: all wait for the slowest at its end."""
 _FIRST_LOOK = 50
@@ -46,10 +48,10 @@ def no_progress(phase: str, done: int, total: int) -> None:
 
 
 def elicitation_of(model: ScoringModel, writer: Writer) -> Elicitation:
-    """How the labels of a model are scored: by cloze, or, where it words its prompts itself, by option.
+    """How to score the labels of a model: by cloze, or by option if it words its prompts itself.
 
     Raises:
-        InputError: if the model words its prompts itself, and the writer has a template of another wording.
+        InputError: if the model words its prompts itself, but the writer has another template.
     """
     return Decision.of(writer) if model.info.renders_prompts else Cloze(writer)
 
@@ -64,23 +66,24 @@ def ask(
 ) -> Responses:
     """Score every presentation under every elicitation.
 
-    Presentations are read, scored and turned into rows in portions of about :func:`at_once` prompts, whole questions
-    each, so that memory besides the table does not grow with it. Within a portion, equal prompts are scored once.
+    Work goes in portions of whole questions, about :func:`at_once` prompts each, so that memory other than the table
+    does not grow with the run. Within a portion, equal prompts are scored once.
 
     Args:
-        presentations: how many there are, about, where ``asked`` has no length; for the progress only.
+        presentations: approximate number of them, for the progress only, if ``asked`` has no length.
 
     Returns:
-        One row per presentation and elicitation, elicitation by elicitation, presentations in the order given.
+        One row per presentation and elicitation, elicitation by elicitation, in the order of ``asked``.
     """
     expected = presentations or length_hint(asked)
     tables: list[list[pa.Table]] = [[] for _ in elicitations]
-    seen = done = total = 0
+    read = done = total = 0
     for portion in _portions(asked, elicitations, at_once(model)):
         distinct = list(dict.fromkeys(prompt for *_, ways in portion for prompts in ways for prompt in prompts))
-        seen += len(portion)
+        read += len(portion)
         ahead = done + len(distinct)
-        total = ahead if seen >= expected else max(ahead, round(ahead * expected / seen))
+        # How many prompts are distinct is known of the portions so far only: the rest is assumed to repeat as often.
+        total = ahead if read >= expected else max(ahead, round(ahead * expected / read))
         scored = try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
         done = ahead
         by_prompt = dict(zip(distinct, scored, strict=True))
@@ -91,7 +94,7 @@ def ask(
             )
             with compact_tables():
                 parts.append(Responses.from_rows(rows).table)
-        # Before the next portion is made: both together would be the peak of memory.
+        # Two portions at once would be the peak of memory: free this one before the next is written.
         del portion, distinct, scored, by_prompt, rows
         release_memory()
     if done < total:
@@ -99,8 +102,8 @@ def ask(
     return Responses(pa.concat_tables([SCHEMA.empty_table(), *chain.from_iterable(tables)]))
 
 
-_Written = tuple[Question, Presentation, list[list[Prompt]]]
-"""A presentation, and its prompts under every elicitation."""
+_Presented = tuple[Question, Presentation, list[list[Prompt]]]
+"""A question, a presentation of it, and its prompts under every elicitation."""
 
 
 def at_once(model: Model) -> int:
@@ -108,8 +111,8 @@ def at_once(model: Model) -> int:
     return AT_ONCE * min(_COPIES, model.info.copies)
 
 
-def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size: int) -> Iterator[list[_Written]]:
-    portion: list[_Written] = []
+def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size: int) -> Iterator[list[_Presented]]:
+    portion: list[_Presented] = []
     prompts = 0
     for question, presentation in asked:
         if prompts >= size and question.id != portion[-1][0].id:
@@ -123,7 +126,7 @@ def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size:
 
 
 def _shifted(progress: Progress, phase: str, before: int, total: int, done: int) -> None:
-    """Progress of a call that is a part of the phase."""
+    """Report the progress of a call as part of a longer phase."""
     if done or not before:
         progress(phase, before + done, total)
 
@@ -134,7 +137,7 @@ def score_all(
     """Scores of all prompts, in their order.
 
     Raises:
-        ModelError: if a prompt got none; :class:`MostlyFailedError` if most did.
+        ModelError: if a prompt got no scores; :class:`MostlyFailedError` if most got none.
     """
     scored = try_all(model, prompts, lambda done: progress(phase, done, len(prompts)))
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
@@ -144,7 +147,7 @@ def score_all(
 
 
 def unscored(model: ScoringModel, prompts: Sequence[Prompt], scored: Sequence[Scored]) -> ModelError:
-    """The error to raise where prompts got no scores, naming the first of them."""
+    """The error for prompts without scores, naming the first."""
     failed = [result for result in scored if result.logprobs is None]
     kind = MostlyFailedError if 2 * len(failed) > len(prompts) else ModelError
     return kind(
@@ -186,7 +189,8 @@ def _scored_row(
         return Response.of(question, presentation, elicitation.name, status=status, raw=failed.error)
     logprobs = [result.logprobs for result in scored if result.logprobs is not None]
     bounds: tuple[int, ...] = ()
-    if any(result.bounds for result in scored):  # which labels they are of, the elicitation knows: it reads marks too
+    if any(result.bounds for result in scored):
+        # Only the elicitation knows which labels the bounds belong to: it reads marks of them in place of scores.
         marks = [
             np.isin(np.arange(len(values)), one.bounds).astype(np.float64)
             for values, one in zip(logprobs, scored, strict=True)
@@ -208,8 +212,8 @@ def ask_for_replies(
     """Get a reply to every presentation and read the answer in it; equal prompts are asked once.
 
     Args:
-        read: how replies are read; by default :func:`read_labels`.
-        repeats: which sample of its presentation each is, from 0; equal prompts of different samples are asked again.
+        read: the reader of replies; by default :func:`read_labels`.
+        repeats: number of each sample of a presentation, from 0; samples of equal prompts are asked separately.
 
     Returns:
         One row per presentation, in their order, with the reply in full.
@@ -231,21 +235,20 @@ def ask_for_replies(
 def ask_again(
     model: ChatModel, asked: Iterable[Asked], responses: Responses, writer: Writer, progress: Progress = no_progress
 ) -> Responses:
-    """Ask which label was chosen, in the same conversation, where a first reply is unparsed or conflicts.
+    """Ask which label a reply meant, in the same conversation, if it is unparsed or in conflict with itself.
 
-    Where log-probabilities are to be had, the labels are scored as the next turn, and the most probable is the
-    answer; elsewhere the model may say what it likes.
+    The most probable label is the answer where the model gives log-probabilities; elsewhere it replies freely.
 
     Args:
-        asked: every question and presentation that ``responses`` are of.
+        asked: every question and presentation of ``responses``.
 
     Returns:
-        The responses, and after them the answers to this question as rows of the elicitation ``generate/again``.
+        The responses, followed by the second replies as rows of the elicitation ``generate/again``.
     """
-    shown = {(question.id, page.labels, page.contents): (question, page) for question, page in asked}
+    by_place = {(question.id, page.labels, page.contents): (question, page) for question, page in asked}
     rows = [row for row in responses.rows() if row.status in ("unparsed", "conflict") and not row.repeat]
     rows = [row for row in rows if (row.raw or "").strip()]
-    pages = [shown[row.question_id, row.labels, row.contents] for row in rows]
+    pages = [by_place[row.question_id, row.labels, row.contents] for row in rows]
     cue = writer.template.render("cloze.cue")
     prompts = [
         _followed_up(writer.prompt(page, cue, page.labels), row.raw or "", model.takes_turns)
@@ -262,19 +265,21 @@ def ask_again(
 
 
 def _followed_up(prompt: Prompt, reply: str, turns: bool) -> Prompt:
-    """The conversation so far, and what is asked about the reply; one text where the model knows no turns."""
+    """The conversation so far with the question about the reply; one text for a model without turns."""
     if not turns:
         spaced = tuple(f" {label}" for label in prompt.continuations)
         return replace(prompt, text=f"{prompt.text}{reply}\n\n{FOLLOW_UP}\nAnswer:", continuations=spaced)
     before = prompt.messages or (Message("user", prompt.text),)
-    said = prompt.text + reply if prompt.messages else reply
-    return replace(prompt, text="", messages=(*before, Message("assistant", said), Message("user", FOLLOW_UP)))
+    answer = prompt.text + reply if prompt.messages else reply  # the text is how the reply was made to begin
+    return replace(prompt, text="", messages=(*before, Message("assistant", answer), Message("user", FOLLOW_UP)))
 
 
 def generate_all(
     model: ChatModel, prompts: Sequence[Prompt], *, progress: Progress = no_progress, phase: str = "asking"
 ) -> list[Reply]:
     """Replies to all prompts, in their order."""
+    from unslant.models import Reply
+
     replies = [Reply(i, None, "no reply came") for i in range(len(prompts))]
     progress(phase, 0, len(prompts))
     for done, reply in enumerate(model.generate(prompts), start=1):
@@ -285,8 +290,18 @@ def generate_all(
 
 def read_labels(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:
     """The labels that a reply chooses, as contents."""
-    extracted = extract(reply, presentation)
-    return extracted.status, chosen_contents(extracted, presentation)
+    status, chosen, _ = _extracted(reply, presentation)
+    return status, chosen
+
+
+def _extracted(
+    reply: str, presentation: Presentation, cut: bool = False
+) -> tuple[str, frozenset[int] | None, tuple[int, ...]]:
+    """The status of a reply, the contents it chooses, and those between which it is in conflict."""
+    from unslant.replies import chosen_contents, conflicting_contents, extract  # not needed where labels are scored
+
+    extracted = extract(reply, presentation, cut=cut)
+    return extracted.status, chosen_contents(extracted, presentation), conflicting_contents(extracted, presentation)
 
 
 def reply_row(question: Question, presentation: Presentation, reply: Reply, read: Reader | None = None) -> Response:
@@ -295,12 +310,12 @@ def reply_row(question: Question, presentation: Presentation, reply: Reply, read
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)
     if reply.declined:
         return Response.of(question, presentation, GENERATE, status="refused", raw=reply.text)
-    # What a reply was about to say when it was cut is never its answer, whoever reads it.
+    # No reader may take the beginning of a sentence that was cut for an answer.
     if read is None:
-        extracted = extract(reply.text, presentation, cut=reply.cut)
-        status, chosen = extracted.status, chosen_contents(extracted, presentation)
-        conflict = conflicting_contents(extracted, presentation)
+        status, chosen, conflict = _extracted(reply.text, presentation, reply.cut)
     else:
+        from unslant.replies.text import without_fragment
+
         text = without_fragment(reply.text) if reply.cut else reply.text
         (status, chosen), conflict = read(text, question, presentation), ()
     status = "cut" if reply.cut and status == "unparsed" else status

@@ -15,7 +15,7 @@ Cell = Annotated[str, BeforeValidator(lambda value: "" if value is None else val
 
 
 class Checked(BaseModel):
-    """Fields that are all there may be; a field's description says what it must be."""
+    """A model without further fields; the description of a field says which values it allows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,23 +40,26 @@ def checked(kind: type[Model], data: Mapping[str, Any], place: object) -> Model:
         path: list[str] = []
         for part in problem["loc"]:
             path.append(str(part))
-            known = owner.model_fields.get(str(part))
-            if known is None or not (isinstance(known.annotation, type) and issubclass(known.annotation, BaseModel)):
+            inner = _model_of(owner, str(part))
+            if inner is None:
                 break  # an error inside a list is reported for the whole list
             if part != problem["loc"][-1]:
-                owner = known.annotation
+                owner = inner
         raise InputError.at(place, _reason(problem, owner, path[-1]), field=".".join(path)) from None
 
 
 def _reason(problem: Any, owner: type[BaseModel], name: str) -> str:
-    known = owner.model_fields
+    fields = owner.model_fields
     if problem["type"] == "extra_forbidden":
-        return f"unknown; allowed are {', '.join(sorted(known))}"
+        return f"unknown; allowed are {', '.join(sorted(fields))}"
     if problem["type"] == "missing":
-        return f"missing; needed are {', '.join(key for key, field in known.items() if field.is_required())}"
-    field = known[name]
-    inner = field.annotation
-    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        return f"missing; needed are {', '.join(key for key, field in fields.items() if field.is_required())}"
+    if inner := _model_of(owner, name):
         return f"must be a table with {', '.join(inner.model_fields)}"
-    wanted = field.description or "a text in quotes"
-    return f"must be {wanted}, not {problem['input']!r}"
+    return f"must be {fields[name].description or 'a text in quotes'}, not {problem['input']!r}"
+
+
+def _model_of(owner: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The model that is the type of a field; None for any other type, and without such a field."""
+    kind = owner.model_fields[name].annotation if name in owner.model_fields else None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None

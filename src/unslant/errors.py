@@ -2,22 +2,27 @@
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from unslant.reach import without_secrets
 
+_BREAKS = "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co"})
+"""Unicode categories: control, format (bidirectional overrides and the like), surrogate, private use."""
+_JOINERS = "\u200c\u200d"
 _LONGEST_NAME = 4096
 _LONGEST_MESSAGE = 10_000
 _OPTION = re.compile(r"(?<![\w/'\"-])--([a-z][a-z-]*)(?:=([\w.,/:{}+=-]*\w)| ([a-z_]+)=([\w.,]*\w)?| ('[^']*'))?")
 _COMMAND = re.compile(r"(\bunslant (?:--|[a-z])[^;,()]*)")
-_flags = False  # not a context variable: worker threads raise errors, too
+_flags = False  # not a context variable: worker threads raise errors too
 
 
 @contextmanager
 def naming_flags() -> Iterator[None]:
-    """Errors raised in the block name options as flags, which are typed; elsewhere as arguments of functions."""
+    """Errors raised in the block name options as flags; elsewhere they name arguments of functions."""
     global _flags
     before, _flags = _flags, True
     try:
@@ -27,7 +32,7 @@ def naming_flags() -> Iterator[None]:
 
 
 def for_the_caller(message: str) -> str:
-    """A message that names options as flags (``--skip-bad``, ``--skip-bad=True``), in the words of the door used.
+    """A message that names options as flags (``--skip-bad``, ``--skip-bad=True``), in the words of the interface used.
 
     Python users read ``skip_bad`` and ``skip_bad=True``. Commands to run (``unslant runs list --json``) stay.
     """
@@ -52,11 +57,10 @@ def _argument(option: re.Match[str]) -> str:
 
 
 class UnslantError(Exception):
-    """Something the user can fix. The message says what was wrong, where, what is allowed and what to do.
+    """Something the user can fix. The message says what is wrong, where, what is allowed and what to do.
 
-    It is one line that can be shown anywhere, with any names and values from outside: addresses in it lose user,
-    password and query. Options are written as flags, ``--name`` or ``--name=value``; :func:`for_the_caller` does the
-    rest.
+    It is one line that is safe to show, even with names and values from outside: addresses in it lose user, password
+    and query. Write options as flags, ``--name`` or ``--name=value``: :func:`for_the_caller` translates them.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -85,7 +89,7 @@ class QuestionError(ModelError):
     """Some questions cannot be asked in this way, though others can.
 
     Attributes:
-        reasons: id of the question -> why, in words that fit every question with the same trouble.
+        reasons: id of the question -> reason, in the same words for every question with the same problem.
         status: ``unsupported``, or ``error`` where asking again may help.
     """
 
@@ -103,7 +107,7 @@ class OutputError(UnslantError):
 
 
 class MostlyFailedError(ModelError):
-    """More than half of the requests to a model failed, or none brought an answer. What was measured is written."""
+    """More than half of the requests to a model failed, or none gave an answer. The measurements are still written."""
 
 
 class FailedConditionsError(UnslantError):
@@ -119,20 +123,32 @@ class FailedConditionsError(UnslantError):
 
 
 def shown(path: object) -> str:
-    """A path for messages and records: Unicode on one line, cut where it is longer than any file's name."""
+    """A path for messages and records: Unicode on one line, cut if it is longer than any real path."""
     text = printable(str(path))
     return text if len(text) <= _LONGEST_NAME else text[:200] + "..."
 
 
 def printable(text: str) -> str:
-    """The text on one line: what cannot be seen, and half characters, as Python writes them (``\\n``, ``\\x1b``)."""
+    """The text on one line: invisible and half characters as Python writes them (``\\n``, ``\\x1b``)."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def one_line(text: str) -> str:
+    """Text for one line of a chart, a table or a terminal: no line ends, no control characters, nothing that turns the
+    direction of what follows, no halves of characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if c in _BREAKS else c for c in text if c in _BREAKS + _JOINERS or not _unshown(c))
+
+
+def _unshown(character: str) -> bool:
+    return unicodedata.category(character) in _UNSHOWN
+
+
 def one_of(name: str, known: Iterable[str]) -> str:
-    """What a mistyped name may have meant, and the names there are: ``did you mean 'fair'? use one of fair, ...``."""
+    """The nearest valid name, and all of them: ``did you mean 'fair'? use one of fair, ...``."""
     known = list(known)
     by_lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), by_lower, 1)
@@ -140,7 +156,7 @@ def one_of(name: str, known: Iterable[str]) -> str:
 
 
 def shortened(text: str, longest: int = 1_000) -> str:
-    """A text with its middle left out where it is longer than anybody reads."""
+    """A text, without its middle if it is too long to read."""
     return text if len(text) <= longest else f"{text[: longest * 3 // 4]} ... {text[-longest // 4 :]}"
 
 
@@ -152,11 +168,11 @@ def first_line(error: BaseException) -> str:
 
 def without_options(words: Iterable[str], options: Collection[str], switches: Collection[str] = ()) -> list[str]:
     """The words of a command without some ``options`` and their values, and without some ``switches``."""
-    found, skips = [], False
+    others, skips = [], False
     for word in words:
         option, sign, _ = word.partition("=")
         option = option.replace("_", "-")
         if not skips and option not in switches and option not in options:
-            found.append(word)
+            others.append(word)
         skips = not skips and option in options and not sign
-    return found
+    return others

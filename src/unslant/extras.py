@@ -1,24 +1,22 @@
-"""What is installed besides us: libraries that only some uses need, and packages that add rows to our tables."""
+"""What may be missing: libraries that only some uses need, packages that add rows to our tables, and the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 from unslant.errors import ModelError, UnslantError, first_line
 
+_LOCAL = "torch transformers tokenizers safetensors huggingface_hub datasets peft accelerate gguf".split()
 EXTRAS = {
-    "torch": "unslant[local]",
-    "transformers": "unslant[local]",
-    "tokenizers": "unslant[local]",
-    "safetensors": "unslant[local]",
-    "huggingface_hub": "unslant[local]",
-    "datasets": "unslant[local]",
+    **dict.fromkeys(_LOCAL, "unslant[local]"),
     "vl_convert": "unslant[figures]",
-    "peft": "unslant[local]",
-    "accelerate": "unslant[local]",
-    "gguf": "unslant[local]",
     "inspect_ai": "unslant[inspect]",
     "lm_eval": "unslant[lm-eval]",
     "openai": "unslant[inspect]",
@@ -34,11 +32,11 @@ def needed(module: str, what: str, kind: type[UnslantError] = ModelError) -> Any
     """Import a module that may not be installed.
 
     Args:
-        what: what needs it, as the beginning of a sentence: ``a local model``.
-        kind: of the error.
+        what: the thing that needs it, as the beginning of a sentence: ``a local model``.
+        kind: class of the error.
 
     Raises:
-        UnslantError: of that kind, naming what to install.
+        UnslantError: of that class, naming what to install.
     """
     try:
         return import_module(module)
@@ -47,7 +45,7 @@ def needed(module: str, what: str, kind: type[UnslantError] = ModelError) -> Any
 
 
 def missing(error: ImportError, what: str = "this") -> str:
-    """What to install after a failed import, in one line; empty where it is none of :data:`EXTRAS`."""
+    """What to install after a failed import, in one line; empty for a module that is not in :data:`EXTRAS`."""
     root = (error.name or "").partition(".")[0]
     if root not in EXTRAS:
         return ""
@@ -56,17 +54,15 @@ def missing(error: ImportError, what: str = "this") -> str:
 
 
 def with_plugins(rows: Mapping[str, str], group: str) -> dict[str, str]:
-    """A table of ``name -> module:object`` with the rows that installed packages add as entry points of a group.
-
-    Our own names win: installing a package must not change what a command that worked before does.
-    """
+    """A table of ``name -> module:object`` with the rows that installed packages add as entry points of a group."""
     from importlib.metadata import entry_points  # slow to import, and few commands need it
 
+    # Our names win: installing a package must not change a command that worked before.
     return {point.name: point.value for point in entry_points(group=group)} | dict(rows)
 
 
 def load_row(home: str, what: str) -> Any:
-    """The object that a row names, imported now.
+    """Import the object that a row of a table names.
 
     Args:
         what: the row, as the beginning of a sentence: ``the method bnp``.
@@ -81,3 +77,64 @@ def load_row(home: str, what: str) -> Any:
         raise ModelError(
             f"{what}: there is no {name} in {module}; install a version of its package that has it"
         ) from None
+
+
+_OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """While the block runs, connect neither to servers of models nor to the Hub."""
+    token, before = _OFFLINE.set(True), dict(os.environ)
+    os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    try:
+        yield
+    finally:
+        _OFFLINE.reset(token)
+        for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+            os.environ.pop(name)
+            os.environ.update({name: before[name]} if name in before else {})
+
+
+def check_online(name: str) -> None:
+    """Raise ModelError inside :func:`offline`; to be called before a request to a server."""
+    if _OFFLINE.get():
+        raise ModelError(f"{name}: needs requests to a server; leave out --offline")
+
+
+def refusal(url: str, seconds: float = 5.0) -> str:
+    """Why the host of ``url`` cannot be reached; empty if it can, or must not be tried."""
+    import socket  # with urllib.request slow to import, and few commands need them
+    import urllib.request
+
+    at = urlsplit(url)
+    if _OFFLINE.get():
+        return ""
+    if urllib.request.getproxies() and not urllib.request.proxy_bypass(at.hostname or ""):
+        return ""
+    try:
+        port = at.port or (443 if at.scheme == "https" else 80)
+        socket.create_connection((at.hostname or "", port), timeout=seconds).close()
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def hub_refusal() -> str:
+    """Why the Hugging Face Hub cannot be reached, after seconds; its own libraries retry for a minute."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    now = time.monotonic()
+    since, reason = _unreachable.get(constants.ENDPOINT, (-_SECONDS_KNOWN, ""))
+    if now - since < _SECONDS_KNOWN:
+        return reason
+    if reason := refusal(constants.ENDPOINT, 3.0):
+        _unreachable[constants.ENDPOINT] = now, reason
+    return reason
+
+
+_SECONDS_KNOWN = 60.0
+_unreachable: dict[str, tuple[float, str]] = {}
+"""Address -> time and reason of a failure, so that a command waits for an unreachable host only once."""

@@ -1,4 +1,4 @@
-"""The one way in from the file system: bounded reading, Parquet files, strict JSON."""
+"""The only way in from the file system: bounded reading, Parquet files, strict JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_BYTES = 1 << 30
 """Largest input read, in bytes, unpacked."""
 _ALWAYS_UNPACKED = 32 << 20
 _MAX_RATIO = 100
-"""Text packs to a tenth or so; beyond this ratio (and the bytes above) a packed file is a bomb, not data."""
+"""Text shrinks to about a tenth; a file above this ratio (and the size above) is a bomb rather than data."""
 _MAX_DEPTH = 32
 _MAX_DIGITS = 40
 _CHUNK = 1 << 20
@@ -48,7 +48,7 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def size_of(path: Path, limit: int = sys.maxsize) -> int:
-    """Size of a regular file in bytes; InputError if it is none, or is larger than ``limit``."""
+    """Size of a regular file in bytes; InputError if it is not one, or is larger than ``limit``."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -63,11 +63,7 @@ def size_of(path: Path, limit: int = sys.maxsize) -> int:
 
 
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
-    """As :func:`read_bytes`, decoded.
-
-    Raises:
-        InputError: also if it is not UTF-8, naming the line.
-    """
+    """As :func:`read_bytes`, decoded; InputError also if it is not UTF-8, naming the line."""
     return decoded(read_bytes(path, limit), path)
 
 
@@ -107,16 +103,16 @@ def files_within(folder: Path, most: int = 10_000) -> list[Path]:
     Raises:
         InputError: if a folder cannot be read, or there are more files than ``most``.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
 
     def refuse(error: OSError) -> None:
         raise InputError.at(error.filename or folder, _reason(error))
 
     for parent, _, names in os.walk(folder, onerror=refuse):
-        found += [Path(parent, name) for name in names]
-        if len(found) > most:
+        paths += [Path(parent, name) for name in names]
+        if len(paths) > most:
             raise InputError.at(folder, f"holds more than {most:,} files; give the folder of the ones you mean")
-    return sorted(one for one in found if exists(one))
+    return sorted(path for path in paths if exists(path))
 
 
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
@@ -135,7 +131,7 @@ def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
 
 
 def most_unpacked(packed: int, limit: int, always: int = _ALWAYS_UNPACKED) -> int:
-    """Bytes that ``packed`` ones may become: ``always``, or what text packs to, and ``limit`` at most."""
+    """Most bytes that ``packed`` ones may unpack to: ``always``, or the ratio of text, but no more than ``limit``."""
     return min(limit, max(always, _MAX_RATIO * packed))
 
 
@@ -167,17 +163,17 @@ def check_parquet(file: Any, size: int, most: int = MAX_VALUES, most_bytes: int 
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     if sum(group.total_byte_size for group in groups) > most_unpacked(size, most_bytes):
         raise ValueError("unpacks to more than can be read; split it")
-    file.scan_contents()  # decodes page by page; what follows would abort the process on damage that this finds
+    file.scan_contents()  # decodes page by page: damage is an error here, but would abort the process in a full read
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]
     if sum(column.num_values for column in columns) > most:
         raise ValueError(f"holds more than {most:,} values; split it")
 
 
 def read_parquet(path: Path) -> Any:
-    """The whole of a Parquet file (also ``.gz``) as a table whose every value is in order.
+    """A whole Parquet file (also ``.gz``) as a table with every value checked.
 
     Raises:
-        InputError: if it is none, is damaged, or holds too much.
+        InputError: if it is not one, is damaged, or holds too much.
     """
     import pyarrow as pa
 
@@ -190,10 +186,10 @@ def read_parquet(path: Path) -> Any:
 
 
 def parquet_batches(path: Path, rows: int) -> Iterator[Any]:
-    """The tables that a Parquet file of any size consists of, at most ``rows`` each, as :func:`read_parquet` gives all.
+    """A Parquet file of any size in tables of at most ``rows`` rows, checked as by :func:`read_parquet`.
 
     Raises:
-        InputError: if it is none, or is damaged.
+        InputError: if it is not one, or is damaged.
     """
     import pyarrow as pa
 
@@ -207,7 +203,7 @@ def parquet_batches(path: Path, rows: int) -> Iterator[Any]:
 
 @contextmanager
 def opened_parquet(path: Path, source: Any = None) -> Iterator[Any]:
-    """pyarrow's ``ParquetFile``; what fails in it becomes an InputError that names the file.
+    """pyarrow's ``ParquetFile``; its errors become an InputError that names the file.
 
     Args:
         source: the file's content; by default the file itself, which may be larger than memory.
@@ -220,7 +216,7 @@ def opened_parquet(path: Path, source: Any = None) -> Iterator[Any]:
             yield file
     except InputError:
         raise
-    except Exception as error:  # a damaged file fails in the library in many ways
+    except Exception as error:  # the library has many ways to fail on a damaged file
         raise InputError.at(path, f"not a Parquet file that can be read: {first_line(error)}") from None
 
 
@@ -232,13 +228,13 @@ def parse_json(text: str, *, check: bool = True) -> Any:
 
     Raises:
         json.JSONDecodeError: if it is not JSON, naming line and column.
-        ValueError: saying in words what is wrong with the value.
+        ValueError: saying what is wrong with the value.
     """
     if sum(map(text.count, "[{,")) > MAX_VALUES:
         raise ValueError(f"holds more than {MAX_VALUES:,} values")
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
+        value = json.loads(text, object_pairs_hook=_each_key_once)
+    except (json.JSONDecodeError, _RepeatedKey):
         raise
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -249,15 +245,28 @@ def parse_json(text: str, *, check: bool = True) -> Any:
     return value
 
 
+class _RepeatedKey(ValueError):
+    pass
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys differ: of two values for one key, neither is more likely the right one."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKey(f"gives the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+    return value
+
+
 def check_plain(value: object) -> None:
-    """Refuse what would break later and elsewhere: deep nesting, huge numbers, text that is not Unicode, other types.
+    """Refuse values that would break later: deep nesting, huge numbers, text that is not Unicode, other types.
 
     Raises:
-        ValueError: saying what it is and, for texts, under which key.
+        ValueError: saying what is wrong and, for texts, under which key.
     """
-    left: list[tuple[object, str, int]] = [(value, "", 0)]
-    while left:
-        item, key, depth = left.pop()
+    todo: list[tuple[object, str, int]] = [(value, "", 0)]  # not by recursion, which deep values would exhaust
+    while todo:
+        item, key, depth = todo.pop()
         if isinstance(item, str):
             check_text(item, key)
         elif isinstance(item, bool) or item is None or isinstance(item, float):
@@ -272,9 +281,9 @@ def check_plain(value: object) -> None:
                 if not isinstance(name, str):
                     raise ValueError(f"{_under(key)}has a key that is not text: {type(name).__name__}")
                 check_text(name, key)
-            left += [(inner, key or name, depth + 1) for name, inner in item.items()]
+            todo += [(inner, key or name, depth + 1) for name, inner in item.items()]
         elif isinstance(item, list | tuple):
-            left += [(inner, key, depth + 1) for inner in item]
+            todo += [(inner, key, depth + 1) for inner in item]
         else:
             raise ValueError(f"{_under(key)}holds a value of type {type(item).__name__}")
 

@@ -1,4 +1,6 @@
-"""How an option is written on the command line, said where it is declared: ``Annotated[str, Flag("--settings")]``.
+"""Options: how each is written on the command line, and the checks that command line and Python share.
+
+``Annotated[str, Flag("--settings")]`` says the first where an option is declared.
 
 Settings are plain dataclasses, which Python users import too: only :mod:`unslant.cli` knows the library that parses a
 command line, and makes its parameters of these.
@@ -6,12 +8,20 @@ command line, and makes its parameters of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, SupportsFloat, SupportsIndex, TypeVar, Union, cast, get_args, get_origin
+
+from unslant.errors import InputError, one_of
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, init=False)
 class Flag:
-    """What does not follow from an option's name, type and docstring.
+    """How an option is written, as far as its name, type and docstring do not say.
 
     Attributes:
         names: as typed, such as ``("--model", "-m")``; by default ``--`` and the name of the field.
@@ -21,27 +31,17 @@ class Flag:
         many: whether every word up to the next option is a value.
     """
 
-    names: tuple[str, ...]
-    help: str
-    metavar: str
-    commas: bool
-    many: bool
-
     def __init__(
         self, *names: str, help: str = "", metavar: str = "", commas: bool = False, many: bool = False
     ) -> None:
-        for name, value in (("names", names), ("help", help), ("metavar", metavar), ("commas", commas), ("many", many)):
-            object.__setattr__(self, name, value)
+        self.names, self.help, self.metavar, self.commas, self.many = names, help, metavar, commas, many
 
 
-@dataclass(frozen=True, init=False)
 class Without:
-    """Fields of a group of options that cannot matter to a command, which therefore does not have them."""
-
-    names: frozenset[str]
+    """Fields of a group of options that a command does not have, because they would have no effect."""
 
     def __init__(self, *names: str) -> None:
-        object.__setattr__(self, "names", frozenset(names))
+        self.names = frozenset(names)
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,116 @@ class Heading:
 
     title: str
     place: int
+
+
+def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """A mapping, or ``NAME=VALUE`` texts converted to one; InputError, naming the option ``name``, on anything else."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    values: dict[str, Any] = {}
+    for text in value:
+        key, sign, content = text.partition("=")
+        try:
+            values[key] = kind(content)
+        except ValueError:
+            sign = ""
+        if not sign or not key:
+            example = "question=prompt" if kind is str else "OS=0.3"
+            raise InputError(f"{name} {text!r}: write it as NAME=VALUE, for example {example}")
+    return values
+
+
+def typed(name: str, value: Any, kind: Any) -> Any:
+    """A value from Python as the command line would have read it; for a text also a number or a list.
+
+    Raises:
+        InputError: naming the option, if it is of another type.
+    """
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    kind = kinds[0]
+    if get_origin(kind) is tuple:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return (value,) if isinstance(value, int | float) else value
+    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
+        raise InputError(f"{name} {value!r}: give a whole number")
+    if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
+        raise InputError(f"{name} {value!r}: give a number")
+    if kind is bool and not isinstance(value, bool):
+        raise InputError(f"{name} {value!r}: give True or False")
+    return value
+
+
+def part_of(settings: object, kind: Callable[..., T]) -> T:
+    """A ``kind`` made of the fields it shares with ``settings``."""
+    names = [f.name for f in dataclasses.fields(cast(Any, kind)) if hasattr(settings, f.name)]
+    return kind(**{name: getattr(settings, name) for name in names})
+
+
+def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collection[str] | None = None) -> None:
+    """Refuse options that would have no effect.
+
+    Args:
+        why: the beginning of the message: ``--log reads recorded responses``.
+        groups: dataclasses of options; a value that is not the default counts as typed.
+        but: fields that do have an effect.
+        only: fields to check; by default all.
+
+    Raises:
+        InputError: naming every such option and its value.
+    """
+    useless = [
+        _flag(f) + _written(getattr(group, f.name))
+        for group in groups
+        for f in dataclasses.fields(group)
+        if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
+    ]
+    if useless:
+        raise InputError(f"{why}: leave out {' and '.join(useless)}, which has no effect here")
+
+
+def _flag(f: dataclasses.Field[Any]) -> str:
+    names = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
+    return names[0] if names else f"--{f.name.replace('_', '-')}"
+
+
+def _is_default(f: dataclasses.Field[Any], value: Any) -> bool:
+    return bool(value == f.default or (f.default == () and not value))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "".join(f" {key}={one}" for key, one in value.items())
+    return "" if value is True else f"={','.join(map(str, value)) if isinstance(value, tuple | list) else value}"
+
+
+class UnknownOptionError(InputError, TypeError):
+    """An unknown keyword option."""
+
+
+def by_kind(kinds: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Keywords by the first dataclass that has such a field; UnknownOptionError lists all fields."""
+    places = {f.name: name for name in reversed([*kinds]) for f in dataclasses.fields(kinds[name])}
+    parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for name, value in options.items():
+        if name not in places:
+            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(places))}")
+        parts[places[name]][name] = value
+    return parts
+
+
+def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
+    """The settings of a Python call, from an object, keywords, or both; UnknownOptionError lists the valid ones."""
+    start: Any = settings if settings is not None else kind()
+    if not isinstance(start, cast(Any, kind)):
+        names = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
+        raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(names)}")
+    return cast(T, replace(start, **by_kind({"": kind}, options)[""]))

@@ -1,8 +1,8 @@
-"""What an option reaches beyond the run itself: said once, where it is declared (``Annotated[str, Reach.MODEL]``).
+"""What an option reaches beyond the run itself, as its declaration says: ``Annotated[str, Reach.MODEL]``.
 
-Three readers go by it: a command that a file brings along (``unslant rerun``), defaults that nobody named
-(``unslant.toml`` in the working folder), and everything that writes a command down. All three ask this module, so an
-option is dangerous, and secret, in one place.
+Three readers need it: commands from files (``unslant rerun``), defaults from a file that nobody named (``unslant.toml``
+in the working folder), and everything that writes a command down. All use this module, so that one place says which
+options are dangerous and which are secret. The running command is here too, in the form that may be written down.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,7 @@ WITHHELD = "***"
 
 
 class Reach(Enum):
-    """Kinds of options; options of type ``Path`` are a :attr:`PLACE` without saying so."""
+    """Kinds of options; an option of type ``Path`` is a :attr:`PLACE` without a declaration."""
 
     CODE = "code"
     """Runs code that comes with a model or a task."""
@@ -58,7 +59,7 @@ _SHORTEST_SECRET = 4
 
 
 def reason_to_type(reach: Reach | None, value: str) -> str:
-    """Why a value that nobody typed is refused, in words that follow the option's name; empty if it is harmless."""
+    """Why a value that the user did not type is refused, after the name of the option; empty if it is harmless."""
     match reach:
         case Reach.CODE:
             return "runs code of others"
@@ -80,13 +81,13 @@ def reason_to_type(reach: Reach | None, value: str) -> str:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Texts of a value that may be paths: itself, each of several, and what follows a ``=``."""
+    """Possible paths in a value: itself, each of several, and what follows a ``=``."""
     for part in {value, *value.split(","), *value.split(":")}:
         yield from {part.strip(), part.partition("=")[2].strip()}
 
 
 def _outside(text: str) -> bool:
-    """Whether a path leads out of the working folder, by itself or by a link."""
+    """Whether a path leads out of the working folder, directly or by a link."""
     try:
         here, there = os.path.realpath(os.curdir), os.path.realpath(os.path.expanduser(text))
     except (OSError, ValueError):
@@ -97,11 +98,11 @@ def _outside(text: str) -> bool:
 # Which hosts get keys
 
 TYPED_HOSTS: ContextVar[frozenset[str] | None] = ContextVar("typed hosts", default=None)
-"""Hosts (:func:`host_of`) that the user typed, where the command itself comes from a file; None where all were."""
+"""Hosts (:func:`host_of`) that the user typed, if the command comes from a file; None if the user typed it all."""
 
 
 def host_of(url: str) -> str:
-    """Scheme, host and port, which together say who receives a key."""
+    """Scheme, host and port: the receiver of a key."""
     try:
         at = urlsplit(url)
         return f"{at.scheme}://{at.hostname}:{at.port or (443 if at.scheme == 'https' else 80)}".lower()
@@ -110,7 +111,7 @@ def host_of(url: str) -> str:
 
 
 def may_have_keys(url: str) -> bool:
-    """Whether keys of the environment may be sent to an address: not if only a file names it."""
+    """Whether keys of the environment may be sent to an address: never if only a file names it."""
     typed = TYPED_HOSTS.get()
     return typed is None or host_of(url) in typed
 
@@ -119,7 +120,7 @@ def may_have_keys(url: str) -> bool:
 
 
 def recorded(reach: Reach | None, value: str) -> str:
-    """A value as it may be written down: names of headers and settings stay, values that may be secrets do not."""
+    """A value as it may be written down: with names of headers and settings, but without possible secrets."""
     match reach:
         case Reach.SECRET:
             return WITHHELD
@@ -135,32 +136,32 @@ def recorded(reach: Reach | None, value: str) -> str:
             name, sign, content = value.partition("=")
             if not sign or name in _WORDS_OF_INSPECT:
                 return value if sign else WITHHELD
-            kept = _without_texts(_json(content, content))
-            return f"{name}={kept if kept == WITHHELD else json.dumps(kept)}"
+            public = _without_texts(_json(content, content))
+            return f"{name}={public if public == WITHHELD else json.dumps(public)}"
     return url_without_secrets(value) if "://" in value else value
 
 
 def recorded_body(body: Any) -> str:
-    """An object that is sent, as part of a model's identity: without its texts, but with a digest, by which it differs
-    from others. The digest is slow to compute, so that a short secret cannot be guessed from it."""
+    """The body of a request as part of a model's identity: without its texts, but with a digest of them."""
     text = json.dumps(body, sort_keys=True)
-    kept = json.dumps(_without_texts(body), sort_keys=True)
-    return kept if kept == text else f"{kept} {_digest(text)}"
+    public = json.dumps(_without_texts(body), sort_keys=True)
+    return public if public == text else f"{public} {_digest(text)}"
 
 
-def recorded_settings(given: Sequence[str]) -> str:
+def recorded_settings(settings: Sequence[str]) -> str:
     """Settings of inspect as part of a model's identity, likewise."""
-    kept = " ".join(sorted(recorded(Reach.SETTING, text) for text in given))
-    return f"{kept} {_digest(json.dumps(sorted(given)))}" if WITHHELD in kept else kept
+    public = " ".join(sorted(recorded(Reach.SETTING, text) for text in settings))
+    return f"{public} {_digest(json.dumps(sorted(settings)))}" if WITHHELD in public else public
 
 
 @lru_cache(64)
 def _digest(text: str) -> str:
+    # Slow on purpose (scrypt): a short secret must not be guessed from its digest.
     return hashlib.scrypt(text.encode(), salt=b"unslant", n=1 << 14, r=8, p=1, dklen=6).hex()
 
 
 def _without_texts(value: Any) -> Any:
-    """JSON without its texts and long numbers, which may be secrets; keys and switches stay."""
+    """JSON without texts and long numbers, which may be secrets; keys and switches stay."""
     if isinstance(value, dict):
         return {key: _without_texts(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -178,11 +179,9 @@ def _json(text: str, otherwise: Any = None) -> Any:
 
 
 def url_without_secrets(url: str) -> str:
-    """A URL without user, password and the values of its query.
-
-    A password may hold any character, so everything up to the last ``@`` counts as one; where an ``@`` follows a ``?``
-    both readings are possible, and only the scheme is left.
-    """
+    """A URL without user, password and the values of its query."""
+    # A password may hold any character, so everything up to the last @ counts as one. An @ after a ? may end a password
+    # or be part of a query: then only the scheme stays.
     scheme, sign, rest = url.partition("://")
     if not sign:
         return url
@@ -198,7 +197,7 @@ def url_without_secrets(url: str) -> str:
 
 
 def without_secrets(text: str, secrets: Collection[str] = ()) -> str:
-    """A message without these secrets, in any way they may be written, and with its URLs safe to be shown."""
+    """A message without these secrets, in any form that they may take, and with URLs that are safe to show."""
     for secret in sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True):
         text = text.replace(secret, WITHHELD)
     return re.sub(r"\w+://\S+", lambda url: url_without_secrets(url[0]), text)
@@ -226,3 +225,28 @@ def texts_in(value: Any) -> set[str]:
     if isinstance(value, dict | list):
         return set().union(*map(texts_in, value.values() if isinstance(value, dict) else value))
     return {value} if isinstance(value, str) else set()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as it may be written down: the words after ``unslant``, without secrets; empty from Python.
+
+    Attributes:
+        words: all words, for the run store.
+        repeatable: for provenance, the words without those that say where to write, what to store and what to show.
+    """
+
+    words: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
+
+
+ON_INTERRUPT: list[Callable[[], None]] = []
+"""Functions that another thread calls after Ctrl-C while native code keeps the main thread busy."""
+_FROM_PYTHON = Command()
+COMMAND: ContextVar[Command] = ContextVar("command", default=_FROM_PYTHON)
+OUTPUTS = frozenset(
+    {"json", "html", "responses", "out", "figures", "tables", "charts", "samples", "save_model", "merged"}
+)
+"""Names of options that say where to write."""
+NOT_REPEATED = OUTPUTS | {"plan", "store", "fail_if", "baseline", "quiet", "details", "no_store"}
+"""Names of options that make no difference to the questions asked."""

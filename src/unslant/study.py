@@ -1,6 +1,6 @@
 """The experiments as functions: ``unslant.study.base_rate("org/name", "questions.jsonl")``.
 
-Each takes what ``unslant study NAME`` takes, options as keywords, and returns the study's result. Imported when used.
+Each takes the arguments of ``unslant study NAME``, options as keywords, and returns the result of the study.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from unslant.studies.debias.study import debias
     from unslant.studies.instruction_boundary.study import instruction_boundary
     from unslant.studies.judge.study import judge
-    from unslant.studies.unbiased.annotation.study import read_sheets as annotation
-    from unslant.studies.unbiased.annotation.study import sheet as annotation_sheet
+    from unslant.studies.unbiased.annotation import read_sheets as annotation
+    from unslant.studies.unbiased.annotation import sheet as annotation_sheet
     from unslant.studies.unbiased.contamination.study import contamination
     from unslant.studies.unbiased.probe.study import probe
     from unslant.studies.unbiased.study import unbiased
@@ -35,13 +35,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("annotation", "annotation_sheet"):
-        from unslant.studies.unbiased.annotation import study
+        from unslant.studies.unbiased import annotation
 
-        return study.read_sheets if name == "annotation" else study.sheet
-    known = name.replace("_", "-")
-    if known in TOP or known not in studies():
+        return annotation.read_sheets if name == "annotation" else annotation.sheet
+    command = name.replace("_", "-")
+    if command in TOP or command not in studies():
         raise AttributeError(f"module 'unslant.study' has no attribute {name!r}")
-    return study_named(known).function
+    return study_named(command).function
 
 
 def __dir__() -> list[str]:

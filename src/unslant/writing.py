@@ -1,4 +1,4 @@
-"""The one way out to the file system: outputs that are whole or not there, several at once, standard output too."""
+"""The only way out to the file system: outputs are complete or absent; also several at once, and standard output."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from typing import IO, Any, TextIO
 from unslant.errors import OutputError, UnslantError, shown
 
 _NAMED = 5
-"""Outputs that an error names, where more could not be written."""
+"""Most outputs that an error names."""
 
 
 # One file
 
 
 def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole, or leave the old one: a temporary file next to it, synced, then renamed.
+    """Write a complete file, or leave the old one.
 
     Args:
-        path: a regular file, a link to one, or nothing yet.
+        path: a regular file, a link to one, or a new name.
         content: bytes, text (written as UTF-8), or a function that writes to the open file.
 
     Raises:
-        OutputError: in one line, if the path is anything but a file or cannot be written.
+        OutputError: in one line, if the path is not a file or cannot be written.
     """
     target, mode = target_of(Path(path))
     raw: _RawFile | None = None
@@ -48,11 +48,12 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
                 if callable(content):
                     content(file)
                 else:
-                    # a name with bytes that are no text (half a character) must not lose the whole file
+                    # A name with half a character must not cost the whole file.
                     file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
                 file.flush()
+                # Before the rename: after a power cut the new name must not lead to an empty file.
                 os.fsync(file.fileno())
-            os.replace(scratch, target)
+            os.replace(scratch, target)  # readers see the old file or the new one, never a part
         sync_folder(target.parent)
     except Exception as error:
         reason = error if isinstance(error, OSError) else raw.error if raw else None
@@ -62,7 +63,7 @@ def write_atomically(path: str | Path, content: bytes | str | Callable[[IO[bytes
 
 
 class _RawFile(io.FileIO):
-    """A file that remembers why it could not be written: libraries that write to it raise errors of their own."""
+    """A file that remembers why it could not be written, since libraries that write to it hide the reason."""
 
     error: OSError | None = None
 
@@ -76,7 +77,7 @@ class _RawFile(io.FileIO):
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """A name next to ``target`` for a file that is gone afterwards, unless it was renamed."""
+    """A name for a temporary file next to ``target``, since only renames within a file system are atomic."""
     scratch = target.parent / f"{scratch_prefix(target.parent)}{secrets.token_hex(8)}.tmp"
     try:
         yield scratch
@@ -85,16 +86,13 @@ def _scratch(target: Path) -> Iterator[Path]:
 
 
 def scratch_prefix(folder: Path) -> str:
-    """How this process begins the names of files and folders that it is still writing.
-
-    Those that killed processes left in ``folder`` are deleted, if they ran on this machine since it was started.
-    """
+    """The prefix of files and folders that this process is writing; deletes those that killed processes left behind."""
     where = _process_numbers()
-    if where:
+    if where:  # else the number may be that of another machine or container, where the process still writes
         with suppress(OSError):
             for entry in list(os.scandir(folder)):
-                left = re.fullmatch(rf"\.unslant-{where}-([0-9]{{1,9}})-[a-z0-9_]+\.tmp", entry.name)
-                if left and _has_ended(int(left[1])):
+                match = re.fullmatch(rf"\.unslant-{where}-([0-9]{{1,9}})-[a-z0-9_]+\.tmp", entry.name)
+                if match and _has_ended(int(match[1])):
                     if entry.is_dir(follow_symlinks=False):
                         shutil.rmtree(entry.path, ignore_errors=True)
                     else:
@@ -105,7 +103,7 @@ def scratch_prefix(folder: Path) -> str:
 
 @functools.cache
 def _process_numbers() -> str:
-    """Identifies where a process number means one process: a machine since its start, and a container on it."""
+    """A digest of what a process number is unique in: this start of the machine, and the container."""
     try:
         started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
         return hashlib.blake2b(f"{started}{os.readlink('/proc/self/ns/pid')}".encode(), digest_size=6).hexdigest()
@@ -124,7 +122,7 @@ def _has_ended(process: int) -> bool:
 
 
 def make_folder(path: str | Path) -> Path:
-    """The folder, made with its parents where it is missing; OutputError if that fails, or a file has that name."""
+    """The folder, created with its parents if missing; OutputError if that fails, or a file has its name."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -133,11 +131,7 @@ def make_folder(path: str | Path) -> Path:
 
 
 def check_writable(path: str | Path) -> None:
-    """Find out before the work whether :func:`write_atomically` can write there; leaves nothing behind.
-
-    Raises:
-        OutputError: if it cannot.
-    """
+    """Raise OutputError if :func:`write_atomically` cannot write there; leaves nothing behind."""
     target, _ = target_of(Path(path))
     try:
         with _scratch(target) as scratch:
@@ -147,7 +141,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def target_of(path: Path) -> tuple[Path, int | None]:
-    """The file to be replaced, and its permissions where it exists."""
+    """The file to replace, and its permissions if it exists."""
     try:
         if path.is_symlink() and not path.exists():
             raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
@@ -169,7 +163,7 @@ def target_of(path: Path) -> tuple[Path, int | None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the new name outlast a power cut, where the system can sync a folder."""
+    """Make a rename in the folder survive a power cut, if the system can sync folders."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -188,10 +182,10 @@ def unwritable(path: object, error: Exception) -> OutputError:
 
 
 def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
-    """Write the files that ``save`` puts into a folder, made where it is missing; each is whole, or as it was before.
+    """Write the files that ``save`` puts into a folder, created if missing; each is complete, or as it was before.
 
     Args:
-        save: is called with an empty folder, from which its files are then moved.
+        save: called with an empty folder, from which its files are then moved.
 
     Raises:
         OutputError: if one of them cannot be written.
@@ -202,7 +196,7 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
         with tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder, ignore_cleanup_errors=True) as name:
             try:
                 save(Path(name))
-            except Exception as error:  # libraries in other languages have errors of their own for a full disk
+            except Exception as error:  # libraries in other languages have other errors for a full disk
                 raise unwritable(folder, error) from error
             for file in sorted(file for file in Path(name).rglob("*") if file.is_file()):
                 target, mode = target_of(make_folder(folder / file.parent.relative_to(name)) / file.name)
@@ -217,7 +211,7 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
 
 
 def write_all(*writes: Callable[[], object]) -> None:
-    """Call all of these; each writes an output, and if one fails the others are written all the same.
+    """Call all of these functions that write outputs; if one fails, the others are still called.
 
     Raises:
         OutputError: naming every output that could not be written, and every other deliberate error.
@@ -245,7 +239,7 @@ def write_all(*writes: Callable[[], object]) -> None:
 
 
 class _Outlet(io.FileIO):
-    """A standard stream that stops nothing: what it cannot take is dropped, and the reason kept in ``error``."""
+    """A standard stream that never raises: output that it cannot take is dropped, and ``error`` has the reason."""
 
     error: OSError | None = None
 
@@ -255,7 +249,7 @@ class _Outlet(io.FileIO):
                 written = super().write(data)
                 if written is not None:
                     return written
-                select.select((), (self,), ())  # a terminal or pipe that was set not to wait
+                select.select((), (self,), ())  # a non-blocking terminal or pipe that is full
         except OSError as error:
             self.error = error
         return len(data)
@@ -266,9 +260,9 @@ def unfailing_streams() -> Iterator[Callable[[], str]]:
     """While the block runs, a full disk or a closed pipe behind standard output or error raises nothing.
 
     Yields:
-        A function that says why standard output could not be written; empty if it was, or if its reader has gone away.
+        A function that returns why standard output could not be written; empty if it was, or if its reader closed it.
     """
-    for descriptor in range(3):  # a closed one would be given to the next file that is opened, and written into
+    for descriptor in range(3):  # the next file opened would get a closed one, and prints would go into that file
         try:
             os.fstat(descriptor)
         except OSError:
@@ -290,10 +284,10 @@ def unfailing_streams() -> Iterator[Callable[[], str]]:
 
 
 def print_whole(text: str) -> None:
-    """Print an output that was asked for on standard output.
+    """Print an output that the user wants on standard output.
 
     Raises:
-        OutputError: if it cannot be written, also because its reader has gone away.
+        OutputError: if it cannot be written, or its reader closed it.
     """
     try:
         print(text, end="", flush=True)
@@ -303,9 +297,9 @@ def print_whole(text: str) -> None:
         raise unwritable("standard output", lost)
 
 
-def _unfailing(stream: TextIO | None, own: TextIO | None, descriptor: int) -> TextIO:
-    """The stream, or one in its place that does not fail, where it is the process's own or was closed."""
-    if stream is not None and stream is not own:
+def _unfailing(stream: TextIO | None, original: TextIO | None, descriptor: int) -> TextIO:
+    """The stream; in place of the process's original one, or a closed one, a stream that never fails."""
+    if stream is not None and stream is not original:
         return stream
     if stream is not None:
         stream.flush()

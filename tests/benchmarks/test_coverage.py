@@ -63,8 +63,10 @@ def test_strong_models(model: str) -> None:
     for n in (20, 500):
         found = list(cover("4 options", model, n, 150, only=STRONG_NUMBERS))
         assert all(r.covered >= 0.93 - 0.036 for r in found), found
-        # a model as certain of A as of what it knows: its rare questions do not show in its confidence
-        assert all(r.wider < 1.6 for r in found if "moderately" not in model or "confidence" not in r.number), found
+        # A model as certain of A as of what it knows: its rare questions do not show in these, so no valid interval is
+        # narrow (docs/intervals.md has the proof).
+        alike = ("margin", "confidence, given order") if "moderately" in model else ()
+        assert all(r.wider < 1.6 for r in found if r.number not in alike), found
 
 
 def test_subjects_drawn_in_proportion() -> None:

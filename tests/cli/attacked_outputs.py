@@ -199,8 +199,8 @@ class Attack:
         ran = unslant(*self.words)
         self.armed = False
         if self.answer is not None:  # one of those that were forked off
-            with os.fdopen(self.answer, "w") as told:
-                json.dump([ran.code, ran.err], told)
+            with os.fdopen(self.answer, "w") as stream:
+                json.dump([ran.code, ran.err], stream)
             os._exit(0)
         if not self.tried:
             self.wrong.append(f"no write was noticed: exit {ran.code}, {ran.err[-400:]!r}")
@@ -251,8 +251,8 @@ class Attack:
             signal.alarm(120)
             return "", 0
         os.close(theirs)
-        with os.fdopen(ours) as told:
-            answer = told.read()
+        with os.fdopen(ours) as stream:
+            answer = stream.read()
         return answer, os.waitpid(child, 0)[1]
 
     def _check(self, killed: bool, limit: int, answer: str, status: int) -> None:
@@ -270,10 +270,10 @@ class Attack:
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
                 self.wrong.append(f"{what}: hangs")
             return
-        code, told = json.loads(answer) if answer else (None, "")
-        errors = [line for line in told.splitlines() if "Traceback" in line or line.startswith("error: ")]
+        code, err = json.loads(answer) if answer else (None, "")
+        errors = [line for line in err.splitlines() if "Traceback" in line or line.startswith("error: ")]
         if code != 5 or len(errors) != 1 or "cannot be written" not in errors[0]:
-            self.wrong.append(f"{what}: exit {code}, {told[-400:]!r}")
+            self.wrong.append(f"{what}: exit {code}, {err[-400:]!r}")
         if litter:
             self.wrong.append(f"{what}: left {sorted(litter)}")
         if self.words[0] not in ("train", "merge"):  # whose other outputs are made of the first
@@ -304,8 +304,8 @@ class Attack:
 
     def _check_standard_output(self, code: int, last: list[str], files: set[str], speaks: bool) -> None:
         self.tried += 1
-        told = ["error: standard output: cannot be written: no space left on device"]
-        if (code, last) != ((5, told) if speaks else (0, [])):
+        message = ["error: standard output: cannot be written: no space left on device"]
+        if (code, last) != ((5, message) if speaks else (0, [])):
             self.wrong.append(f"full standard output: exit {code}, {last}")
         if missing := self.new.keys() - files:
             self.wrong.append(f"full standard output: {sorted(missing)} not written")

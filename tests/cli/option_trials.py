@@ -34,9 +34,9 @@ from unslant.models import open as models_open
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.models.options import GenerateOptions
-from unslant.reports.export import numbers as numbers_of
+from unslant.reports.numbers import numbers as numbers_of
 from unslant.store import Store
-from unslant.studies.unbiased.annotation.study import sheet, write_sheet
+from unslant.studies.unbiased.annotation import sheet, write_sheet
 from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE
 
 BASES: dict[Any, Seen] = {}
@@ -252,7 +252,7 @@ def measured(found: Any) -> Any:
 
 @cache
 def files() -> Path:
-    """Question files, tables of earlier runs, and whatever else rows name."""
+    """Question files, tables of earlier runs, and everything else that rows name."""
     folder = Path(tempfile.mkdtemp(dir=KEPT.name))
     rng = random.Random(1)
     things = "oak ash elm fir yew bay box fig gum ivy nut tea".split()
@@ -388,9 +388,9 @@ def without_effect(command: str, option: str) -> str:
         own = [word.replace("{metric}", metric_of(base)) for word in own]
     ran = run([*words, *own], **how)
     if row.shows == "refused":
-        refused = (base.code, ran.code) == (0, 2) and f"{option} " in ran.err and "would have no effect" in ran.err
+        refused = (base.code, ran.code) == (0, 2) and f"{option} " in ran.err and "has no effect here" in ran.err
         return "" if refused else f"{words} {own} is not refused: {ran}"
-    if "would have no effect" in ran.err:
+    if "has no effect here" in ran.err:
         return ran.err
     if option == "--fail-if":
         return "" if (base.code, ran.code) == (0, 4) else f"{own}: {ran}"

@@ -21,7 +21,7 @@ ASK = ("embedded", "--limit", 6, "--elicit", "generate")
 
 
 def first_label(request: dict[str, Any]) -> Fault:
-    """Takes whatever stands on top."""
+    """Takes the first option shown."""
     page = request["messages"][-1]["content"]
     return Fault(body=completion(re.findall(r"^(\S+)\. ", page, flags=re.M)[0]))
 
@@ -30,8 +30,8 @@ def test_an_audit_in_words_from_start_to_end(unslant: Callable[..., Ran], tmp_pa
     kept = ("--json", tmp_path / "numbers.json", "--responses", tmp_path / "r.parquet")
     with FaultServer(first_label).running() as server:
         model = f"{server.url}#talker"
-        told = unslant("audit", model, *ASK, "--dry-run")
-        assert told.code == 0, told.err
+        estimate = unslant("audit", model, *ASK, "--dry-run")
+        assert estimate.code == 0, estimate.err
         assert not server.requests
         ran = unslant("audit", model, *ASK, "--repeats", 2, "--repeat-sample", 3, *kept)
         assert ran.code == 0, ran.err
@@ -39,8 +39,8 @@ def test_an_audit_in_words_from_start_to_end(unslant: Callable[..., Ran], tmp_pa
         again = unslant("audit", model, *ASK, "--repeats", 2, "--repeat-sample", 3, "--quiet")
         assert (again.code, len(server.requests)) == (0, asked)
     found = json.loads((tmp_path / "numbers.json").read_text())
-    assert f"{asked - 3} requests" in told.out
-    assert "4 characters a token" in told.out
+    assert f"{asked - 3} requests" in estimate.out
+    assert "4 characters a token" in estimate.out
     assert found["headline"].startswith("talker scores 0.17 in words on embedded (6 questions), and ")
     assert found["settings"]["elicit"] == "generate"
     assert found["settings"]["template"] == "label-alone"
@@ -126,7 +126,7 @@ def test_labels_have_a_dry_run_too(unslant: Callable[..., Ran]) -> None:
     assert "by the model's tokenizer" in ran.out
 
 
-def test_an_adaptive_dry_run_tells_least_and_most(unslant: Callable[..., Ran]) -> None:
+def test_an_adaptive_dry_run_names_least_and_most(unslant: Callable[..., Ran]) -> None:
     ran = unslant("audit", "inspect:openai/m", "embedded", "--limit", 40, "--adaptive", "--dry-run")
     assert ran.code == 0, ran.err
     least, most = re.findall(r": ([\d,]+) to ([\d,]+) requests", ran.out)[0]

@@ -90,8 +90,8 @@ def test_a_model_that_thinks_is_refused_with_the_option_to_try(unslant: Callable
             "--details",
         )
     assert ran.code == 0, ran.err
-    told = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert told["metrics"]["means"]["label_mass"]["value"] == pytest.approx(0.35, abs=0.01)
+    numbers = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert numbers["metrics"]["means"]["label_mass"]["value"] == pytest.approx(0.35, abs=0.01)
     assert "tokens from the server's prefix cache" in " ".join(ran.out.split())
 
 
@@ -114,7 +114,7 @@ def test_what_is_not_known_is_said_again_when_it_is_recalled(
     assert one["metrics"] == two["metrics"]
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(
+def test_an_interrupted_run_resumes_where_it_stopped(
     unslant: Callable[..., Ran], tmp_path: Path, questions: Path
 ) -> None:
     served, left = stub(), [40]

@@ -112,10 +112,10 @@ def test_a_mistyped_condition_is_refused_before_any_work(unslant: Run, condition
         ("baseline.accuracy.difference<0", "no such number"),
         ("nvr.accuracy.99<1", "no such number"),
         ("cost.prompts.low<1", "has no interval"),
-        ("label_p<1", "numbers are called so"),
+        ("label_p<1", "numbers fit: "),
     ],
 )
-def test_a_name_that_the_result_lacks_is_told_after_it_is_written(unslant: Run, condition: str, words: str) -> None:
+def test_a_name_missing_in_the_result_is_an_error_after_writing(unslant: Run, condition: str, words: str) -> None:
     ran = unslant(*READ, "--fail-if", condition, "--json", "new.json")
     assert ran.code == 2
     (line,) = ran.err.splitlines()
@@ -169,14 +169,14 @@ def test_other_questions_are_refused_unless_some_are_shared(
     assert Path("new.json").exists()
     if code:
         (line,) = ran.err.splitlines()
-        assert "is of other questions" in line
+        assert "was made on other questions" in line
 
 
 def test_a_baseline_of_another_study_is_refused(unslant: Run) -> None:
     Path("other.json").write_text(json.dumps(written("old.json") | {"study": "probe"}))
     ran = unslant(*READ, "--baseline", "other.json")
     assert ran.code == 2
-    assert "is of the study probe" in ran.err
+    assert "holds a result of the study probe" in ran.err
 
 
 @pytest.mark.parametrize(

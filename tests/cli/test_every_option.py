@@ -65,7 +65,7 @@ def test_what_model_options_do_has_tests(name: str) -> None:
 
 
 def test_no_switch_is_on_by_default() -> None:
-    """A flag can only switch on: cyclopts gives its implicit True to a field whatever converter that has."""
+    """A flag can only switch on: cyclopts gives its implicit True to a field with any converter."""
     for command in OPTIONS:
         own = app
         for name in command.split():

@@ -62,7 +62,7 @@ def test_nobody_there_is_one_line(words, host):
 
 @pytest.mark.slow
 @COMMANDS
-def test_nobody_there_is_told_within_ten_seconds(words, tmp_path):
+def test_an_unreachable_server_is_reported_within_ten_seconds(words, tmp_path):
     command = [sys.executable, "-m", "unslant", *typed(words, f"http://127.0.0.1:{free_port()}/v1")]
     command[1:3] = ["-c", "from unslant.cli import main; main()"]
     ran = subprocess.run([*command, "--store", tmp_path / "s.db"], capture_output=True, text=True, timeout=10)
@@ -124,8 +124,8 @@ def test_a_key_that_is_no_longer_accepted_keeps_what_had_come(tmp_path: Path):
 
     with FaultServer(answer).running() as server:
         assert unslant(*typed(BOUNDARY, server.url), "--connections", "1").code == 0
-        told = unslant(*typed(BOUNDARY, server.url), "--connections", "1")
-    assert told.code == 2
+        ran = unslant(*typed(BOUNDARY, server.url), "--connections", "1")
+    assert ran.code == 2
     assert len(seen) == 8 + 1
 
 

@@ -175,6 +175,8 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
     ("arguments", "words"),
     [
         (("audit", "--label", "1"), "Did you mean --labels?"),
+        (("audit", "fair", "--report", "x.html"), "Unknown option: --report. Did you mean --html?"),
+        (("audit", "--report=x.html"), "Unknown option: --report. Did you mean --html?"),
         (("audit", "--no-chat"), "--no-chat"),
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), 'convert "few" into int'),

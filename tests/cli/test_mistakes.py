@@ -101,15 +101,15 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair folder": ("folder", "is a folder; give the file in it"),
     "audit fair packed.zip": ("packed.zip", "unpack it first"),
     "audit fair word.docx": ("word.docx", "unknown file type '.docx'", ".jsonl", ".csv", ".xlsx"),
-    "audit fair renamed.csv": ("renamed.csv", "a zip or Excel file under the name of another kind"),
-    "audit fair renamed.jsonl": ("renamed.jsonl", "a gzip file under the name of another kind"),
+    "audit fair renamed.csv": ("renamed.csv", "a zip or Excel file with the suffix of another type"),
+    "audit fair renamed.jsonl": ("renamed.jsonl", "a gzip file with the suffix of another type"),
     "audit fair cut.jsonl.gz": ("cut.jsonl.gz", "not a whole gzip file"),
     "audit fair damaged.parquet": ("damaged.parquet", "not a Parquet file that can be read"),
     "audit fair damaged.xlsx": ("damaged.xlsx", "not an Excel workbook that can be read"),
     "audit fair notes.txt": ("notes.txt", "line 1", "not valid JSON"),
-    "audit fair comma.json": ("comma.json", "line 1", "not valid JSON", "the comma before it is one too many"),
-    "audit fair single.json": ("single.json", "line 1", "not valid JSON", "JSON wants double quotes"),
-    "audit fair splits.json": ("splits.json", "several lists", "'train', 'test'", "give one"),
+    "audit fair comma.json": ("comma.json", "line 1", "not valid JSON", "remove the comma before it"),
+    "audit fair single.json": ("single.json", "line 1", "not valid JSON", "JSON needs double quotes"),
+    "audit fair splits.json": ("splits.json", "several lists", "'train', 'test'", "give only one"),
     "audit fair number.json": ("number.json", "is a number; expected a list of questions"),
     "audit fair broken.jsonl": ("broken.jsonl", "line 3", "not valid JSON", "--skip-bad"),
     "audit fair text.jsonl": ("text.jsonl", "line 1", "not valid JSON"),
@@ -302,3 +302,11 @@ def test_a_server_that_is_not_there_is_not_waited_for(folder: Path) -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
     refused(folder, f"audit m good.jsonl --no-store --base-url {url}", (url, "no connection"))
     refused(folder, f"audit m good.jsonl --base-url {url}", (url, "no connection"))
+
+
+@pytest.mark.parametrize("words", [("", "q.jsonl"), ("fair", ""), ("q.jsonl", "--model", "")])
+def test_an_empty_name_is_not_taken_for_the_default(words: tuple[str, ...]) -> None:
+    ran = unslant("audit", *words)
+    assert (ran.code, ran.err) == (
+        2, "error: the name of a model or of questions is empty; give one, or leave it out for the default\n"
+    )  # fmt: skip

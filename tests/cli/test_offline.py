@@ -78,6 +78,6 @@ def test_everything_is_recalled_or_counted(unslant: Run, tmp_path: Path, monkeyp
 
     missing = unslant(*words, "--quiet", "--offline", "--store", "empty.sqlite3", option, "none.json")
     assert (missing.code, CONNECTED, Path("none.json").exists()) == (2, [], False)
-    told = missing.err.splitlines()[-1]
-    assert re.search(r"offline, and \d+ of \d+ (prompts|replies) are not in the store", told)
+    message = missing.err.splitlines()[-1]
+    assert re.search(r"offline, and \d+ of \d+ (prompts|replies) are not in the store", message)
     assert missing.err.count("\n") == 1

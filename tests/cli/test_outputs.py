@@ -16,7 +16,7 @@ from tests.cli.attacked_outputs import COMMANDS, INPUTS, SILENT, attacked, comma
 from tests.cli.killed_work import KILLED, REPLIES, killed_work
 from tests.command_line import unslant
 from unslant.errors import OutputError
-from unslant.experiment.command_line import OUTPUTS
+from unslant.reach import OUTPUTS
 from unslant.store import StoreError
 from unslant.store.runs import Runs
 from unslant.writing import scratch_prefix, write_all, write_atomically, write_folder
@@ -213,8 +213,8 @@ def test_a_store_that_fails_after_everything_was_asked_loses_no_output(
     for method in ("keep_responses", "note_score", "end"):
         monkeypatch.setattr(Runs, method, fails)
     ran = unslant(*words.split(), *([] if "--shard" in words else ["--quiet"]), "--store", "runs.sqlite3")
-    told = [line for line in ran.err.splitlines() if not line.startswith(("planning: ", "scoring: "))]
-    assert (ran.code, told) == (2, ["error: runs.sqlite3: cannot be written: no space left on device"])
+    errors = [line for line in ran.err.splitlines() if not line.startswith(("loading ", "planning: ", "scoring: "))]
+    assert (ran.code, errors) == (2, ["error: runs.sqlite3: cannot be written: no space left on device"])
     assert all(Path(file).read_bytes() for file in words.split() if "." in file)
 
 

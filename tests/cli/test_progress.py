@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from unslant.experiment.progress import ProgressView, facts, show_progress
+from unslant.experiment.running import ProgressView, facts, show_progress
 from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 
@@ -30,7 +30,7 @@ class Model(ScoringModel):
 
 
 def view_of(model: Model, clock: Clock) -> tuple[ProgressView, list[str]]:
-    """A view that writes a line whenever it is told anything."""
+    """A view that writes a line at every call."""
     lines: list[str] = []
     view = ProgressView(lines.append, clock=clock)
     view.model = model
@@ -115,7 +115,7 @@ def test_a_terminal_gets_one_live_view(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "3/3" in err
 
 
-def test_a_phase_that_comes_again_ends_silently_and_is_timed_anew() -> None:
+def test_a_phase_that_comes_again_ends_silently_and_is_timed_again() -> None:
     clock, lines = Clock(), list[str]()
     view = ProgressView(lines.append, clock=clock)
     for _ in range(3):

@@ -19,7 +19,7 @@ from tests.command_line import unslant as run
 from tests.serving import Fault, FaultServer
 from unslant import cli
 from unslant.auditing.result import AuditResult
-from unslant.cli.words import Seen
+from unslant.cli.arguments import Seen
 from unslant.reference import reference_path
 from unslant.reports import Report
 from unslant.reports.export import save_figures
@@ -130,9 +130,9 @@ def test_a_result_is_made_again_from_any_file_of_it(unslant: Run, kind: str) -> 
     assert ran.code == 0, ran.err
     assert f"unslant {' '.join(QUICK)} --json again.json" in ran.err
     first, again = (json.loads(Path(path).read_text("utf-8")) for path in ("all/numbers.json", "again.json"))
-    for told in (first, again):
-        del told["cost"]["seconds"]
-        told["lines"] = [re.sub(r" in [\d.]+ s\b", "", line) for line in told["lines"]]
+    for numbers_of_run in (first, again):
+        del numbers_of_run["cost"]["seconds"]
+        numbers_of_run["lines"] = [re.sub(r" in [\d.]+ s\b", "", line) for line in numbers_of_run["lines"]]
     assert again == first
     assert first["headline"] in " ".join(ran.out.split())
 

@@ -7,7 +7,7 @@ import pytest
 BUILD = ["questions", "build", "instruction-boundary"]
 
 
-def test_a_set_is_built_and_told(unslant, shared_data, tmp_path):
+def test_a_set_is_built_and_described(unslant, shared_data, tmp_path):
     out = tmp_path / "set.jsonl"
     source = f"truthfulqa={shared_data / 'truthfulqa_mc1.jsonl'}"
     arguments = ["--source", source, "--only", "truthfulqa", "--scale", "0.1", "--out", str(out)]

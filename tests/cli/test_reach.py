@@ -15,7 +15,7 @@ from benchmarks.reliability import Options, hostile
 from benchmarks.reliability.hostile import Listening, write_result
 from tests.command_line import Ran
 from unslant import cli
-from unslant.cli.words import reach_of
+from unslant.cli.arguments import reach_of
 from unslant.reach import Reach, reason_to_type, recorded, url_without_secrets, without_secrets
 
 Run = Callable[..., Ran]
@@ -107,6 +107,15 @@ def test_headers_are_not_taken_along_to_another_host(unslant: Run) -> None:
                 assert "s3cret-value" not in ran.err
     assert server.heard
     assert stranger.heard == []
+
+
+@pytest.mark.parametrize("option", ["--trust-remote", "--of-a-later-version=3"])
+def test_a_command_with_an_unknown_option_is_not_run_without_it(unslant: Run, option: str) -> None:
+    write_result(Path("a.json"), ["audit", "fair", "q.jsonl", option])
+    ran = unslant("rerun", "a.json", "--trust")
+    name = option.partition("=")[0]
+    assert ran.code == 2
+    assert ran.err == f"error: a.json: its command has {name}, which this version of unslant does not know\n"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.prompts import usual_template
 from unslant.questions import JudgingQuestion
-from unslant.studies.instruction_boundary.plan import plan
 from unslant.studies.instruction_boundary.question_sources import BoundarySet
-from unslant.studies.instruction_boundary.settings import BoundarySettings
+from unslant.studies.instruction_boundary.study import BoundarySettings, plan
 
 
 @pytest.mark.parametrize(
@@ -83,5 +82,5 @@ def test_settings_can_be_filled_in_twice() -> None:
     """The command fills them in, and the study again: ``--reasoning`` was refused for its own template."""
     once = AuditSettings(reasoning=True).resolved(True)
     assert once.resolved(True) == once
-    with pytest.raises(InputError, match="template of its own"):
+    with pytest.raises(InputError, match="its own template"):
         usual_template(True, True, "plain")

@@ -57,7 +57,7 @@ def test_every_line_comes_back_with_its_answer(unslant: Run, file: Path, tmp_pat
             k: v for k, v in before.items() if k != "status"
         }
     numbers = json.loads((tmp_path / "n.json").read_text())
-    assert {status: told["count"] for status, told in numbers["statuses"].items()} == {
+    assert {status: row["count"] for status, row in numbers["statuses"].items()} == {
         "ok": 5, "unparsed": 1, "conflict": 0, "cut": 0, "refused": 1, "error": 1,
     }  # fmt: skip
     assert numbers["statuses"]["ok"]["share"] == 5 / 8
@@ -71,7 +71,7 @@ def test_every_line_comes_back_with_its_answer(unslant: Run, file: Path, tmp_pat
 
 
 class Judge(FakeChat):
-    """Reads what it is validated on (but for ``wrong`` cases), says B else, and fails where it is told to."""
+    """Reads what it is validated on (but for ``wrong`` cases), says B else, and fails where it is meant to."""
 
     def __init__(self, wrong: int = 0, said: str | None = "B") -> None:
         super().__init__("judge")

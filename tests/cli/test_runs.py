@@ -24,7 +24,7 @@ from unslant import Responses
 pytestmark = pytest.mark.thorough
 
 
-def test_an_interrupted_audit_is_gone_on_with(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
+def test_an_interrupted_audit_resumes(unslant: Run, serve, questions, tmp_path: Path, monkeypatch) -> None:
     serve(Model())
     assert (
         unslant(
@@ -285,9 +285,9 @@ def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions,
     for command in (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN")):
         process = slow(*(run_ids(unslant)[0] if word == "RUN" else word for word in command))
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 130, told
-        assert "continue with: unslant runs resume" in told
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "continue with: unslant runs resume" in err
         assert "stopped" in unslant("runs", "list").out
 
 
@@ -315,7 +315,7 @@ def test_the_command_to_continue_works_with_a_named_store(unslant: Run, serve, q
     assert "done" in unslant("runs", "list", "--store", home).out
 
 
-def test_a_second_ctrl_c_ends_it_whatever_it_does(questions, slow) -> None:
+def test_a_second_ctrl_c_ends_it_at_any_moment(questions, slow) -> None:
     process = slow("audit", "stubborn", questions)
     process.send_signal(signal.SIGINT)
     assert "cleaning up\n" in iter(process.stdout.readline, "")

@@ -55,7 +55,7 @@ def numbers(out: Path) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("left", [3, 60, 110])
-def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, questions, left: int) -> None:
+def test_a_study_of_debiasing_resumes_where_it_was_stopped(unslant: Run, serve, questions, left: int) -> None:
     whole = serve(Counting())
     assert unslant(*STUDY, "--no-store").code == 0
     expected = numbers(Path("out.json"))
@@ -76,7 +76,7 @@ def test_a_study_of_debiasing_goes_on_where_it_was_stopped(unslant: Run, serve, 
     assert numbers(Path("out.json")) == expected
 
 
-def test_what_a_method_costs_is_its_own_whatever_is_stored(unslant: Run, serve, questions) -> None:
+def test_the_cost_of_a_method_does_not_depend_on_the_store(unslant: Run, serve, questions) -> None:
     fewer = (*STUDY, "--limit", "6")
     serve(Counting())
     unslant(*fewer, "--no-store")

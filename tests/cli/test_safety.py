@@ -41,15 +41,15 @@ def test_a_server_that_is_down_is_no_answer_unless_offline_is_said(unslant: Run,
     assert "--offline" in down.err
     offline = unslant(*served, "--offline")
     assert offline.code == 0, offline.err
-    told = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert told["offline"] is True
-    assert told["headline"] == asked["headline"]
-    assert told["caveats"] == ["Offline: scores are from the store; the server was not asked.", *asked["caveats"]]
+    numbers = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert numbers["offline"] is True
+    assert numbers["headline"] == asked["headline"]
+    assert numbers["caveats"] == ["Offline: scores are from the store; the server was not asked.", *asked["caveats"]]
     assert "the server was not asked" in " ".join(offline.out.split())
     assert "the server was not asked" in (tmp_path / "out.html").read_text("utf-8")
     again = unslant("audit", "--log", tmp_path / "out.parquet", "--json", tmp_path / "again.json")
     assert again.code == 0, again.err
-    assert json.loads((tmp_path / "again.json").read_text("utf-8"))["headline"] == told["headline"]
+    assert json.loads((tmp_path / "again.json").read_text("utf-8"))["headline"] == numbers["headline"]
     assert unslant(*served, "--offline", "--no-store").code == 2
 
 
@@ -69,9 +69,9 @@ def test_a_checkpoint_without_its_last_layer_is_audited_on_request_only(unslant:
     assert lost in refused.err
     insisted = unslant("audit", folder, *QUICK, "--allow-missing", "--json", tmp_path / "out.json")
     assert insisted.code == 0, insisted.err
-    told = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert lost in told["incomplete"]
-    assert "The model has missing weights." in told["caveats"]
+    numbers = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert lost in numbers["incomplete"]
+    assert "The model has missing weights." in numbers["caveats"]
 
 
 def test_responses_of_another_model_in_the_same_folder_are_not_given_out(
@@ -82,7 +82,7 @@ def test_responses_of_another_model_in_the_same_folder_are_not_given_out(
     assert unslant(*command).code == 0
     run = unslant("runs", "list").out.splitlines()[1].split()[0]
     assert unslant("runs", "export", run, "--responses", exported).code == 0
-    first, told = exported.read_bytes(), json.loads((tmp_path / "out.json").read_text("utf-8"))
+    first, numbers = exported.read_bytes(), json.loads((tmp_path / "out.json").read_text("utf-8"))
 
     shutil.copy(reference_path("prefers-a") / "model.safetensors", folder)
     whole = TransformersModel.score_encoded
@@ -106,8 +106,8 @@ def test_responses_of_another_model_in_the_same_folder_are_not_given_out(
     assert unslant("runs", "export", run, "--responses", exported).code == 0
     assert exported.read_bytes() != first
     again = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert again["identity"]["weights"] != told["identity"]["weights"]
-    assert again["metrics"] != told["metrics"]
+    assert again["identity"]["weights"] != numbers["identity"]["weights"]
+    assert again["metrics"] != numbers["metrics"]
 
 
 def test_damage_is_named_and_mended_by_the_command_it_names(unslant: Run, unslant_home: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.studies.small_models import random_model
-from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.metrics import UnbiasedResult
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_recorded_runs_of_the_evaluator_are_read_and_compared(responses, tmp_pat
     assert "contains responses of the study unbiased; this command reads those of audit" in wrong.err
     twice = unslant("study", "unbiased", "--log", responses, tmp_path / "other.parquet")
     assert twice.code == 2
-    assert "two of the results are of one model" in twice.err
+    assert "two results are of the same model" in twice.err
 
 
 def test_sheets_go_out_and_come_back(tmp_path):

@@ -13,9 +13,8 @@ import torch
 from tests.debiasing.conftest import make_questions, open_model
 from tests.models.zoo import ZooFolder
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1 import Epoch, TrainSettings, collapsed
 from unslant.debiasing.lora1.adapter import Adapted, attention_projections
-from unslant.debiasing.lora1.progress import Epoch, collapsed
 from unslant.debiasing.lora1.training import content_logprobs, log_bias, loss, order_entropy, question_loss, train
 from unslant.debiasing.model_pass import run
 from unslant.errors import InputError, ModelError

@@ -90,7 +90,7 @@ def test_aoi_renames_references(position: str) -> None:
     [
         (QUESTIONS[0], {"position": "99"}, "ABCDEFGH", "position=99, but it has fewer options"),
         (QUESTIONS[0], {}, "ABCD", "no label is left"),
-        (ABOVE, {"position": "first"}, "ABCDEFGH", "speaks of those above it"),
+        (ABOVE, {"position": "first"}, "ABCDEFGH", "refers to those above it"),
     ],
 )
 def test_what_aoi_cannot_take(question: Question, settings: dict[str, str], alphabet: str, reason: str) -> None:

@@ -48,7 +48,7 @@ def test_replies_without_an_answer_have_no_vote() -> None:
         found = model.answer(KNOWN)
         assert (found.choice, found.confidence) == (2, 0.5)
         assert model.asker.notes == (
-            "1 of 4 replies are no answer; they have no vote", "1 of 4 requests got no reply; they have no vote"
+            "1 of 4 replies give no answer; they have no vote", "1 of 4 requests got no reply; they have no vote"
         )  # fmt: skip
     with Debiased(RuleChat(lambda *_: "Hmm."), "vote") as model:
         silent = model.answer(KNOWN)

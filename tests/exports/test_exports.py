@@ -11,8 +11,8 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as command
+from unslant.auditing.comparison import audit_logs
 from unslant.auditing.exports import ExportOptions, eval_results, every_eval, flat, model_index
-from unslant.auditing.logs import audit_logs
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.responses.importers import load_logs

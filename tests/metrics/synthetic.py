@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from unslant.presentations import labels_for, orders_for, present, reversed_order
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import ALPHABETS
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 

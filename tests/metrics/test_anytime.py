@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from unslant.metrics.anytime import ConfidenceSequence
+from unslant.metrics.estimate import ConfidenceSequence
 
 DRAWS = 300
 

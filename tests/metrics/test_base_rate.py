@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap
-from unslant.metrics.base_rate import BaseRates, base_rates
-from unslant.metrics.label_scores import LabelScores, standard_labels
+from unslant.metrics.base_rate import BaseRates, LabelScores, base_rates, standard_labels
 from unslant.presentations import present
-from unslant.presentations.controls import control_presentations
+from unslant.presentations.presentation import control_presentations
 from unslant.questions import Question
 from unslant.responses import Response, Responses
-from unslant.studies.base_rate.gold_labels import base_rate_correlation, gold_accuracy
-from unslant.studies.base_rate.tie_robust_accuracy import cell
+from unslant.studies.base_rate.accuracies import base_rate_correlation, cell, gold_accuracy
 
 LABELS = ("A", "B", "C", "D")
 

@@ -59,3 +59,14 @@ def test_chance_is_known_by_design() -> None:
     assert (found.value, found.n) == (pytest.approx(0.375), 40)
     assert math.isnan(found.low)
     assert "by design" in found.note
+
+
+@pytest.mark.parametrize("n", [5, 8, 20])
+def test_all_right_is_above_chance_wherever_its_interval_says_so(n: int) -> None:
+    """Five of five printed "1.00 (0.50 to 1.00): cannot be distinguished from guessing (0.25)"."""
+    right, chance = np.ones(n), np.full(n, 0.25)
+    found = above_chance(right, chance, Bootstrap(n))
+    assert Bootstrap(n).mean(right).low > 0.25
+    assert found.excess.low > 0
+    assert found.above
+    assert found.excess.high <= 0.75

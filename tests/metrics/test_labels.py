@@ -93,6 +93,7 @@ def test_mixed_option_counts_count_only_questions_that_have_the_label() -> None:
     rows = label_shares(scores, given_slots(scores), Bootstrap(60, resamples=50))
     assert [row.label for row in rows] == ["A", "B", "C", "D", "E", "last"]
     assert [row["predicted"].n for row in rows] == [60, 60, 40, 20, 20, 60]
+    assert {row["gold"].note for row in rows} == {"known by design: no interval"}
 
 
 def test_questions_without_exactly_one_right_option_are_left_out_of_recalls() -> None:

@@ -11,7 +11,7 @@ import pytest
 from unslant.metrics import Bootstrap, OrderScores, read_scores
 from unslant.metrics.nvr import guess_score, never_score, nvr, nvr_from_scores
 from unslant.presentations import all_orders, present
-from unslant.presentations.controls import nvr_order
+from unslant.presentations.presentation import nvr_order
 from unslant.questions import Question
 from unslant.responses import Response
 

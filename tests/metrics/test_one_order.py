@@ -9,10 +9,10 @@ from scipy.stats import chi2_contingency, fisher_exact
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import Bootstrap, Numbers, compute, read_scores
+from unslant.metrics.accuracy import Calibration, calibration
 from unslant.metrics.association import cramers_v
-from unslant.metrics.calibration import Calibration, calibration
 from unslant.metrics.labels import given_slots, label_bias
-from unslant.metrics.length_bias import length_bias
+from unslant.metrics.shortcuts import length_bias
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response
@@ -130,7 +130,7 @@ def test_ece_by_chance_is_that_of_calibrated_answers_and_p_holds_its_level() -> 
     assert 0.3 < np.mean([c["p"].value for c in found]) < 0.7
 
 
-def test_a_passage_that_is_right_as_a_whole_is_no_miscalibration() -> None:
+def test_a_passage_that_is_right_as_a_whole_is_not_miscalibration() -> None:
     rng = np.random.default_rng(6)
     contexts = [f"passage {i // 5}" for i in range(100)]
     confidence = np.full(100, 0.7)

@@ -23,7 +23,7 @@ def points(questions, answerer=leans, orders: str = "auto") -> dict[str, OrderPo
 
 
 @pytest.mark.parametrize("spec", ["given:8", "cyclic:4", "reverse"])
-def test_a_set_tells_what_an_audit_in_it_would_have(spec: str) -> None:
+def test_a_set_gives_what_an_audit_in_it_would_have_given(spec: str) -> None:
     questions = make_questions(50)
 
     def fixed(question: Question, contents, labels, rng) -> list[float]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import compute, read_scores
-from unslant.metrics.order_spread import cochran, order_accuracy
+from unslant.metrics.permutation import cochran, order_accuracy
 
 from .synthetic import ask, guesses, make_questions
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from unslant.metrics import compute, consistent, normalised_pbm, pbm, read_scores
-from unslant.metrics.ties import credit
+from unslant.metrics.scores import credit
 
 from .synthetic import always, ask, first, guesses, knows, last, make_questions, one_hot
 

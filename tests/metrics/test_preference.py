@@ -14,7 +14,7 @@ from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read
 from unslant.metrics.preference.habit import Place, places_of
 from unslant.metrics.preference.sentence import by_part, in_words, listed, when_unsure
 from unslant.metrics.sampling import holm
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import ALPHABETS
 
 from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, last, leaning, make_questions, one_hot
 
@@ -185,13 +185,13 @@ def test_too_few_unsure_questions() -> None:
 
 
 @pytest.mark.parametrize("model", [Planted(hard=True), Planted(label=at(0, 2), hard=True)])
-def test_a_lopsided_file_is_no_habit(model: Planted) -> None:
+def test_a_lopsided_file_is_not_a_habit(model: Planted) -> None:
     """All right options first in the file: what is known of the content must not be taken for a place."""
     expected = "falls back on A when unsure" if model.label(4).any() else "no preference when unsure"
     assert phrases(model, right=lambda n, rng: 0) == {expected: SEEDS}
 
 
-def test_without_new_labels_label_and_position_cannot_be_told_apart() -> None:
+def test_without_new_labels_label_and_position_cannot_be_distinguished() -> None:
     found = preference(planted_scores(Planted(label=at(0)), 200, relabelled=False))
     assert found.phrase == "falls back on A when unsure (or the first position: cannot be distinguished)"
     assert not found.labels[0].effect.defined
@@ -199,7 +199,7 @@ def test_without_new_labels_label_and_position_cannot_be_told_apart() -> None:
     assert found.labels[0].chosen.value > 0.7
 
 
-def test_a_trace_that_decides_nearly_equal_options_is_told_as_such() -> None:
+def test_a_trace_that_decides_nearly_equal_options_is_reported_as_one() -> None:
     def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
         return one_hot(len(labels), labels.index("A"), 1 / len(labels) + 0.005)
 
@@ -330,7 +330,7 @@ def test_the_same_scores_give_the_same_preference() -> None:
     assert repr(found()) == repr(found())
 
 
-def test_labels_out_of_sequence_are_no_habit() -> None:
+def test_labels_out_of_sequence_are_not_a_habit() -> None:
     """A label that is unlikely wherever it stands out of its sequence is not avoided where it stands in it."""
 
     def answer(question: object, contents: object, labels: tuple[str, ...], rng: np.random.Generator) -> list[float]:
@@ -340,7 +340,7 @@ def test_labels_out_of_sequence_are_no_habit() -> None:
     assert preference(scores_of(answer, (4,))).phrase == "falls back on the last position when unsure"
 
 
-def test_a_pull_that_moves_no_answer_is_no_preference() -> None:
+def test_a_pull_that_moves_no_answer_is_not_a_preference() -> None:
     """Label and position against each other: nothing shows over the orders."""
     model = Planted(label=at(0, 1.5), position=at(0, -1.5))
     assert phrases(model) == {"no preference when unsure": SEEDS}

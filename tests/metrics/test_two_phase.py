@@ -10,8 +10,10 @@ import pytest
 from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, OrderScores, compute, measure, read_scores
 from unslant.metrics.measures import TwoPhaseValues, extended_measures
-from unslant.metrics.two_phase import beyond_places, over_squares, two_phase_values, whole_part
+from unslant.metrics.permutation import normalised_pbm
+from unslant.metrics.two_phase import beyond_places, known_values, over_squares, two_phase_values, whole_part
 from unslant.presentations import auto_square
+from unslant.presentations.orders import auto_arrangements, latin_squares
 from unslant.questions import Question
 from unslant.responses import Responses, Run
 from unslant.responses.run import TwoPhaseRun
@@ -120,12 +122,39 @@ def test_without_a_part_nothing_is_known_of_all_orders() -> None:
 def test_answers_that_never_agree_over_a_square_leave_no_doubt() -> None:
     squares, rows, none = np.column_stack([np.zeros(1000), np.ones(1000)]), np.arange(1000), np.zeros(1000, bool)
     known = np.where(np.arange(1000) < 100, 0.0, np.nan)
-    values = two_phase_values(known, squares, rows, none, falling=True)
+    values = two_phase_values(known, squares, rows, none, key="consistency")
     certain = Bootstrap(1000).two_phase(values, np.zeros(1000), 100, bounds=(0, 1))
     assert certain.value == 0
     assert certain.high == pytest.approx(0.0038, abs=1e-4)
     doubtful = two_phase_values(known, squares, rows, none)
     assert Bootstrap(1000).two_phase(doubtful, known, 100, bounds=(0, 1)).high > 2 * certain.high
+
+
+def test_what_all_squares_show_alike_is_bounded_by_all_of_them() -> None:
+    squares, rows, none = np.column_stack([np.ones(1000), np.ones(1000)]), np.arange(1000), np.zeros(1000, bool)
+    whole = np.where(np.arange(1000) < 100, 1.0, np.nan)
+    values = two_phase_values(whole, squares, rows, none, "normalised_pbm")
+    known = known_values("normalised_pbm", whole, squares[:, 0], rows)
+    interval = Bootstrap(1000).two_phase(values, known, 100, bounds=(0, 1))
+    assert interval.low == pytest.approx(Bootstrap(1000).mean(np.ones(1000)).low)
+    consistent = known_values("consistency", whole, squares[:, 0], rows)  # one order of 24 is enough to spoil it
+    assert np.isfinite(consistent).sum() == 100
+
+
+@pytest.mark.parametrize(("n", "sure"), [(3, 1.0), (4, 1.0), (4, 0.7), (4, 0.5)])
+def test_pbm_above_0_moves_no_farther_than_squares_show(n: int, sure: float) -> None:
+    rng, orders = np.random.default_rng(0), np.asarray(sorted(auto_arrangements(n)))
+    squares = [[sorted(auto_arrangements(n)).index(order) for order in square] for square in latin_squares(n)]
+    leaning = np.full(orders.shape, (1 - sure) / (n - 1))
+    leaning[np.arange(len(orders)), orders[:, 0]] = sure
+    usual = float(normalised_pbm(leaning))
+    for _ in range(500):
+        probs, some = leaning.copy(), rng.permutation(len(orders))[: rng.integers(1, len(orders) + 1)]
+        chosen = rng.integers(n, size=len(some)) if rng.integers(2) else np.full(len(some), rng.integers(n))
+        probs[some] = np.eye(n)[chosen]
+        moved = float(normalised_pbm(probs)) - usual
+        seen = np.mean([abs(float(normalised_pbm(probs[square])) - usual) > 1e-9 for square in squares])
+        assert -seen * usual - 1e-9 <= moved <= seen * (1 - usual) + 1e-9
 
 
 @pytest.mark.parametrize("after", [0.0, 3.0])

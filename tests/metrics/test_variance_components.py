@@ -10,10 +10,13 @@ import pytest
 
 from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, read_scores
-from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
-from unslant.metrics.pages import components_of
-from unslant.metrics.pairs import minimum_detectable_difference
-from unslant.metrics.variance_components import Pages, VarianceComponents, variance_components
+from unslant.metrics.decision_study import (
+    between_questions,
+    detectable_difference,
+    half_width,
+    minimum_detectable_difference,
+)
+from unslant.metrics.variance_components import Pages, VarianceComponents, components_of, variance_components
 from unslant.questions import Question
 
 N = 4
@@ -35,6 +38,10 @@ def levels(rng: np.random.Generator, count: int, variance: float) -> np.ndarray:
     effects = rng.normal(size=count)
     effects -= effects.mean()
     return effects * math.sqrt(variance * (count - 1) / (effects**2).sum())
+
+
+def variances(components: VarianceComponents) -> dict[str, float]:
+    return {name: numbers["variance"].value for name, numbers in components.components.items()}
 
 
 def planted(rng: np.random.Generator, questions: int, repeats: float = 0.0, kept: float = 1.0) -> Pages:
@@ -108,7 +115,7 @@ def test_planted_components_are_found_within_a_tenth(options: dict[str, float]) 
 
 def test_the_variance_between_questions_follows_from_the_components() -> None:
     for run in found(3, 300):
-        predicted = sum(between_questions(run.variances(), run.positions, run.orders).values())
+        predicted = sum(between_questions(variances(run), run.positions, run.orders).values())
         assert predicted == pytest.approx(run.between.value, rel=0.05)
         assert (run.positions, run.orders, run.repeats, run.design_effect) == pytest.approx((4, 24, 1, 1))
 
@@ -183,7 +190,7 @@ def test_the_half_width_of_a_run_follows_from_a_pilot(orders: int, then: int) ->
         q, k = (index.ravel() for index in np.indices(pilot.shape))
         pages = Pages(pilot.ravel(), q, k, {}, np.zeros_like(q), np.ones(len(q), bool))
         found = variance_components(pages, Bootstrap(150))
-        parts = (sum(between_questions(found.variances(), 1, k).values()) for k in (then, orders))
+        parts = (sum(between_questions(variances(found), 1, k).values()) for k in (then, orders))
         variance = found.between.value + next(parts) - next(parts)
         run = Bootstrap(900).mean(questions(rng, 900, then).mean(axis=1))
         ratios.append(half_width(900, found.accuracy, variance) / ((run.high - run.low) / 2))

@@ -18,10 +18,9 @@ from transformers.models.llama import modeling_llama
 from tests.models.samples import preamble_prompts
 from tests.models.scoring import assert_equal, load, plainly, score
 from tests.models.zoo import ZooFolder
-from unslant.models.chat import LocalChat
+from unslant.models.chat import LocalChat, StoredChat
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.models.stored_chat import StoredChat
 from unslant.prompts import Prompt
 from unslant.store import Store
 
@@ -218,7 +217,7 @@ def test_with_foreign_code_nothing_is_stored_or_recalled(
         before = score(StoredModel(model, store), PROMPTS)
         FOREIGN[name](model.model, monkeypatch)
         kept = StoredModel(model, store)
-        with pytest.warns(UserWarning, match=r"comes from no installed library .* neither stored nor recalled"):
+        with pytest.warns(UserWarning, match=r"from outside any installed library .* neither stored nor reused"):
             after = score(kept, PROMPTS)
         assert kept.recalled == 0
         assert kept.info.facts["apart"]
@@ -332,6 +331,6 @@ def test_replies_know_the_generation_config_and_foreign_code(model: Transformers
         model.model.generation_config.repetition_penalty = 1.0
         model.model.lm_head.register_forward_hook(lambda module, inputs, output: output.flip(-1))
         hooked = StoredChat(chat, store)
-        with pytest.warns(UserWarning, match="neither stored nor recalled"):
+        with pytest.warns(UserWarning, match="neither stored nor reused"):
             list(hooked.generate(asked))
         assert hooked.recalled == 0

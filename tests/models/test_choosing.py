@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unslant.models.chat import LocalChat
+from unslant.models.chat import LocalChat, StoredChat
 from unslant.models.hf.model import TransformersModel
 from unslant.models.open import open_model
-from unslant.models.stored_chat import StoredChat
 from unslant.prompts import Message, Prompt
 from unslant.store import Store
 

@@ -238,14 +238,14 @@ def test_each_item_is_answered_once_though_servers_are_lost(fails_from: int) -> 
     assert Counter(index for index, _ in answers) == Counter(range(60))
     assert all(index == value for index, value in answers)
     lost = [str(one.message) for one in caught if not issubclass(one.category, ResourceWarning)]
-    assert lost == ["gone; the other servers go on without it"] * 2
+    assert lost == ["gone; the other servers continue without it"] * 2
     assert {one.filename for one in caught} == {__file__}
     assert servers[0].is_closed()
 
 
 def test_when_the_last_server_is_lost_its_error_is_raised() -> None:
     servers = [Behind(2, fails_from=3), Behind(2, fails_from=3)]
-    with pytest.warns(UserWarning, match="go on without it"), pytest.raises(ConnectionError, match="gone"):
+    with pytest.warns(UserWarning, match="continue without it"), pytest.raises(ConnectionError, match="gone"):
         list(from_several(range(50), [one.server for one in servers]))
     assert servers[0].is_closed()
 

@@ -299,12 +299,12 @@ def test_a_server_that_does_not_decide_is_told_apart(fault, message):
 
 
 def test_a_prompt_worded_here_is_refused():
-    with serving() as server, pytest.raises(ModelError, match="words prompts itself"):
+    with serving() as server, pytest.raises(ModelError, match="writes the prompts itself"):
         list(DecisionModel("m", f"{server.url}/systemone").score([Prompt("Question?", (" A", " B"))]))
     with serving() as server:
         ran = command("study", "base-rate", f"{server.url}/systemone#m", "--limit", 3)
     assert ran.code == 2
-    assert "words prompts itself" in ran.err
+    assert "writes the prompts itself" in ran.err
     assert not asked(server)
 
 

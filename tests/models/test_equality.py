@@ -167,7 +167,7 @@ def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
 
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
-def test_out_of_memory_halves_the_budget_and_goes_on(zoo_model: ZooFolder, monkeypatch, engine, error):
+def test_out_of_memory_halves_the_budget_and_continues(zoo_model: ZooFolder, monkeypatch, engine, error):
     model = load(zoo_model("llama", small=True), engine=engine, token_budget=4000)
     prompts = preamble_prompts()
     expected = score(load(zoo_model("llama", small=True), engine="plain"), prompts)

@@ -20,8 +20,7 @@ from unslant.models.hf.identity import _plain
 from unslant.models.hf.loading import load_model
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.store import Store
-from unslant.store.identity import fingerprint_text, known_as
+from unslant.store import Store, fingerprint_text, known_as
 
 pytestmark = pytest.mark.thorough
 

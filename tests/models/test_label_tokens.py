@@ -49,7 +49,9 @@ def test_ten_numbers_are_refused_where_digits_are_tokens_before_anything_is_scor
     "template", ["plain", *(pytest.param(n, marks=pytest.mark.slow) for n in ("arc", "qasc", "teleqna"))]
 )
 @pytest.mark.parametrize("labels", ["1", "I", "i", "x,xy", "A", "a"])
-def test_a_set_is_told_apart_or_refused_with_one_that_is(zoo_model: ZooFolder, name, works, template, labels) -> None:
+def test_a_set_is_distinguishable_or_refused_with_one_that_is(
+    zoo_model: ZooFolder, name, works, template, labels
+) -> None:
     encoder = encoder_of(zoo_model(name))
     if labels == "x,xy":
         labels = ",".join("x" * (i + 1) for i in range(10))

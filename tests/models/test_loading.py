@@ -67,13 +67,19 @@ def test_unknown_name_without_network(name, monkeypatch):
     assert len(tried) <= 2
 
 
+@pytest.mark.parametrize("name", ["ollama:llama", "fair ", "org/name@v1", "a--b/c", "a b", "x" * 300, "org/..", "a\0b"])
+def test_a_name_that_no_model_can_have(name):
+    with pytest.raises(ModelError, match="no such model; give a folder"):
+        load_model(name)
+
+
 def test_missing_folder():
     with pytest.raises(ModelError, match="no such model") as error:
         load_model("./models/none-here")
     assert "./models/none-here" in one_line(error)
 
 
-def test_folder_that_is_no_model(tmp_path):
+def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(ModelError, match=r"config\.json is missing"):
         load_model(str(tmp_path))
 
@@ -128,7 +134,7 @@ class OwnModel(LlamaForCausalLM):
 """
 
 
-def test_code_beside_the_weights_is_not_run_unless_asked(zoo_model, tmp_path, monkeypatch):
+def test_code_next_to_the_weights_is_not_run_unless_asked(zoo_model, tmp_path, monkeypatch):
     folder = tmp_path / "with_code"
     shutil.copytree(zoo_model("llama", small=True), folder)
     (folder / "own.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w').close()\n" + CODE, "utf-8")

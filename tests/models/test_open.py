@@ -6,6 +6,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
+import unslant
+from tests.models.server_formats import OF_KIND
 from unslant import InputError, open_model
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import address_of, open_chat, options_of_each
@@ -42,7 +44,7 @@ def test_names_are_taken_apart(name: str, base_url: str | None, scheme: str, mod
         ),
         ("http://h/v1#m", {}, ("train",), "weights that can be trained: give NAME_OR_FOLDER"),
         ("http://h/v1", {}, (), "name the model behind the server, as in http://h/v1#NAME"),
-        ("inspect:", {}, (), "no model is named"),
+        ("inspect:", {}, (), "the model's name is missing"),
         ("m", {"base_url": "http://h/v1", "device": "cpu", "dtype": "float32"}, (), "leave out device and dtype,"),
         (
             "http://h/v1/chat/completions#m",
@@ -76,6 +78,16 @@ def test_a_served_model_is_opened_with_its_options() -> None:
     server = model.server
     assert (model.model, server.base_url, server.limit.most) == ("m", "http://127.0.0.1:9/v1", 3)
     assert (server.retries, server.timeout) == (0, 7)
+
+
+def test_an_audit_takes_a_models_options() -> None:
+    """The reference models stand for a local one, a simulated vLLM for a server."""
+    rows = [{"id": f"{i}", "question": f"Which is {i}?", "options": ["x", "y", "z"], "answer": i} for i in range(3)]
+    assert unslant.audit("fair", rows, device="cpu").run.model == "fair"
+    with OF_KIND["vllm"]().running() as server:
+        named = unslant.audit(f"{server.url}#m", rows, orders="reverse")
+        given = unslant.audit("m", rows, orders="reverse", base_url=server.url)
+    assert given.metrics.to_dict() == named.metrics.to_dict()
 
 
 def test_a_local_model_is_opened() -> None:

@@ -51,5 +51,5 @@ def test_a_header_that_announces_more_than_the_file_holds(tmp_path: Path) -> Non
     pytest.importorskip("gguf")
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<IIQ", 9, 0, 10**12)
     (tmp_path / "m.gguf").write_bytes(head + bytes(100))
-    with pytest.raises(ModelError, match="it is not a whole GGUF file"):
+    with pytest.raises(ModelError, match="it is not a complete GGUF file"):
         load_model(str(tmp_path / "m.gguf"))

@@ -196,7 +196,7 @@ def test_a_server_that_cannot_be_reached_is_an_error_unless_offline_is_said(stor
 
 
 @pytest.mark.parametrize("bad", ["NaN", "-Infinity", "Infinity", 0.5, 1e-5, -9999.0, "-1.5", None])
-def test_what_is_no_log_probability_is_an_error_and_asked_again(store: Store, bad: object) -> None:
+def test_a_value_that_is_not_a_log_probability_is_an_error_and_asked_again(store: Store, bad: object) -> None:
     behind = Behind()
     broken = {3, 7}
 
@@ -290,7 +290,7 @@ def test_a_reply_without_end_in_space_is_refused(monkeypatch: pytest.MonkeyPatch
         scores(served(server.url), PROMPTS[:1])
 
 
-def test_what_is_waited_for_is_told() -> None:
+def test_a_wait_is_announced() -> None:
     told: list[str] = []
     release = threading.Event()
 

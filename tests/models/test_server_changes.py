@@ -290,7 +290,7 @@ def test_a_server_that_says_something_else_between_two_portions_is_an_error(tmp_
         model = StoredModel(served(server.url), store)
         list(model.score(prompts(20)))
         behind.named = {"model": lambda n: "m-2026-02"}
-        with pytest.raises(ModelError, match=r"after 20 prompts .* says something else of its answered_as"):
+        with pytest.raises(ModelError, match=r"after 20 prompts .* reports a different answered_as"):
             list(model.score(prompts(30)[20:]))
 
 

@@ -88,7 +88,7 @@ def test_one_that_fails_is_named_and_the_others_do_its_part() -> None:
     with ExitStack() as stack, warnings.catch_warnings():
         started(stack, good, bad)
         model = group(bad, good)
-        with pytest.warns(UserWarning, match=f"{bad.url}.*HTTP 500.*the other servers go on without it"):
+        with pytest.warns(UserWarning, match=f"{bad.url}.*HTTP 500.*the other servers continue without it"):
             found = scores(model)
         assert found == scores(open_model("words", base_url=good.url, server="openai"))
         good.answer = lambda _: Fault(500)
@@ -101,7 +101,7 @@ def test_one_that_is_not_there_is_named_and_left_out() -> None:
     good = FaultServer(reply, about("x"))
     with good.running():
         model = open_model("words", base_url=("http://127.0.0.1:9/v1", good.url), server="openai")
-        with pytest.warns(UserWarning, match=r"127\.0\.0\.1:9.*no connection.*go on without it"):
+        with pytest.warns(UserWarning, match=r"127\.0\.0\.1:9.*no connection.*continue without it"):
             scores(model)
 
 
@@ -151,9 +151,9 @@ def test_one_address_is_no_group_and_replies_are_asked_of_one() -> None:
     assert isinstance(group, ServedModel)
     assert len(group.servers) == 2
     assert address_of("m", both).options.addresses == both.base_url
-    with pytest.raises(InputError, match="replies are asked of one"):
+    with pytest.raises(InputError, match="for replies, give one"):
         address_of("m", both, ("generate",))
     with pytest.raises(InputError, match="is not a URL"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "127.0.0.1:8/v1")))
-    with pytest.raises(InputError, match="all in the same way"):
+    with pytest.raises(InputError, match="several servers can share only the scoring of labels"):
         address_of("m", ModelOptions(base_url=("http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1/systemone")))

@@ -300,6 +300,30 @@ def test_completions_are_left_alone_where_a_chat_answers(status: int) -> None:
         assert [body for body in at.requests if "prompt" in body and "max_tokens" in body] == []
 
 
+@pytest.mark.parametrize("missing", [Fault(404), Fault(500), Fault(delay=1.5)], ids=["404", "500", "hangs"])
+def test_a_proxy_whose_backend_has_chats_only_answers_every_request(missing: Fault) -> None:
+    """LiteLLM 1.106.2 refuses a backend for seconds after a 404, and tries three times for each request after a 500."""
+    kind, statuses, cooldown = Served("me"), [], []
+
+    def answer(body: dict[str, Any]) -> Fault:
+        if cooldown:
+            fault = cooldown.pop()
+        elif "messages" in body:
+            fault = kind.answer(body)
+        else:
+            cooldown.append(Fault(429, headers={"Retry-After": "0"}))
+            fault = missing
+        statuses.append((fault.status, fault.delay))
+        return fault
+
+    with FaultServer(answer, kind.get).running() as server:
+        model = served(server.url, timeout=1, retries=5)
+        model.identify()
+        for _ in range(2):
+            one(model, CHAT)
+    assert set(statuses) == {(200, 0)}
+
+
 @pytest.mark.parametrize("status", [404, 500])
 def test_a_chat_that_wants_another_name_for_its_length_is_a_chat(status: int) -> None:
     """As OpenAI's reasoning models; plain completions, which its backend does not have, would make a proxy refuse."""

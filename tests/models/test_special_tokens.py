@@ -14,7 +14,7 @@ from unslant.errors import InputError, ModelError
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts.prompt import Message, Prompt
 from unslant.questions import QuestionSet
-from unslant.responses.run import SpecialTokens
+from unslant.responses.provenance import SpecialTokens
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] | trim }}<|im_end|>\n{% endfor %}"

@@ -177,7 +177,7 @@ def test_costs_are_whole_when_the_one_ahead_and_the_one_that_overtook_it_are_sto
 @pytest.mark.usefixtures("written_at_once")
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
-def test_an_interrupted_call_goes_on_bit_for_bit(zoo_model: ZooFolder, store: Store, prompts, name, engine) -> None:
+def test_an_interrupted_call_resumes_bit_for_bit(zoo_model: ZooFolder, store: Store, prompts, name, engine) -> None:
     whole = load(zoo_model(name, small=True), engine)
     expected = score(whole, prompts)
     forwards = 0
@@ -195,7 +195,7 @@ def test_an_interrupted_call_goes_on_bit_for_bit(zoo_model: ZooFolder, store: St
 
 
 @pytest.mark.usefixtures("written_at_once")
-def test_a_call_that_ran_out_of_memory_goes_on_bit_for_bit(
+def test_a_call_that_ran_out_of_memory_resumes_bit_for_bit(
     zoo_model: ZooFolder, tmp_path: Path, prompts, monkeypatch
 ) -> None:
     def small_memory() -> TransformersModel:
@@ -229,7 +229,7 @@ def test_a_lost_state_only_costs_time(zoo_model: ZooFolder, store: Store, prompt
     assert score(StoredModel(load(zoo_model("llama", small=True)), store), prompts) == expected
 
 
-def test_a_changed_model_is_asked_anew(zoo_model: ZooFolder, store: Store, prompts) -> None:
+def test_a_changed_model_is_asked_again(zoo_model: ZooFolder, store: Store, prompts) -> None:
     model = load(zoo_model("llama", small=True))
     kept = StoredModel(model, store)
     prompts = prompts[:20]
@@ -283,7 +283,7 @@ def test_an_adapter_switched_off_and_on_is_noticed(zoo_model: ZooFolder, store: 
     assert kept.recalled == len(prompts)
 
 
-def test_another_template_or_tokenizer_is_asked_anew(zoo_model: ZooFolder, store: Store) -> None:
+def test_another_template_or_tokenizer_is_asked_again(zoo_model: ZooFolder, store: Store) -> None:
     question = present(QUESTIONS[2])
     kept = StoredModel(load(zoo_model("llama", small=True)), store)
     for name in ("plain", "base-rate"):

@@ -12,8 +12,7 @@ import pytest
 
 from tests.fakes import FakeChat
 from unslant.errors import ModelError
-from unslant.models.chat import ChatCost, ChatModel, Reply
-from unslant.models.stored_chat import StoredChat
+from unslant.models.chat import ChatCost, ChatModel, Reply, StoredChat
 from unslant.prompts import Message, Prompt
 from unslant.store import Store, StoreError
 from unslant.store.repair import repair

@@ -19,7 +19,7 @@ from unslant.plugins.contracts import check_importer, check_method, check_model,
 from unslant.prompts import Prompt
 from unslant.responses.importers import Importer, Log, Logged
 from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import BaseRate
+from unslant.studies.base_rate.study import base_rate
 
 
 class Coin(ScoringModel):
@@ -77,8 +77,8 @@ class Silent(Coin):
         (Uncounted(), "cost.prompts"),
         (Short(), "a number for each continuation"),
         (Silent(), "says why"),
-        (Coin(identity={}), "identity says"),
-        (Coin(identity={"version": 1}), "identity says"),
+        (Coin(identity={}), "identity holds"),
+        (Coin(identity={"version": 1}), "identity holds"),
         (Coin(name=""), "with a name"),
         (Coin(can=frozenset()), "can score"),
     ],
@@ -147,7 +147,7 @@ def made(debiaser: type[Debiaser] = _First, **tags: Any) -> Method:
         (made(_Worst), "most probable option"),
         (made(order_invariant=True), "order_invariant is claimed"),
         (made(needs_fit=True), "needs_fit"),
-        (made(needs_model=True), "refuses"),
+        (made(needs_model=True), "raises InputError"),
     ],
 )
 def test_each_broken_promise_of_a_method_is_named(method: Method, words: str) -> None:
@@ -199,7 +199,7 @@ def test_a_log_format_is_recognised_by_itself_alone_and_names_its_model(tmp_path
 
 
 def test_studies_keep_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_study(BaseRate(), "fair", "embedded", limit=8)
+    check_study(base_rate, "fair", "embedded", limit=8)
     monkeypatch.setattr(BaseRateResult, "to_dict", lambda self: {"page": id(self)})
-    with pytest.raises(AssertionError, match="made from its file"):
-        check_study(BaseRate(), "fair", "embedded", limit=8)
+    with pytest.raises(AssertionError, match="rebuilt from its file"):
+        check_study(base_rate, "fair", "embedded", limit=8)

@@ -47,7 +47,7 @@ def test_inspect_eval_runs_the_task_and_its_log_becomes_responses(tmp_path):
     rows = read_rows(tmp_path / "logs")
     assert len(rows) == 64
     metrics = boundary_metrics(Responses.from_rows(rows))
-    assert metrics.of("missing-choices", "choice").generalization_none.value == 1
+    assert metrics.of("missing-choices", "choice")["generalization_none"].value == 1
     assert metrics.of("vanilla", "judging").outputs["True"].value == 1
 
 

@@ -113,7 +113,7 @@ def test_a_limit_counts_questions():
         ([Sample(id="q", input="?", choices=["x"], target="A")], "sample 'q': options: 1 given"),
         ([Sample(id="q", input="?", choices=["x"] * 101, target="A")], "sample 'q': options: 101 given"),
         ([], "the data set holds no samples"),
-        (in_orders([Sample(id="q", input="?", choices=["x", "y"], target="A")]), "one of several orders already"),
+        (in_orders([Sample(id="q", input="?", choices=["x", "y"], target="A")]), "already one of several orders"),
     ],
 )
 def test_what_cannot_be_shown_in_orders_is_named(wrong, message):
@@ -311,7 +311,7 @@ def test_the_task_takes_another_task_from_the_command_line(tmp_path):
         (("unslant/in_orders", "limit=0"), "limit 0: give 1 or more"),
         (("unslant/in_orders", "order=all"), "order: not an argument of unslant/in_orders"),
         (("unslant/in_orders", "orders=[some]"), "unknown orders"),
-        (("unslant/in_orders", "task=nowhere"), "task 'nowhere': 0 tasks are found there"),
+        (("unslant/in_orders", "task=nowhere"), "task 'nowhere': 0 tasks match"),
         (("unslant/in_orders", "questions=nowhere.jsonl"), "nowhere.jsonl: no such file"),
     ],
 )

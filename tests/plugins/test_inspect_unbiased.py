@@ -46,8 +46,8 @@ def test_the_log_reads_as_a_result(result):
     assert log.status == "success"
     (found,) = read_unbiased(folder)
     assert found.model == "unbiasedrule/x"
-    assert found.metrics.replies["ours"].readable.value == 1.0
-    assert found.metrics.replies["vanilla"].readable.value == 1.0
+    assert found.metrics.replies["ours"]["readable"].value == 1.0
+    assert found.metrics.replies["vanilla"]["readable"].value == 1.0
     assert found.run.counts.drawn
     assert len(found.responses) == len(log.samples)
     unread = [row for row in found.responses.rows() if row.status != "ok"]

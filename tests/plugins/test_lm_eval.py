@@ -20,14 +20,13 @@ import datasets
 
 from tests.command_line import unslant
 from tests.first_screens import said
-from unslant.auditing.logs import audit_logs
+from unslant.auditing.comparison import audit_logs
 from unslant.errors import InputError
 from unslant.models.open import open_model
-from unslant.plugins.lm_eval.candidates import candidates
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
-from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.plugins.lm_eval.option_fields import candidates
 from unslant.plugins.lm_eval.study import TaskRun, audit_tasks
-from unslant.plugins.lm_eval.tasks import quiet
+from unslant.plugins.lm_eval.tasks import LmEvalSettings, quiet
 from unslant.questions import load_questions
 from unslant.reference import reference_path
 
@@ -278,9 +277,7 @@ def test_contexts_that_are_too_long_are_cut_as_lm_eval_cuts_them(folder: Path) -
 
 
 def test_a_task_without_options_in_a_field_is_refused(folder: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"own_yes_no: no field .* looked at option1, option2 \(in the prompt, but not"
-    ):
+    with pytest.raises(InputError, match=r"own_yes_no: no field .* tried option1, option2 \(in the prompt, but not"):
         load("own_yes_no", LmEvalSettings(include_path=TASKS))
     found = load("own_yes_no", LmEvalSettings(include_path=TASKS, orders="given"))
     assert any("6 of 6 documents in the published order only" in note for note in found.notes)

@@ -22,7 +22,7 @@ def test_not_robust(assert_order_robust):
     assert_order_robust("prefers-a", "embedded", at_least=0.95, limit=16, orders="reverse")
 
 def test_unclear(assert_order_robust):
-    with pytest.warns(UserWarning, match="too few questions to tell"):
+    with pytest.warns(UserWarning, match="too few questions to decide"):
         assert_order_robust("fair", "embedded", at_least=0.9, limit=4, orders="reverse")
 
 def test_refused(assert_order_robust):

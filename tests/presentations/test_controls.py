@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.presentations import all_orders, present
-from unslant.presentations.controls import control_presentations, label_orders, nvr_order, nvr_presentations
+from unslant.presentations.presentation import control_presentations, label_orders, nvr_order, nvr_presentations
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.questions import Question
 
 
 @pytest.mark.parametrize("n", range(2, 11))
-def test_every_label_stands_at_every_position_equally_often(n: int) -> None:
+def test_every_label_appears_at_every_position_equally_often(n: int) -> None:
     orders = label_orders(n)
     assert len(set(orders)) == len(orders)
     assert len(orders) == (math.factorial(n) if n <= 4 else n * math.ceil(24 / n))
@@ -61,7 +61,7 @@ def questions(draw: st.DrawFn) -> Question:
 
 
 @given(questions(), st.integers(0, 6), st.integers(0, 3))
-def test_no_right_option_stands_under_x(question: Question, x: int, seed: int) -> None:
+def test_no_right_option_has_label_x(question: Question, x: int, seed: int) -> None:
     fits = [o for o in all_orders(question) if question.answers and x < len(o) and o[x] not in question.answers]
     order = nvr_order(question, x, seed)
     assert (order is None) == (not fits)

@@ -80,7 +80,7 @@ def test_sampled_presentations_do_not_depend_on_the_order_in_the_file(data, q, k
 
 
 @given(questions(pins=False, distinct=True), st.integers(1, 30))
-def test_sampled_right_answers_stand_in_the_same_places_whatever_the_order_in_the_file(q, k):
+def test_sampled_right_answers_have_the_same_places_in_every_order_of_the_file(q, k):
     backwards = replace(q, options=q.options[::-1], answers=frozenset(len(q.options) - 1 - i for i in q.answers))
 
     def marked(q: Question) -> set[tuple[tuple[str, bool], ...]]:

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import TemplateError
 
 from benchmarks.reliability import Options, hostile
-from unslant.prompts.chat_templates import ChatEnvironment
+from unslant.prompts.rendering import ChatEnvironment
 
 CHATS: list[list[dict[str, str]]] = [
     [{"role": "user", "content": "Which <b>?\n\nA. é €\nB. {{ x }} %s"}],

@@ -225,7 +225,7 @@ def test_windows_line_ends_and_byte_order_marks_change_nothing(tmp_path):
         ("question = '{{ stem + 1 }} {{ options }}'", "question", "can only concatenate str"),
         ("question = '{{ stem }} {{ options }} {{ 1 / 0 }}'", "question", "division by zero"),
         ("question = '{{ stem }} {{ options }} {% if hint %}{{ 1 / 0 }}{% endif %}'", "question", "division by zero"),
-        ("question = '{{ stem }} {{ options }} {% include \"/etc/passwd\" %}'", "question", "include has no place"),
+        ("question = '{{ stem }} {{ options }} {% include \"/etc/passwd\" %}'", "question", "include is not allowed"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line_that_names_file_and_field(tmp_path, text, field, reason):

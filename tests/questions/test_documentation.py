@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unslant.questions import recipes
+from unslant.questions.recipes import recipes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "questions.md"
 

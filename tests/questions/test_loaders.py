@@ -385,7 +385,7 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.docx", "x", r"unknown file type '\.docx': use one of \.jsonl"),
         ("set.xls", "x", r"unknown file type '\.xls': save it as"),
         ("set.zip", "x", r"unknown file type '\.zip': unpack it"),
-        ("set.csv", b"PK\x03\x04x", r"is a zip or Excel file under the name of another kind"),
+        ("set.csv", b"PK\x03\x04x", r"is a zip or Excel file with the suffix of another type"),
         ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),
         ("set.jsonl", '{"question": "x", "options": ["a", "b"]}', r'field "answer": no column was found'),
         ("set.jsonl", "not json\nat all", r"line 1: not valid JSON"),

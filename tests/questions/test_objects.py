@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import itertools
 import json
 from collections.abc import Callable
@@ -219,15 +220,15 @@ def test_what_cannot_be_used_is_refused_in_one_line(subtests: pytest.Subtests) -
             lambda: DatasetDict({"train": Dataset.from_list(ROWS), "test": Dataset.from_list(ROWS)}),
             r"holds the splits train, test; give one of them: \['train",
         ),
-        (lambda: {"train": ROWS, "test": ROWS}, "several lists of records, 'train', 'test': give one of them"),
+        (lambda: {"train": ROWS, "test": ROWS}, "several lists of records, 'train', 'test': give only one of them"),
         (lambda: pd.Series([1, 2]), "Series"),
         (lambda: pl.DataFrame(ROWS).lazy(), r"LazyFrame is not computed yet; give its .collect\(\)"),
         (lambda: [Question("q", "?", ("a", "b"), frozenset()), ROWS[0]], "list, item 2: is dict, where Question"),
         (lambda: [Question("q", "?", ("a", "b"), frozenset())] * 2, "item 2.*'q' was used before"),
-        (lambda: [MathQuestion("q", "?", "1")], "item 1: is MathQuestion, where Question is wanted"),
+        (lambda: [MathQuestion("q", "?", "1")], "item 1: is MathQuestion, where Question is expected"),
         (lambda: QuestionSet.of([]), "holds no questions"),
         (lambda: pd.DataFrame({"a": [1]}), r'DataFrame, field "question": no column was found for it among a'),
-        (lambda: {"question": ["a", "b"], "options": [["x", "y"]]}, "are not of one length"),
+        (lambda: {"question": ["a", "b"], "options": [["x", "y"]]}, "have different lengths"),
     ):
         with subtests.test(source=source, message=message):
             with pytest.raises(InputError, match=message) as caught:
@@ -350,6 +351,12 @@ def test_a_workbook_is_read_as_its_csv(tmp_path: Path) -> None:
         unslant.load_questions(workbook(tmp_path / "two.xlsx", a=[header, *rows[:2]], b=[header, *rows[:2]]))
     with pytest.raises(InputError, match="the workbook is empty"):
         unslant.load_questions(workbook(tmp_path / "empty.xlsx", a=[]))
+
+
+def test_a_date_in_a_workbook_has_no_time(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 3, 4, 5)]
+    book = workbook(tmp_path / "set.xlsx", a=[["question", "A", "B", "answer"], ["When?", *days, "A"]])
+    assert unslant.load_questions(book).questions[0].options == ("2020-01-02", "2020-01-03 04:05:00")
 
 
 def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from datasets import ClassLabel, Dataset, Features, Sequence, Value
 
 from unslant.errors import InputError
-from unslant.questions import RECIPES, Recipe, load_judging, load_math, load_questions, recipes
+from unslant.questions import RECIPES, Recipe, load_judging, load_math, load_questions
+from unslant.questions.recipes import recipes
 
 ARC = {
     "id": "Mercury_1",

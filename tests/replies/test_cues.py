@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from unslant.replies import cues
+from unslant.replies import grammar
 from unslant.replies.grammar import pattern
 
-ROOM = Path(cues.__file__).parent
-RULES = "choice collapse every explicit extraction grammar option_texts reading verdict".split()
+ROOM = Path(grammar.__file__).parent
+RULES = "choice collapse explicit extraction grammar option_texts reading verdict".split()
 CODE = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
 
 
 def test_every_class_is_used():
-    data = [str(phrases) for language in cues.languages().values() for phrases in language.values()]
+    data = [str(phrases) for language in grammar.languages().values() for phrases in language.values()]
     used = set(re.findall(r"\{\^?([a-z_]+)\$?\}", "".join([CODE, *data]))) | set(re.findall(r'words\("(\w+)"\)', CODE))
     used |= {"ordinal", "ordinal_figure", "spaces_between_words"}
-    defined = {name for language in cues.languages().values() for name in language}
+    defined = {name for language in grammar.languages().values() for name in language}
     assert defined - used == set()
 
 
@@ -37,14 +37,14 @@ def test_words_begin_and_end_where_a_language_writes_spaces():
 
 
 def test_a_new_language_is_a_file(monkeypatch):
-    more = {**cues.languages(), "it.toml": {"cue": "risposta_corretta_è", "and": "e_anche"}}
-    monkeypatch.setattr(cues, "languages", lambda: more)
-    cues._phrases.cache_clear()
+    more = {**grammar.languages(), "it.toml": {"cue": "risposta_corretta_è", "and": "e_anche"}}
+    monkeypatch.setattr(grammar, "languages", lambda: more)
+    grammar._phrases.cache_clear()
     try:
         assert pattern("{sentence_cue}").search("la risposta corretta è")
-        assert "e anche" in cues.words("and")
+        assert "e anche" in grammar.words("and")
     finally:
-        cues._phrases.cache_clear()
+        grammar._phrases.cache_clear()
 
 
 NO_WORD = re.compile(

@@ -149,7 +149,7 @@ def test_an_option_that_says_none_of_the_above_is_that_option():
     assert extracted.labels == {"D"}
 
 
-def test_labels_that_differ_by_case_are_told_apart():
+def test_labels_that_differ_by_case_are_distinguished():
     assert extract_labels("a", ("A", "a")).labels == {"a"}
     assert extract_labels("A", ("A", "a")).labels == {"A"}
 

@@ -83,7 +83,7 @@ def test_verdicts_are_read(subtests: pytest.Subtests) -> None:
             assert (found.status, "".join(sorted(found.labels))) == ("ok", labels), found
 
 
-def test_what_is_no_verdict_is_not_read(subtests: pytest.Subtests) -> None:
+def test_a_text_without_a_verdict_is_not_read(subtests: pytest.Subtests) -> None:
     for reply, rule in UNREAD:
         with subtests.test(reply):
             found = extract_preference(reply)

@@ -27,4 +27,4 @@ def test_next_to_all_answers_are_read_and_none_as_another():
             missed.append(reply)
     assert answers > 500
     assert not wrong
-    assert len(missed) <= 0.02 * answers, missed
+    assert len(missed) <= 0.03 * answers, missed

@@ -26,33 +26,30 @@ from training.world import question_sets
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.debiasing.lora1.progress import Epoch
-from unslant.experiment.provenance_block import model_block, provenance
+from unslant.debiasing.lora1 import Epoch
+from unslant.experiment.run_record import model_block, provenance
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.panels import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
-from unslant.studies.base_rate.published import PublishedCell
-from unslant.studies.base_rate.result import BaseRateResult
+from unslant.studies.base_rate.result import BaseRateResult, PublishedCell
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
-from unslant.studies.debias.training_log import TrainingLog
-from unslant.studies.instruction_boundary.comparison import BoundaryComparison, compare_boundaries
+from unslant.studies.debias.training import TrainingLog
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.judge.study import judge
 from unslant.studies.leaderboard.result import Leaderboard
 from unslant.studies.leaderboard.study import leaderboard
-from unslant.studies.unbiased.annotation.metrics import AnnotationAgreement, annotation_agreement
-from unslant.studies.unbiased.comparison import UnbiasedComparison, compare_models
+from unslant.studies.unbiased.annotation import AnnotationAgreement, agreement_of
+from unslant.studies.unbiased.comparison import UnbiasedComparison
 from unslant.studies.unbiased.contamination.finetuning import FineTuned
-from unslant.studies.unbiased.contamination.result import ContaminationResult
-from unslant.studies.unbiased.contamination.study import compare
-from unslant.studies.unbiased.probe.result import ProbeResult
+from unslant.studies.unbiased.contamination.study import ContaminationResult, compare
+from unslant.studies.unbiased.metrics import UnbiasedResult
+from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable
 from unslant.studies.unbiased.probe.result import result_of as probe_of
-from unslant.studies.unbiased.probe.score_table import ScoreTable
-from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
 
 
@@ -128,7 +125,7 @@ def _unbiased(name: str) -> UnbiasedResult:
 def _compared_unbiased() -> UnbiasedComparison:
     ranking = {"knows": 90.0, "remembers": 55.0, "third": 10.0}
     third = _unbiased("remembers").renamed("third")
-    return compare_models([_unbiased("knows"), _unbiased("remembers"), third], ranking)
+    return UnbiasedComparison.of([_unbiased("knows"), _unbiased("remembers"), third], ranking)
 
 
 def _contaminated() -> ContaminationResult:
@@ -144,7 +141,9 @@ def _debiased() -> DebiasResult:
 
 def _boundaries() -> BoundaryComparison:
     names = ("words", "an-organisation/a-model-with-a-long-name", "openai/gpt-4o-mini")
-    return compare_boundaries([_boundary(name, seed) for seed, name in enumerate(names, 1)], dict.fromkeys(names, 1.0))
+    return BoundaryComparison.of(
+        [_boundary(name, seed) for seed, name in enumerate(names, 1)], dict.fromkeys(names, 1.0)
+    )
 
 
 @cache
@@ -176,7 +175,7 @@ def _probed() -> ProbeResult:
 
 def _annotated() -> AnnotationAgreement:
     verdicts = {name: {f"i{i}": (i + j) % 7 > 0 for i in range(20)} for j, name in enumerate(("ann", "bob"))}
-    return annotation_agreement(verdicts, {f"i{i}": ("DH", "DH+AR")[i % 2] for i in range(20)})
+    return agreement_of(verdicts, {f"i{i}": ("DH", "DH+AR")[i % 2] for i in range(20)})
 
 
 def _trained() -> TrainingLog:

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from unslant.errors import one_line
 from unslant.metrics import Estimate
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
-from unslant.reports.escape import csv_cell, csv_text, drawable, file_name, island, one_line, tex
 from unslant.reports.export import save_figures, save_tables, to_latex
+from unslant.reports.numbers import csv_cell, csv_text, drawable, file_name, island, tex
 from unslant.reports.report import Report
 
 HOSTILE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 from tests.reports.results import RESULTS, page_of
 from unslant.metrics import METRICS, Estimate, wilson
 from unslant.reports import Column, Figure, Panel, Plot, charts
-from unslant.reports.charts import Mark
-from unslant.reports.style import PAPER
+from unslant.reports.style import MOST_ROWS, PAPER, Mark
 
 HALF, MOST, NONE = wilson(0.5, 40), wilson(0.9, 40), Estimate.undefined("not asked")
 ROWS: list[dict[str, Any]] = [
@@ -100,7 +100,7 @@ def test_a_chart_takes_titles_formats_and_what_a_row_is_from_its_figure() -> Non
 
 def test_more_rows_than_a_chart_shows_are_told_in_its_title() -> None:
     rows = [{"subject": f"s{i}", "vanilla": HALF} for i in range(20)]
-    plot = Plot(charts.dumbbells, "", ["vanilla"], most=charts.MOST_ROWS)
+    plot = Plot(charts.dumbbells, "", ["vanilla"], most=MOST_ROWS)
     (chart,) = Figure("subjects", "By subject", ["subject"], ["vanilla"], rows, [plot]).charts
     assert chart.title == "By subject (the first 15 of 20 subjects)"
 
@@ -137,3 +137,15 @@ def _data(spec: Any) -> list[dict[str, Any]]:
         rows = [row for row in own if isinstance(row, dict)]
         return rows + [row for key, part in spec.items() if key != "values" for row in _data(part)]
     return [row for part in spec for row in _data(part)] if isinstance(spec, list) else []
+
+
+@pytest.mark.parametrize("highest", [1, 2, 4, 6, 7, 30])
+def test_an_axis_of_counts_names_no_count_twice(highest: int) -> None:
+    import vl_convert
+
+    marks = [Mark(name, Estimate.bare(value, 1, "a count")) for name, value in (("few", 0.0), ("many", float(highest)))]
+    chart = charts.counts(marks, PAPER, rows="share of orders")
+    svg = vl_convert.vegalite_to_svg(chart.to_dict())
+    labels = re.findall(r">(\d+)</text>", svg)
+    assert "0" in labels
+    assert len(labels) == len(set(labels))

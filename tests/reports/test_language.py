@@ -16,10 +16,9 @@ from tests.reports.results import RESULTS, page_of
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import charts
-from unslant.reports.charts import Mark, fitted
 from unslant.reports.export import drawing
 from unslant.reports.figure import Chart
-from unslant.reports.style import MEANINGS, PAGE, PAPER
+from unslant.reports.style import MEANINGS, PAGE, PAPER, Mark, fitted
 
 LONGEST = 300
 """Characters of a headline: four lines of a page that is 1280 pixels wide."""

@@ -18,7 +18,7 @@ from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import Column, Describes, Page, Panel, Table, Tile
 from unslant.reports.report import Report
-from unslant.reports.text import text
+from unslant.reports.terminal import text
 
 MOST_WORDS = 30
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")
@@ -87,7 +87,7 @@ def test_the_first_screen_is_one_sentence_and_three_lines(subtests: pytest.Subte
             for width in (80, 120):
                 lines = text(page, width).splitlines()
                 assert max(map(len, lines)) <= width
-                assert lines[-1] == "All tables and notes: --details, or summary(details=True)"
+                assert lines[-1] == "All tables and notes: details=True"
                 said = squeezed(" ".join(lines[:-1]))
                 assert said == squeezed(" ".join((*page.caveats, page.headline, *page.lines)))
 

@@ -25,17 +25,16 @@ from unslant.auditing.comparison import AuditComparison, side_by_side
 from unslant.auditing.panels_orders import order_accuracies, order_name
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.debiasing.lora1.progress import Epoch
+from unslant.debiasing.lora1 import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.questions import write_questions
-from unslant.reports.browser import LEVELS
-from unslant.reports.figure import Chart, Column, Table
-from unslant.reports.panels import Page, Panel
+from unslant.reports.figure import Chart, Column, Panel, Table
+from unslant.reports.panels import LEVELS, Page
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run
 from unslant.store import Store
-from unslant.studies.debias.training_log import TrainingLog
+from unslant.studies.debias.training import TrainingLog
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from tests.reports.results import RESULTS, page_of
 from unslant.metrics import METRICS, Estimate
-from unslant.reports.escape import tex
 from unslant.reports.export import save_tables, to_csv, to_latex
 from unslant.reports.figure import Column, Table
-from unslant.reports.numbers import interval, number
+from unslant.reports.numbers import interval, number, tex
 
 HALF = Estimate(0.51234567, 0.4, 0.6, 120, "Wilson")
 OTHER = Estimate(-0.02, -0.05, 0.01, 120, "bootstrap over questions")

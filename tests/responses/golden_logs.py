@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from unslant.auditing.logs import audit_logs
+from unslant.auditing.comparison import audit_logs
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 

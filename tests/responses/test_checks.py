@@ -15,9 +15,9 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.questions import Question
-from unslant.questions.question_set import canonical_line, question_of
+from unslant.questions.question import canonical_line, question_of
 from unslant.responses import SCHEMA, Response, Responses, Run
-from unslant.responses.cost import ChatCost, Cost
+from unslant.responses.provenance import ChatCost, Cost
 
 QUESTION = Question("q0", "Which?", ("a", "b", "c"), frozenset({1}), pinned=(2,))
 RUN = Run(model="m", cost=Cost(tokens=3, seconds=1.0), settings={"seed": 0})
@@ -50,20 +50,20 @@ def change(path: Path, column: str, row: int, value: Any) -> None:
         ("labels", None, "is missing"),
         ("labels", ["A", None, "C"], "has an empty entry"),
         ("labels", ["A", "", "C"], "holds an empty label"),
-        ("labels", ["A", "A", "C"], "holds the same twice"),
-        ("labels", ["A", "B"], "is not one number a label"),
-        ("contents", [0, 1], "is not one option a label"),
-        ("contents", [0, 1, 3], "holds 3, which is none of the question's options"),
-        ("contents", [0, 1, -4], "holds -4, which is none"),
-        ("logprobs", [-1.0, -1.0], "is not one number a label"),
+        ("labels", ["A", "A", "C"], "holds the same value twice"),
+        ("labels", ["A", "B"], "does not hold one number for each label"),
+        ("contents", [0, 1], "does not hold one option for each label"),
+        ("contents", [0, 1, 3], "holds 3, which is not one of the question's options"),
+        ("contents", [0, 1, -4], "holds -4, which is not one"),
+        ("logprobs", [-1.0, -1.0], "does not hold one number for each label"),
         ("logprobs", [-1.0, 0.5, -1.0], "holds a value that is not a natural-log probability: 0.5"),
         ("logprobs", [-1.0, float("nan"), -1.0], "holds a value that is not a natural-log probability: nan"),
         ("logprobs", None, "is ok, but there is no answer"),
-        ("status", "fine", "is none of ok, unparsed, conflict, cut, refused, error, censored"),
-        ("answers", [1, 1], "holds the same twice"),
+        ("status", "fine", "is not one of ok, unparsed, conflict, cut, refused, error, censored"),
+        ("answers", [1, 1], "holds the same value twice"),
         ("answers", [7], "holds 7"),
         ("pinned", [-1], "holds -1"),
-        ("text_ranks", [0, 1], "is not one rank an option"),
+        ("text_ranks", [0, 1], "does not hold one rank for each option"),
         ("n_options", -1, "is out of range"),
         ("repeat", -1, "is below 0"),
     ],

@@ -12,8 +12,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.first_screens import said
-from unslant.auditing.comparison import AuditComparison
-from unslant.auditing.logs import audit_logs
+from unslant.auditing.comparison import AuditComparison, audit_logs
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.responses import Responses
@@ -53,7 +52,7 @@ def test_lm_eval_letters(logs: Path) -> None:
     assert result.metrics.means["accuracy"].value == pytest.approx(0.625)
     assert share_of_a(result) == pytest.approx(0.583, abs=1e-3)
     assert result.metrics.means["label_mass"].value > 0.99
-    assert "Whether the order matters is not known from one" in said(result)
+    assert "One order cannot show whether the order matters" in said(result)
     assert not result.metrics.means["pbm"].defined
     assert result.corrections == ()
     first = result.responses.rows()[0]
@@ -269,10 +268,10 @@ def test_replies_and_choices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"answer": "E"}, "answer.*none of the labels A, B"),
+        ({"answer": "E"}, "answer.*neither one of the labels A, B"),
         ({"logprobs": [-0.1]}, "1 numbers for 2 options"),
         ({"logprobs": [0.5, -1]}, "above 0"),
-        ({"logprobs": ["a", "b"]}, "no numbers"),
+        ({"logprobs": ["a", "b"]}, "not a list of numbers"),
         ({"order": [0, 0]}, "does not name every option"),
         ({"id": ""}, "id.*is missing"),
         ({"labels": ["A", "B", "C"]}, "3 labels for 2 options"),
@@ -332,7 +331,7 @@ def test_what_is_of_no_known_format(tmp_path: Path) -> None:
     path.write_text('{"a": 1}\n')
     ran = unslant("audit", "--log", path)
     assert ran.code == 2
-    assert "other.jsonl: is of no known format" in ran.err
+    assert "other.jsonl: is not in a known format" in ran.err
     assert ran.err.count("\n") == 1
     assert all(importer.what in ran.err for importer in importers())
 

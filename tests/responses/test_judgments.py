@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unslant.errors import InputError
-from unslant.experiment.recorded import tables_of
+from unslant.experiment.result import tables_of
 from unslant.responses import Responses
 
 

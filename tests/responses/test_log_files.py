@@ -99,10 +99,74 @@ def test_opencompass_numbers_as_right_options_and_files_of_a_run_that_stopped(tm
     (temporary,) = load_logs([path])
     assert [one.chosen for one in temporary.rows()] == [one.chosen for one in letters.rows()]
     assert "a run that did not end" in " ".join(temporary.run.logged.notes)
-    with pytest.raises(InputError, match="gold 3 is none of its 3 options"):
+    with pytest.raises(InputError, match="gold 3 is not one of its 3 options"):
         _opencompass(tmp_path / "m", [rows[0] | {"gold": 3}])
     with pytest.raises(InputError, match="its prompt lists no options"):
         _opencompass(tmp_path / "m", [{"origin_prompt": "2 + 2 =", "prediction": "4", "gold": "4"}])
+
+
+def test_opencompass_results_are_compared(tmp_path: Path) -> None:
+    """In ``results/MODEL``, where OpenCompass writes its verdicts, with or without details for each entry."""
+    prompt = "Which?\nA. one\nB. two\nC. three\nAnswer:"
+    rows = [{"origin_prompt": prompt, "prediction": f"It is {label}.", "gold": "A"} for label in "ABC"]
+    predictions, results = tmp_path / "predictions", tmp_path / "results" / "m" / "set.json"
+    predictions.mkdir()
+    results.parent.mkdir(parents=True)
+
+    def reported(written: dict[str, Any]) -> tuple[str, float, int | None]:
+        results.write_text(json.dumps(written))
+        (found,) = _opencompass(predictions / "m", rows).run.logged.reported
+        return found.metric, found.value, found.parted
+
+    details = {str(i): {"predictions": label, "references": "A"} for i, label in enumerate("ABC")}
+    name = "OpenCompass's accuracy"
+    assert reported({"accuracy": 100 / 3, "details": details}) == (name, pytest.approx(1 / 3), 0)
+    unread = {number: one | {"predictions": ""} for number, one in details.items()}
+    assert reported({"accuracy": 0.0, "details": unread}) == (name, 0.0, 1)
+    assert reported({"accuracy": 0.0}) == (name, 0.0, None)
+    with pytest.raises(InputError, match=r"give set\.json in .*predictions/m"):
+        load_logs([results])
+    circular = []
+    for row, pattern in zip(rows, ("ABC", "BCA", "CAB"), strict=True):
+        options = [("one", "two", "three")[pattern.index(label)] for label in "ABC"]
+        page = (
+            "Which?\n" + "".join(f"{label}. {text}\n" for label, text in zip("ABC", options, strict=True)) + "Answer:"
+        )
+        circular.append(row | {"origin_prompt": page, "gold": f"q--{pattern[0]}--{pattern}"})
+    results.write_text(json.dumps({"acc_1": 33.0, "acc_3": 200 / 3}))
+    (found,) = _opencompass(predictions / "m", circular).run.logged.reported
+    assert (found.metric, found.value, found.ours) == ("OpenCompass's acc_3", pytest.approx(2 / 3), 3)
+    assert found.caveat
+
+
+def test_opencompass_entries_without_an_answer_and_other_shapes(tmp_path: Path) -> None:
+    prompt = "Which?\nA. one\nB. two\nAnswer:"
+    row = {"origin_prompt": prompt, "prediction": "B", "gold": ["B"]}
+    assert [sorted(one.answers) for one in _opencompass(tmp_path / "m", [row]).rows()] == [[1]]
+    with pytest.raises(InputError, match="prediction is a list of replies to one prompt"):
+        _opencompass(tmp_path / "m", [row | {"prediction": ["A", "B"]}])
+    of_label = {f"label: {label}": {"testing input": prompt, "prompt": prompt, "PPL": float("nan")} for label in "AB"}
+    (failed,) = _opencompass(tmp_path / "m", [{**of_label, "prediction": "A", "gold": "A"}]).rows()
+    assert (failed.status, failed.chosen) == ("error", None)
+
+
+def test_a_table_says_what_it_counts_as_right(tmp_path: Path) -> None:
+    def table(header: str, *lines: str) -> Responses:
+        path = tmp_path / "mine.csv"
+        path.write_text("\n".join((header, *lines)))
+        (found,) = load_logs([path])
+        return found
+
+    for name in ("is_correct", "correct", "score"):
+        lines = [
+            f"{i},A,{chosen},one|two|three,{right}" for i, (chosen, right) in enumerate((("A", 1), ("B", 0), ("A", 0)))
+        ]
+        (reported,) = table(f"id,answer,chosen,options,{name}", *lines).run.logged.reported
+        assert (reported.metric, reported.parted, reported.first) == (name, 1, "mine.csv, line 4")
+    with pytest.raises(InputError, match='"correct": holds only 0 and 1: this says whether an answer was right'):
+        table("id,chosen,options,correct", "1,A,one|two|three,1", "2,B,one|two|three,0")
+    places = table("id,chosen,options,correct", "1,A,one|two|three,1", "2,B,one|two|three,2")
+    assert [sorted(one.answers) for one in places.rows()] == [[1], [2]]
 
 
 def test_lists_of_options_go_on_after_z() -> None:

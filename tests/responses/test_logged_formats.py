@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.first_screens import said
-from unslant.auditing.logs import audit_logs
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.comparison import audit_logs
+from unslant.auditing.orders import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.presentations import parse_labels
@@ -596,7 +596,7 @@ def test_prefers_a_is_named(
         tmp_path / "details_one.parquet", written(planted, kinds, row_of)[0]))  # fmt: skip
     assert isinstance(one, AuditResult)
     if "details" not in name or one.metrics.counts.one_order == one.metrics.counts.questions:
-        assert "is not known from one" in said(one)
+        assert "One order cannot show" in said(one)
         assert one.metrics.preference.named is None
 
 
@@ -715,6 +715,42 @@ def test_a_scorer_of_ones_own_that_gives_several_values(shared_data: Path, tmp_p
     assert reported.value == pytest.approx(list(right.values()).count("C") / len(right))
 
 
+def test_an_inspect_score_over_epochs_and_a_part_of_a_point(shared_data: Path, tmp_path: Path) -> None:
+    """A reducer such as max reports another accuracy than the mean over samples; P counts as a half."""
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    (score,) = log["results"]["scores"]
+    score |= {"reducer": "max", "metrics": {"accuracy": score["metrics"]["accuracy"] | {"value": 0.9}}}
+    log["eval"]["config"]["epochs"] = 3
+    n = len(log["samples"])
+    for sample in log["samples"][:2]:
+        for verdict in sample["scores"].values():
+            verdict["value"] = "P"
+    path = tmp_path / "reduced.json"
+    path.write_text(json.dumps(log))
+    result = audit_logs(path)
+    rows, whole = result.run.logged.reported
+    verdicts = [value["value"] for sample in log["samples"] for value in sample["scores"].values()]
+    assert (rows.n, rows.value) == (n, pytest.approx((verdicts.count("C") + 1) / n))
+    assert (whole.metric, whole.value) == ("inspect's choice, max of 3 epochs", 0.9)
+    assert "The log reports 0.900 (inspect's choice, max of 3 epochs" in " ".join(result.summary().split())
+
+
+def test_lm_eval_results_that_are_not_the_mean_over_documents(tmp_path: Path) -> None:
+    """As of the tinyBenchmarks, which estimate the score on the whole data set."""
+    lines = [
+        lm_eval({"question": f"Q{i}", "id": f"{i}"}, [("Q", " x"), ("Q", " y")], [-1, -2], i % 2, acc=1.0 - i % 2)
+        | {"doc_id": i}
+        for i in range(4)
+    ]
+    path = write(tmp_path / "samples_tiny_2026-11-25T10-00-00.0.jsonl", lines)
+    for value, words in ((0.5, []), (0.62, ["lm-eval's acc", "lm-eval's acc in its results file"])):
+        results = {"configs": {"tiny": {}}, "results": {"tiny": {"acc,none": value}}, "model_name": "m"}
+        (tmp_path / "results_2026-11-25T10-00-00.0.json").write_text(json.dumps(results))
+        (found,) = load_logs([path])
+        assert [one.metric for one in found.run.logged.reported] == (words or ["lm-eval's acc"])
+    assert found.run.logged.reported[1].caveat.startswith("The log reports 0.620")
+
+
 def test_what_is_advised_of_a_log_is_no_option(shared_data: Path) -> None:
     text = audit_logs(shared_data / "logs" / "lighteval" / "details_letter.parquet").summary()
     assert "a chat model asked without its chat template" in " ".join(text.split())
@@ -728,7 +764,18 @@ def test_helm_splits_are_apart(shared_data: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps(state))
     (found,) = load_logs([path])
     assert len(found.rows()) == len(state["request_states"]) - 5
-    assert found.run.logged.dropped == {"instances of the split valid; read is test": 5}
+    assert found.run.logged.dropped == {"requests of the split valid": 5}
+    said = "Only the split test is read, as HELM reports splits apart; 5 requests of the split valid are left out."
+    assert " ".join(audit_logs(path).summary().split()).partition(" none of 7")[0].endswith(said)
+    for request in state["request_states"]:
+        request["instance"]["split"] = "valid" if request["instance"]["split"] == "valid" else "train"
+    path.write_text(json.dumps(state))
+    assert len(load_logs([path])[0].rows()) == 5  # valid, although train is first by name and has more
+    for request in state["request_states"]:
+        request["instance"] |= {"split": "test", "perturbation": {"name": "typos"}}
+    path.write_text(json.dumps(state))
+    with pytest.raises(InputError, match="holds only perturbed instances of the split test"):
+        load_logs([path])
 
 
 def test_helm_scores_are_those_of_the_split(shared_data: Path, tmp_path: Path) -> None:

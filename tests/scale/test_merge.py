@@ -23,11 +23,10 @@ from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.chat import Reply
 from unslant.prompts import Prompt
 from unslant.responses import Responses
-from unslant.responses.cost import ChatCost
-from unslant.responses.run import Agreement, SpecialTokens
+from unslant.responses.provenance import Agreement, ChatCost, SpecialTokens
+from unslant.scale import ShardOptions
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
-from unslant.scale.options import ShardOptions
 from unslant.studies.base_rate.study import base_rate
 from unslant.studies.readers import read_result
 from unslant.studies.unbiased.study import unbiased
@@ -132,7 +131,7 @@ def refused(tmp_path: Path, *paths: Path) -> str:
 
 def test_a_shard_is_missing(tmp_path: Path, score: Score) -> None:
     told = refused(tmp_path, score("4/5"), score("2/5"))
-    assert told == "3 of 5 shards missing: 1, 3, 5; score each as here the first: the same call with shard='1/5'"
+    assert told == "3 of 5 shards missing: 1, 3, 5; score each like this: the same call with shard='1/5'"
 
 
 def test_a_shard_is_there_twice(tmp_path: Path, score: Score) -> None:
@@ -193,7 +192,7 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
         assert merge(tmp_path / "m.parquet", paths) > 0
 
 
-def test_a_table_that_is_no_shard(tmp_path: Path, score: Score) -> None:
+def test_a_table_that_is_not_a_shard(tmp_path: Path, score: Score) -> None:
     audit.study.responses(rule_model(), QUESTIONS).to_parquet(tmp_path / "whole.parquet")
     told = refused(tmp_path, score("1/1"), tmp_path / "whole.parquet")
     assert told == "whole.parquet: is not a shard: it was not made with shard"
@@ -224,7 +223,7 @@ def test_damage_in_the_rows_is_noticed_and_nothing_written(tmp_path: Path, score
     assert refused(tmp_path, *paths).startswith("s2of2.parquet: ")
 
 
-def test_a_shard_that_lacks_rows(tmp_path: Path, score: Score) -> None:
+def test_a_shard_with_missing_rows(tmp_path: Path, score: Score) -> None:
     paths = [score("1/2"), score("2/2")]
     found = Responses.from_parquet(paths[0])
     replace(found, table=found.table.slice(5)).to_parquet(paths[0])

@@ -14,13 +14,13 @@ import pytest
 from tests.fakes import RuleModel
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.orders import audit_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
 from unslant.models.base import Scored
 from unslant.presentations import ShotChooser, control_presentations, present
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
-from unslant.scale.options import ShardOptions
+from unslant.scale import ShardOptions
 from unslant.scale.plan import Plan
 
 
@@ -106,7 +106,7 @@ def test_the_file_of_a_plan_is_written_once_and_then_compared(tmp_path: Path) ->
     ("text", "problem"),
     [("{", "is not a plan"), ("[1]", "is not a plan: not a JSON object"), ("{}", "missing"), ("", "is not a plan")],
 )
-def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_file_that_is_not_a_plan_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(InputError, match=problem):

@@ -16,7 +16,7 @@ from unslant.models import ModelInfo
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.ray import DEATHS, Pool, Unit, _connect, by_question, cut
+from unslant.scale.ray import DEATHS, ActorPool, Unit, _connect, by_question, cut
 from unslant.scale.replica import About, Part
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]
@@ -38,11 +38,11 @@ class Copy:
         return prompt.text
 
 
-def pool_of(kind: Callable[..., Any], size: int = 2) -> Pool:
-    return Pool(FakeRay(kind), "fair", ModelOptions(ray="auto"), size, {}, 1)
+def pool_of(kind: Callable[..., Any], size: int = 2) -> ActorPool:
+    return ActorPool(FakeRay(kind), "fair", ModelOptions(ray="auto"), size, {}, 1)
 
 
-def run(pool: Pool, units: Sequence[Unit] | None = None) -> Iterator[Part]:
+def run(pool: ActorPool, units: Sequence[Unit] | None = None) -> Iterator[Part]:
     units = units or cut(by_question(PROMPTS, range(len(PROMPTS))), len, pool.size, 4)
     return pool.run(units, lambda actor, unit: actor.score.remote([PROMPTS[i] for i in unit.members]), PROMPTS)
 
@@ -160,7 +160,7 @@ def test_units_are_whole_questions_and_get_smaller() -> None:
         ({"ray": "auto", "ray_gpus": -1}, ("score",), "ray_gpus -1"),
         ({"ray": "auto"}, ("score", "train"), "weights that can be trained, in this process: leave out ray$"),
         ({"ray": "ray://head:10001"}, ("score",), 'Ray\'s client cannot stream.*ray="auto"'),
-        ({"ray": "auto"}, ("generate",), "leave out ray, which would have no effect"),
+        ({"ray": "auto"}, ("generate",), "leave out ray, which has no effect here"),
     ],
 )
 def test_what_cannot_be_on_a_cluster_is_said_at_once(options: dict[str, Any], needs: tuple[str, ...], words: str):
@@ -191,12 +191,12 @@ def test_a_cluster_that_does_not_start_is_one_line() -> None:
     fake = SimpleNamespace(is_initialized=lambda: False, init=slow)
     with socket.create_server(("127.0.0.1", 0)) as server:
         there = f"127.0.0.1:{server.getsockname()[1]}"
-        reasons = {"auto": "Ray could not be started", there: "no cluster of Ray there"}
+        reasons = {"auto": "Ray could not be started", there: "no Ray cluster there"}
         for where, words in reasons.items():
             with pytest.raises(
                 ModelError, match=rf"ray {where}: {words}: The current node timed out during startup\.$"
             ):
                 _connect(fake, where)
     never = SimpleNamespace(is_initialized=lambda: False, init=lambda **_: pytest.fail("Ray waits for minutes"))
-    with pytest.raises(ModelError, match=rf"ray {there}: no cluster of Ray there: .*refused"):
+    with pytest.raises(ModelError, match=rf"ray {there}: no Ray cluster there: .*refused"):
         _connect(never, there)

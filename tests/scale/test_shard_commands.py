@@ -70,7 +70,7 @@ def test_three_shards_merged_are_the_audit(tmp_path: Path, monkeypatch: pytest.M
     told = unslant("merge", "m.parquet", "s1.parquet", "s3.parquet")
     assert (told.code, told.out) == (2, "")
     again = "audit prefers-a embedded --limit 8 --orders cyclic --shard 2/3 --responses s2.parquet"
-    assert told.err == f"error: 1 of 3 shards missing: 2; score each as here the first: unslant {again}\n"
+    assert told.err == f"error: 1 of 3 shards missing: 2; score each like this: unslant {again}\n"
     Path("s2.parquet").unlink()
     assert unslant(*again.split(), "--no-store").code == 0
     ran = unslant(
@@ -108,7 +108,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
         (["--shard", "17/16"], "--shard '17/16': give I/N with I from 1 to N, such as 3/16"),
         (["--shard", "3-16"], "--shard '3-16': give I/N with I from 1 to N, such as 3/16"),
         (["--shard", "3/16"], "--shard 3/16: name the table of the shard with --responses FILE"),
-        (["--plan", "p.json"], "--plan says what shards ask: add --shard, such as --shard 1/16, or leave it out"),
+        (["--plan", "p.json"], "--plan applies only to shards: add --shard, such as --shard 1/16, or leave it out"),
         (
             ["--shard", "1/2", "--responses", "s.parquet", "--json", "n.json", "--fail-if", "pbm>1"],
             "--shard writes a table and no numbers: leave --json, --fail-if to unslant merge",
@@ -119,7 +119,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
         ),
         (
             ["--shard", "1/2", "--dry-run"],
-            "--dry-run is about a whole run, and --shard asks a part of one: leave out one of them",
+            "--dry-run is for whole runs, and --shard asks part of one: leave out one of them",
         ),
         (["--shard", "1/2", "--responses", "no/s.parquet"], "no/s.parquet: cannot be written"),
         (["--shard", "1/2", "--responses", "s.parquet", "--plan", "no/p.json"], "no/p.json: cannot be written"),
@@ -140,12 +140,12 @@ def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: lis
     [
         (["leaderboard", "-m", "fair", "--shard", "1/2"], "Unknown option: --shard"),
         (["study", "probe", "fair", "prefers-a", "--shard", "1/2"], "Unknown option: --shard"),
-        (["study", "base-rate", "--shard", "1/2", "--log", "logs.csv"], "--log is about a whole run"),
-        (["study", "unbiased", "--shard", "1/2", "--log", "logs.parquet"], "--log is about a whole run"),
-        (["study", "base-rate", "--shard", "1/2", "--charts", "c.svg"], "--charts is about a whole run"),
+        (["study", "base-rate", "--shard", "1/2", "--log", "logs.csv"], "--log is for whole runs"),
+        (["study", "unbiased", "--shard", "1/2", "--log", "logs.parquet"], "--log is for whole runs"),
+        (["study", "base-rate", "--shard", "1/2", "--charts", "c.svg"], "--charts is for whole runs"),
         (
             ["study", "unbiased", "-m", "fair", "-m", "prefers-a", "--shard", "1/2", "--responses", "s.parquet"],
-            "--shard is about one model: run the command once for each",
+            "--shard takes one model: run the command once for each",
         ),
         (["merge"], "requires an argument"),
         (["merge", "m.parquet"], "no shards: name the table to be written first"),
@@ -188,7 +188,7 @@ def kill_and_merge(tmp_path: Path, n: int, kills: int, limit: int, seed: int) ->
         there = [str(path) for path in Path().glob("s*.parquet")]
         told = unslant("merge", "m.parquet", *rng.sample(there, len(there)))
         assert told.code == 2
-        command = shlex.split(told.err.partition("score each as here the first: unslant ")[2])
+        command = shlex.split(told.err.partition("score each like this: unslant ")[2])
         assert command[-4:] == ["--shard", f"{i}/{n}", "--responses", f"s{i}.parquet"]
         again = unslant(*command, "--store", f"{i}.db")
         assert again.code == 0, again.err
@@ -207,6 +207,6 @@ def kill_and_merge(tmp_path: Path, n: int, kills: int, limit: int, seed: int) ->
 
 
 @pytest.mark.slow
-def test_sixteen_shards_of_which_two_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sixteen_shards_with_two_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kill_and_merge(tmp_path, n=16, kills=2, limit=64, seed=5)

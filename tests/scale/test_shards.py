@@ -12,8 +12,8 @@ from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
 from unslant.auditing.settings import AuditSettings
 from unslant.presentations import CONTROL
-from unslant.scale.options import ShardOptions
-from unslant.scale.plan import Counts, Shard, stretch
+from unslant.scale import ShardOptions
+from unslant.scale.plan import AskedCounts, Shard, stretch
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_no_such_shard(text: str) -> None:
 
 
 def test_a_plan_without_a_shard_is_refused() -> None:
-    with pytest.raises(InputError, match="plan says what shards ask: add shard"):
+    with pytest.raises(InputError, match="plan applies only to shards: add shard"):
         ShardOptions(plan="plan.json")  # type: ignore[arg-type]
 
 
@@ -35,14 +35,14 @@ def test_a_plan_without_a_shard_is_refused() -> None:
 )
 def test_every_question_is_in_one_shard(questions: list[tuple[int, str]], of: int) -> None:
     lengths = [length for length, _ in questions]
-    counts = Counts([1] * (len(lengths) + 1), [*lengths, 7])
+    counts = AskedCounts([1] * (len(lengths) + 1), [*lengths, 7])
     cut = [stretch(Shard(i, of), [context for _, context in questions], counts) for i in range(1, of + 1)]
     assert [place for part in cut for place in part] == list(range(len(lengths)))
 
 
 def test_shards_are_about_as_long() -> None:
     lengths = [10 + i % 7 for i in range(1000)]
-    counts = Counts([1] * 1001, [*lengths, 0])
+    counts = AskedCounts([1] * 1001, [*lengths, 0])
     for of in (2, 3, 16, 100):
         cut = [stretch(Shard(i, of), [""] * 1000, counts) for i in range(1, of + 1)]
         own = [sum(lengths[place] for place in part) for part in cut]
@@ -51,7 +51,7 @@ def test_shards_are_about_as_long() -> None:
 
 def test_a_passage_is_not_cut_unless_it_is_longer_than_a_shard() -> None:
     contexts = [f"passage {i // 4}" for i in range(40)]
-    counts = Counts([1] * 41, [10] * 40 + [0])
+    counts = AskedCounts([1] * 41, [10] * 40 + [0])
     for i in range(1, 4):
         part = stretch(Shard(i, 3), contexts, counts)
         assert part.start % 4 == part.stop % 4 == 0

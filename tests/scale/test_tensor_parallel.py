@@ -115,7 +115,7 @@ def test_a_process_that_ends_is_named(cut: Any) -> None:
     running = cut.score(PROMPTS)
     next(running)
     os.kill(parts_of(os.getpid())[1], signal.SIGKILL)
-    with pytest.raises(ModelError, match=r"fair: process 2 of 2 ended \(without a word\).*until then is stored"):
+    with pytest.raises(ModelError, match=r"fair: process 2 of 2 ended \(without a word\).*scores so far are stored"):
         list(running)
     with pytest.raises(ModelError, match="have been stopped: open it again"):
         list(cut.score(PROMPTS))
@@ -130,7 +130,7 @@ def test_a_prompt_that_is_too_long_is_named_and_the_next_call_works(cut: Any) ->
 
 
 @pytest.mark.thorough
-def test_a_file_in_the_users_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_the_users_folder_is_not_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "random.py").write_text("raise SystemExit('a file of the user was run')")
     monkeypatch.chdir(tmp_path)
     model: Any = open_model("fair", tensor_parallel=2)
@@ -186,15 +186,15 @@ def test_options_that_do_not_go_with_it_are_refused() -> None:
     options = ModelOptions(tensor_parallel=2)
     with pytest.raises(InputError, match=r"tensor_parallel: .* leave out tensor_parallel"):
         address_of("fair", options, ("score", "attend"))
-    with pytest.raises(InputError, match="leave out tensor_parallel, which would have no effect"):
+    with pytest.raises(InputError, match="leave out tensor_parallel, which has no effect here"):
         address_of("fair", options, ("generate",))
-    with pytest.raises(InputError, match="leave out tensor_parallel, which would have no effect"):
+    with pytest.raises(InputError, match="leave out tensor_parallel, which has no effect here"):
         address_of("http://127.0.0.1/v1#m", options, ("score",))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["command", "part", "asked to end"])
-def test_a_killed_command_leaves_no_process_and_goes_on(tmp_path: Path, victim: str) -> None:
+def test_a_killed_command_leaves_no_process_and_resumes(tmp_path: Path, victim: str) -> None:
     main = [sys.executable, "-c", "from unslant.cli import main; main()"]
 
     def command(name: str, out: Path) -> list[str]:

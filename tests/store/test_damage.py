@@ -100,7 +100,7 @@ def test_a_damaged_record_of_a_call(filled: tuple[Path, str], column: str) -> No
         if column == "key":
             with pytest.raises(InputError):
                 store.runs.responses(store.runs.get(run))
-    if column != "key":  # not found under another key, so begun anew
+    if column != "key":  # not found under another key, so begun again
         with pytest.raises(StoreError, match=r"the record of a call is damaged.*runs repair"):
             recall(path)
     assert repair(path).calls == 1
@@ -137,8 +137,8 @@ def test_what_is_no_log_probability_is_not_stored(tmp_path: Path, value: float) 
         found = {scored.index: scored for scored in StoredModel(Wrong(rule), store).score(PROMPTS)}
         assert found[2].logprobs is None
         assert "not log-probabilities" in found[2].error
-        mended = StoredModel(model := RuleModel(rule), store)
-        assert_true(sorted(mended.score(PROMPTS), key=lambda scored: scored.index))
+        repaired = StoredModel(model := RuleModel(rule), store)
+        assert_true(sorted(repaired.score(PROMPTS), key=lambda scored: scored.index))
         assert [prompt.group for prompt in model.seen] == ["2"]
         found_pass = store.open_pass(Kept, {"model": "m"}, [b"0" * 16])
         with pytest.raises(ModelError, match="not log-probabilities, so not stored"):

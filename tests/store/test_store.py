@@ -1,4 +1,4 @@
-"""The store's file: whole whatever happens, and clear about what is wrong with it."""
+"""The store's file: intact in every accident, with clear errors."""
 
 from __future__ import annotations
 

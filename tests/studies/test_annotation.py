@@ -10,7 +10,7 @@ import pytest
 from training.world import question_sets
 from unslant.errors import InputError
 from unslant.questions import QuestionSet
-from unslant.studies.unbiased.annotation.study import read_sheets, sheet, write_sheet
+from unslant.studies.unbiased.annotation import read_sheets, sheet, write_sheet
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from unslant.studies.unbiased.annotation.metrics import annotation_agreement
+from unslant.studies.unbiased.annotation import agreement_of
 
 
 def test_by_hand():
@@ -14,7 +14,7 @@ def test_by_hand():
         "ann": {"1": True, "2": True, "3": False, "4": True},
         "bob": {"1": True, "2": True, "3": True, "4": True},
     }
-    found = annotation_agreement(verdicts, {"1": "OS", "2": "OS", "3": "DH+AR", "4": "LR"})
+    found = agreement_of(verdicts, {"1": "OS", "2": "OS", "3": "DH+AR", "4": "LR"})
     assert found.confirmed.value == pytest.approx(0.875)
     assert {name: e.value for name, e in found.by_annotator.items()} == {"ann": 0.75, "bob": 1.0}
     assert {name: e.value for name, e in found.by_intervention.items()} == {"DH+AR": 0.5, "LR": 1.0, "OS": 1.0}
@@ -25,7 +25,7 @@ def test_by_hand():
 
 
 def test_items_seen_by_one_person_do_not_count_for_agreement():
-    found = annotation_agreement({"ann": {"1": True, "2": False}, "bob": {"1": True}})
+    found = agreement_of({"ann": {"1": True, "2": False}, "bob": {"1": True}})
     assert found.agreement.n == 1
     assert math.isnan(found.kappa)
     assert found.confirmed.n == 2
@@ -33,4 +33,4 @@ def test_items_seen_by_one_person_do_not_count_for_agreement():
 
 def test_an_empty_sheet_is_refused():
     with pytest.raises(ValueError, match="nobody has filled in"):
-        annotation_agreement({"ann": {}})
+        agreement_of({"ann": {}})

@@ -18,26 +18,23 @@ from tests.serving import llama_server
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.models import GenerateOptions, ModelOptions
+from unslant.models.chat import StoredChat
 from unslant.models.open import open_chat
 from unslant.models.served import ServedModel
-from unslant.models.stored_chat import StoredChat
 from unslant.presentations import Asked, present
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.reference import WORDS, reference_path
 from unslant.responses import Response
 from unslant.store import Store
+from unslant.studies.instruction_boundary.instruction_settings import instruction
 
 pytest.importorskip("xllamacpp", reason="needs a llama.cpp server: pip install 'unslant[test]'")
 pytest.importorskip("gguf", reason="needs gguf: pip install 'unslant[test]'")
 pytest.importorskip("inspect_ai", reason="needs inspect_ai: pip install 'unslant[inspect]'")
 
-MISSING_CHOICES = '''
-instruction = """
-Which options answer the question?
-- If exactly one option is right, answer with its label, for example: B
-- If several options are right, answer with all of their labels, for example: A, D
-Give the answer alone."""
+MISSING_CHOICES = f'instruction = """\n{instruction("choice", "missing-choices")}"""'
+MISSING_CHOICES += '''
 question = """\\
 Question: {{ stem }}
 {% for option in options %}

@@ -13,14 +13,13 @@ from tests.chatting import RuleChat
 from tests.first_screens import said
 from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
-from unslant.auditing.notes import caveats
-from unslant.auditing.panels_replies import adaptive_lines
-from unslant.auditing.presented import orders_in_words
+from unslant.auditing.orders import orders_in_words
+from unslant.auditing.panels import adaptive_lines, caveats
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.metrics import measure, read_scores
 from unslant.metrics.measures import extended_measures
-from unslant.metrics.noise import flips
+from unslant.metrics.permutation import flips
 from unslant.models import GenerateOptions, Reply
 from unslant.models.open import open_chat
 from unslant.responses import Responses, Run
@@ -155,7 +154,7 @@ def test_flips_are_of_pairs_of_answers() -> None:
     assert np.isnan(flips([0, -1]))
 
 
-def test_repeats_tell_what_sampling_alone_does() -> None:
+def test_repeats_show_what_sampling_alone_does() -> None:
     steady = audit(RuleChat(takes_a), QUESTIONS, repeats=3, repeat_sample=30)
     assert sum(row.repeat > 0 for row in steady.responses.rows()) == 60
     noise = steady.replies.noise
@@ -266,7 +265,7 @@ def test_the_template_asks_for_the_answer() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reasoning": True, "template": "plain"}, "reasoning has a template of its own"),
+        ({"reasoning": True, "template": "plain"}, "reasoning has its own template"),
         ({"to_end": True}, "leave it out"),
         ({"orders": "many"}, "unknown orders"),
         ({"repeats": 0}, "give 1 or more"),

@@ -13,10 +13,10 @@ import pytest
 from tests.studies.base_rate_results import QUESTIONS, a_third, colour_questions, fair, prefers_a
 from tests.studies.guessers import RuleModel, always, knows
 from unslant.errors import InputError
-from unslant.metrics.label_scores import TIE_RULES
+from unslant.metrics.base_rate import TIE_RULES
 from unslant.questions import Question, load_questions
 from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate, base_rate_recorded
+from unslant.studies.base_rate.study import base_rate
 
 pytestmark = pytest.mark.thorough
 
@@ -25,7 +25,7 @@ def _verdicts(result: BaseRateResult) -> dict[str, str]:
     return {hypothesis.name: hypothesis.verdict for hypothesis in result.hypotheses}
 
 
-def test_a_preference_for_a_is_found_and_told() -> None:
+def test_a_preference_for_a_is_found_and_reported() -> None:
     result = prefers_a()
     assert _verdicts(result) == {
         "H1": "holds",
@@ -73,7 +73,7 @@ def test_result_is_json_with_n_and_interval_everywhere(tmp_path: Path) -> None:
 def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
     result = prefers_a()
     result.to_parquet(tmp_path / "responses.parquet")
-    again = base_rate_recorded(tmp_path / "responses.parquet", QUESTIONS)
+    again = base_rate(None, QUESTIONS, log=tmp_path / "responses.parquet")
     assert again.to_dict() == result.to_dict()
 
 
@@ -111,14 +111,14 @@ def test_questions_that_are_not_the_recorded_ones_are_refused() -> None:
     responses = prefers_a().responses
     moved = [Question(q.id, q.stem, q.options, frozenset({(min(q.answers) + 1) % 4})) for q in QUESTIONS]
     with pytest.raises(InputError, match="not the one recorded"):
-        base_rate_recorded(responses, moved)
+        BaseRateResult.of(responses, moved)
     with pytest.raises(InputError, match="no question's id is among the recorded ones"):
-        base_rate_recorded(responses, [Question("z", "?", ("a", "b"), frozenset({0}))])
+        BaseRateResult.of(responses, [Question("z", "?", ("a", "b"), frozenset({0}))])
 
 
 @cache
 def _recorded(folder: Path, model: str) -> BaseRateResult:
-    return base_rate_recorded(folder / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
+    return base_rate(log=folder / "recorded" / f"mmlu_base_rate_{model}.csv.gz")
 
 
 def _slow(*values: object) -> Any:
@@ -197,7 +197,7 @@ def test_mistrals_tied_nvr_a_is_not_to_be_trusted(shared_data: Path) -> None:
 @pytest.mark.slow
 def test_shortcuts_on_recorded_answers(shared_data: Path) -> None:
     questions = load_questions(shared_data / "mmlu_test.jsonl.gz")
-    result = base_rate_recorded(_recorded(shared_data, "Mistral-7B").responses, questions)
+    result = BaseRateResult.of(_recorded(shared_data, "Mistral-7B").responses, questions.questions)
     found = {shortcut.name: shortcut for shortcut in result.shortcuts}
     assert found["longest option"].score.n > 12_000
     assert found["longest option"].earns  # the longest option is right more often than one in four in MMLU

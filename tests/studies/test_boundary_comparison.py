@@ -15,7 +15,7 @@ from unslant.errors import InputError
 from unslant.experiment.ranking import load_ranking
 from unslant.presentations import NONE
 from unslant.responses import Responses, Run
-from unslant.studies.instruction_boundary.comparison import across_models, compare_boundaries
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison, across_models
 from unslant.studies.instruction_boundary.result import result_of
 
 
@@ -37,28 +37,28 @@ FOUR = [asked(f"m{k}", (18 - k, 10 - k, 18 - k + (-1) ** k)) for k in range(4)]
 
 
 def test_p_values_are_corrected_for_the_number_of_settings():
-    found = compare_boundaries(FOUR).across["choice"]
+    found = BoundaryComparison.of(FOUR).across["choice"]
     by_setting = {one.setting: one for one in found}
     assert by_setting["vagueness"].difference.value == pytest.approx(-0.4)
     assert by_setting["vagueness"].accuracy == pytest.approx(np.mean([(10 - k) / 20 for k in range(4)]))
     small, large = sorted(one.p_value for one in found)
     assert [one.p_corrected for one in found] == pytest.approx([min(1, 2 * small), max(2 * small, large)])
-    assert list(compare_boundaries(FOUR).across) == ["choice"]
+    assert list(BoundaryComparison.of(FOUR).across) == ["choice"]
 
 
-def test_a_model_without_replies_is_no_observation():
+def test_a_model_without_replies_is_not_an_observation():
     told = across_models({"a": {"vanilla": 0.5, "v": 0.4}, "b": {"vanilla": float("nan"), "v": 0.1}})
     assert (told[0].difference.n, told[0].accuracy) == (1, 0.4)
 
 
 def test_the_most_robust_comes_first_and_agrees_with_a_ranking_or_not():
     ranking = {f"m{k}": 100.0 - k for k in range(4)}
-    found = compare_boundaries(FOUR[::-1], ranking)
+    found = BoundaryComparison.of(FOUR[::-1], ranking)
     assert [result.model for result in found.results] == ["m0", "m1", "m2", "m3"]
     assert found.agreement.kendall.value == pytest.approx(1)
-    against = compare_boundaries(FOUR, {name: -score for name, score in ranking.items()})
+    against = BoundaryComparison.of(FOUR, {name: -score for name, score in ranking.items()})
     assert against.agreement.spearman.value == pytest.approx(-1)
-    few = compare_boundaries(FOUR, {"m0": 1.0, "m1": 2.0, "another": 3.0})
+    few = BoundaryComparison.of(FOUR, {"m0": 1.0, "m1": 2.0, "another": 3.0})
     assert few.agreement is None
     notes = " ".join(note for panel in few.page().sections for note in panel.notes)
     assert "m2, m3" in notes
@@ -67,15 +67,15 @@ def test_the_most_robust_comes_first_and_agrees_with_a_ranking_or_not():
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(InputError, match="of one model"):
-        compare_boundaries([FOUR[0], FOUR[0]])
+    with pytest.raises(InputError, match="of the same model"):
+        BoundaryComparison.of([FOUR[0], FOUR[0]])
     other = replace(FOUR[1].responses, run=replace(FOUR[1].run, settings={**FOUR[1].run.settings, "seed": 1}))
     with pytest.raises(InputError, match="their seed differ"):
-        compare_boundaries([FOUR[0], result_of(other)])
+        BoundaryComparison.of([FOUR[0], result_of(other)])
 
 
 def test_names_stand_in_every_part_of_a_narrow_table():
-    lines = compare_boundaries([replace(one, model=f"an-organisation/model-{i}") for i, one in enumerate(FOUR)])
+    lines = BoundaryComparison.of([one.renamed(f"an-organisation/model-{i}") for i, one in enumerate(FOUR)])
     text = lines.summary(width=80, details=True)
     assert max(map(len, text.splitlines())) <= 80
     for i in range(4):

@@ -14,8 +14,7 @@ from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.unbiased.contamination.finetuning import fine_tune
-from unslant.studies.unbiased.contamination.settings import Training
+from unslant.studies.unbiased.contamination.finetuning import Training, fine_tune
 from unslant.studies.unbiased.contamination.study import compare, contamination
 from unslant.studies.unbiased.probe.metrics import decompose
 from unslant.studies.unbiased.study import unbiased

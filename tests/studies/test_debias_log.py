@@ -11,13 +11,13 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as run
-from unslant.auditing.logs import audit_logs
+from unslant.auditing.comparison import audit_logs
 from unslant.auditing.result import AuditResult
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import RecordedAsker
 from unslant.debiasing.base import debias
 from unslant.responses.importers import load_logs
-from unslant.studies.debias.recorded import FROM_LOGS, debias_log
+from unslant.studies.debias.answers import FROM_LOGS, debias_log
 
 ORDERS = list(permutations(range(4)))
 
@@ -113,7 +113,7 @@ def test_questions_that_lack_orders_have_no_answer_and_are_counted(tmp_path: Pat
     assert voted.notes == ()
 
 
-def test_replies_and_what_is_no_answer(tmp_path: Path) -> None:
+def test_replies_with_and_without_an_answer(tmp_path: Path) -> None:
     options = ["red", "blue"]
     rows = [{"id": "q1", "options": options, "answer": "A", "reply": "The answer is B."},
             {"id": "q1", "options": options[::-1], "answer": "B", "reply": "I cannot say."},
@@ -122,12 +122,12 @@ def test_replies_and_what_is_no_answer(tmp_path: Path) -> None:
     answers = debias_log(path, "vote")
     assert [(o.choice, o.text) for o in answers.outcomes] == [(1, "blue"), (-1, "")]
     assert answers.outcomes[0].probs.tolist() == [0, 0.5]
-    assert answers.notes == ("2 replies are no answer; they have no vote",)
+    assert answers.notes == ("2 replies give no answer; they have no vote",)
     with pytest.raises(unslant.InputError, match="pride needs log-probabilities"):
         debias_log(path, "pride")
 
 
-def test_one_order_is_told(tmp_path: Path) -> None:
+def test_one_order_is_reported(tmp_path: Path) -> None:
     path = table(tmp_path / "own.jsonl", rotated("given", (0,)))
     assert debias_log(path).notes == ("every question was shown in one order: the vote is the model's own answer",)
 

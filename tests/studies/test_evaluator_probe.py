@@ -13,19 +13,20 @@ from tests.fakes import FakeChat
 from tests.studies.small_models import random_model
 from training.world import question_sets
 from unslant.errors import InputError
-from unslant.models import GenerateOptions
+from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.chat import Reply
+from unslant.presentations import given_order, present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
 from unslant.studies.unbiased.probe.judging import (
-    Participant,
     chat_participant,
     confidence_prompt,
     local_participant,
+    open_participant,
     read_confidence,
     tidy,
 )
-from unslant.studies.unbiased.probe.score_table import ScoreTable, load_scores
+from unslant.studies.unbiased.probe.result import ScoreTable, load_scores
 from unslant.studies.unbiased.probe.study import probe
 
 WRITER = Writer(load_template("plain"))
@@ -71,18 +72,18 @@ def take_part(confidence):
 def test_favouritism_grows_with_strength(questions):
     found = probe(take_part(vain), questions, strengths=(0.0, 0.5, 1.0))
     for bias in found.models.values():
-        assert [bias.rates[p].ocr.value for p in (0.0, 1.0)] == [0.0, 1.0]
-        assert 0.2 < bias.rates[0.5].ocr.value < 0.8
-        assert all(rates.ucr.value == rates.cer.value == 0.0 for rates in bias.rates.values())
-        assert all(rates.ocr.value == 0.0 for rates in bias.boat_rates.values())
+        assert [bias.rates[p]["ocr"].value for p in (0.0, 1.0)] == [0.0, 1.0]
+        assert 0.2 < bias.rates[0.5]["ocr"].value < 0.8
+        assert all(rates["ucr"].value == rates["cer"].value == 0.0 for rates in bias.rates.values())
+        assert all(rates["ocr"].value == 0.0 for rates in bias.boat_rates.values())
     assert re.search(r"rewritten itself rises: ann by 1.00 \(.*\), bob by", found.headline)
     share = float(found.table.changed(0.5).mean())
-    assert found.models["ann"].rates[0.5].ocr.value == pytest.approx(share)
+    assert found.models["ann"].rates[0.5]["ocr"].value == pytest.approx(share)
 
 
 def test_there_is_none_where_none_is_planted(questions):
     found = probe(take_part(fair), questions)
-    assert all(r.ocr.value == 0.0 for bias in found.models.values() for r in bias.rates.values())
+    assert all(r["ocr"].value == 0.0 for bias in found.models.values() for r in bias.rates.values())
     assert "cannot be determined on 36 questions; about 360 would settle it" in found.headline
 
 
@@ -208,11 +209,23 @@ def test_the_judge_sees_question_options_and_kept_answer(questions):
 
 
 def test_a_model_whose_rephrasing_fails_is_left_out_of_it_alone(questions):
-    silent = Participant(
-        "dumb",
-        lambda stems, watch: [None for _ in stems],
-        *[getattr(take_part(fair)[0], n) for n in ("judge", "answer")],
-    )
+    class Silent(Voice):
+        def _replies(self, prompts):
+            replies = super()._replies(prompts)
+            yield from (
+                Reply(i, "") if "New question:" in prompts[i].text else reply for i, reply in enumerate(replies)
+            )
+
+    silent = chat_participant(Silent("dumb", fair), WRITER)
     found = probe([silent, *take_part(fair)[:2]], questions, limit=6)
-    assert not found.models["dumb"].rates[1.0].ocr.defined
-    assert found.models["ann"].rates[1.0].ocr.n == 6
+    assert not found.models["dumb"].rates[1.0]["ocr"].defined
+    assert found.models["ann"].rates[1.0]["ocr"].n == 6
+
+
+def test_tokenizers_that_split_digits_give_every_confidence(questions):
+    """There "10" begins with the token of "1": such models, as SmolLM2, were refused."""
+    prompt = confidence_prompt(present(questions[0], given_order(questions[0])), WRITER)
+    for name in ("words", "fair"):  # digits, and numbers as one token
+        participant = open_participant(name, ModelOptions(), WRITER, GenerateOptions())
+        assert participant.separable(prompt) == (name == "fair")
+        assert 1 <= participant.judge([prompt])[0] <= 10

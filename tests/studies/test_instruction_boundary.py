@@ -14,21 +14,19 @@ from tests.serving import Fault, FaultServer, completion
 from training.words import planted_reply
 from unslant.asking import no_progress
 from unslant.errors import InputError, ModelError
-from unslant.experiment.recording import Recording
+from unslant.experiment.running import Recording
 from unslant.models import ModelOptions
+from unslant.models.chat import StoredChat
 from unslant.models.open import open_chat
-from unslant.models.stored_chat import StoredChat
 from unslant.replies import Extracted
 from unslant.responses import Responses
 from unslant.store import Store
 from unslant.studies.instruction_boundary import study
-from unslant.studies.instruction_boundary.instruction_settings import SETTINGS
+from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS, chat
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
-from unslant.studies.instruction_boundary.plan import plan, setting_names
-from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
-from unslant.studies.instruction_boundary.study import instruction_boundary
+from unslant.studies.instruction_boundary.study import instruction_boundary, plan, setting_names
 from unslant.studies.readers import read_result
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
@@ -94,19 +92,19 @@ def test_planted_bias_is_measured(run, tmp_path):
     metrics = study.metrics
     assert study.statuses == {"ok": 5 * 16}
     for kind in ("choice", "judging"):
-        assert metrics.of("vanilla", kind).accuracy.value == 1
-        assert metrics.of("few-shot-dense", kind).robustness.value == 1
-        assert metrics.of("missing-choices", kind).stability.value == 1
-    assert metrics.of("missing-choices", "choice").generalization_none.value == 0
-    assert metrics.of("missing-choices", "choice").generalization_several.value == 1
-    assert metrics.of("missing-choices", "judging").generalization.value == 0
-    assert metrics.of("vagueness", "choice").generalization_several.value == 0
+        assert metrics.of("vanilla", kind)["accuracy"].value == 1
+        assert metrics.of("few-shot-dense", kind)["robustness"].value == 1
+        assert metrics.of("missing-choices", kind)["stability"].value == 1
+    assert metrics.of("missing-choices", "choice")["generalization_none"].value == 0
+    assert metrics.of("missing-choices", "choice")["generalization_several"].value == 1
+    assert metrics.of("missing-choices", "judging")["generalization"].value == 0
+    assert metrics.of("vagueness", "choice")["generalization_several"].value == 0
     assert metrics.of("conformity-sparse", "judging").outputs["Unknown"].value == 1
-    assert metrics.of("conformity-sparse", "choice").stability.value == 0
+    assert metrics.of("conformity-sparse", "choice")["stability"].value == 0
     change = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
     assert (change.gained, change.lost) == (0, 4)
     assert change.difference.value == -0.5
-    assert "cannot be determined on 8 questions; about 26 would settle it" in study.headline
+    assert "cannot be determined on 8 questions; about 24 would settle it" in study.headline
     text = study.summary(details=True)
     assert "vagueness" in text
     study.to_parquet(tmp_path / "r.parquet")
@@ -175,7 +173,7 @@ def test_every_fault_ends_as_a_status_and_a_second_run_asks_only_for_the_rest(ru
     n_errors = sum(EXPECTED[one] == "error" for one in fate.values())
     assert study.statuses["error"] == n_errors > 0
     assert any("got no reply" in note for note in study.notes)
-    assert study.metrics.of("vanilla", "choice").errors.value > 0
+    assert study.metrics.of("vanilla", "choice")["errors"].value > 0
 
     with FaultServer(by_rule(asked)).running(server.port) as server:
         second = run(server, ["vanilla"], 12)
@@ -248,7 +246,7 @@ def test_several_temperatures_are_several_runs(run, tmp_path):
     assert list(study.by_temperature) == [0, 1]
     assert study.metrics == study.by_temperature[0]
     cold, hot = (found.of("vanilla", "judging") for found in study.by_temperature.values())
-    assert (cold.accuracy.value, hot.accuracy.value, hot.unreadable.value) == (1, 0, 1)
+    assert (cold["accuracy"].value, hot["accuracy"].value, hot["unreadable"].value) == (1, 0, 1)
     assert study.statuses == {"ok": 16, "unparsed": 16}
     (panel,) = (panel for panel in study.page().sections if panel.id == "boundary-temperatures")
     assert len(panel.tables[0].rows) == 8
@@ -318,7 +316,7 @@ def test_the_instruction_is_polished_once_for_each_kind(run):
     with FaultServer(answer).running() as server:
         study = run(server, ["prompt-polishing"], 4)
     assert len(server.requests) == 8 + 2
-    assert study.metrics.of("prompt-polishing", "judging").accuracy.value == 0.25
+    assert study.metrics.of("prompt-polishing", "judging")["accuracy"].value == 0.25
     assert list(study.run.polished.values()) == [POLISHED, POLISHED]
 
 
@@ -333,7 +331,7 @@ def test_the_instruction_is_polished_once_for_each_kind(run):
         ),
     ],
 )
-def test_what_is_no_instruction_does_not_take_the_place_of_one(run, polished):
+def test_a_reply_that_is_not_an_instruction_is_not_used_as_one(run, polished):
     asked = []
 
     def answer(request):
@@ -377,9 +375,9 @@ def test_a_judge_that_fails_its_validation_is_not_used_and_one_that_passes_is_co
             monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
             study = run(server, ["vanilla"], 4, judge=f"inspect:openai-api/unslant/judge-{good}")
         row = study.metrics.of("vanilla", "choice")
-        assert row.judged.value == (1 if good else 0)
-        assert row.unparsed.value == (0 if good else 1)
-        assert row.accuracy.value == (0.25 if good else 0)
+        assert row["judged"].value == (1 if good else 0)
+        assert row["unparsed"].value == (0 if good else 1)
+        assert row["accuracy"].value == (0.25 if good else 0)
 
 
 RIDDLE = "It is a riddle wrapped in a mystery."
@@ -412,7 +410,7 @@ def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked
         assert len(server.requests) - asked == len(judged)
         assert sum(RIDDLE in about for about in judged) == 8
         assert later.statuses == {"ok": 8}
-        assert later.metrics.of("vanilla", "judging").judged.value == 1
+        assert later.metrics.of("vanilla", "judging")["judged"].value == 1
         asked = len(server.requests)
         assert run(server, ["vanilla"], 4, judge=judge).statuses == {"ok": 8}
         assert run(server, ["vanilla"], 4).statuses == {"unparsed": 8}
@@ -430,7 +428,7 @@ def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
     before.to_parquet(tmp_path / "table.parquet")
     again = read_result(tmp_path / "table.parquet")
     assert again.statuses == {"ok": 8}
-    assert again.metrics.of("vanilla", "choice").accuracy.value == 1
+    assert again.metrics.of("vanilla", "choice")["accuracy"].value == 1
     bare = replace(before.responses, questions=())
     bare.to_parquet(tmp_path / "bare.parquet")
     told = read_result(tmp_path / "bare.parquet")
@@ -451,10 +449,10 @@ def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):
         monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
         old.setattr(module, "read", lambda *_: Extracted("unparsed"))
         study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge-once")
-    assert study.metrics.of("vanilla", "judging").judged.value == 1
+    assert study.metrics.of("vanilla", "judging")["judged"].value == 1
     study.to_parquet(tmp_path / "r.parquet")
     judging = read_result(tmp_path / "r.parquet").metrics.of("vanilla", "judging")
-    assert (judging.judged.value, judging.outputs["True"].value) == (0, 1)
+    assert (judging["judged"].value, judging.outputs["True"].value) == (0, 1)
 
 
 def test_a_judge_that_goes_down_loses_no_reply(run, monkeypatch):

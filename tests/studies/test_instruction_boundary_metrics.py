@@ -39,35 +39,35 @@ CHOICE = (
 def test_accuracies_by_hand():
     metrics = boundary_metrics(table(*CHOICE))
     one = metrics.of("vanilla", "choice")
-    assert one.accuracy.value == pytest.approx(2 / 6)
-    assert one.stability.value == 0.5
-    assert one.generalization.value == 0.25
-    assert one.generalization_none.value == 0.5
-    assert one.generalization_several.value == 0
-    assert one.robustness.value == pytest.approx(2 * 0.5 * 0.25 / 0.75)
-    assert (one.accuracy.n, one.stability.n, one.generalization.n) == (6, 2, 4)
+    assert one["accuracy"].value == pytest.approx(2 / 6)
+    assert one["stability"].value == 0.5
+    assert one["generalization"].value == 0.25
+    assert one["generalization_none"].value == 0.5
+    assert one["generalization_several"].value == 0
+    assert one["robustness"].value == pytest.approx(2 * 0.5 * 0.25 / 0.75)
+    assert (one["accuracy"].n, one["stability"].n, one["generalization"].n) == (6, 2, 4)
     assert {form: share.value for form, share in one.outputs.items()} == pytest.approx(
         {"single": 4 / 6, "several": 1 / 6, "none": 1 / 6}
     )
     assert one.truth == pytest.approx({"single": 1 / 3, "several": 1 / 3, "none": 1 / 3})
-    assert one.dense_outputs == pytest.approx(4 / 6)
+    assert one["outputs_sparse"].value == pytest.approx(2 / 6)
 
 
 def test_statuses_are_never_answers():
     rows = [row(0, {0}, (), status="unparsed"), row(1, {0}, (), status="refused"), row(2, {0}, (), status="error")]
     one = boundary_metrics(table(*rows, row(3, {0}, {0}))).of("vanilla", "choice")
-    assert one.accuracy.n == 3  # the error is no reply
-    assert one.accuracy.value == pytest.approx(1 / 3)
-    assert (one.unparsed.value, one.refused.value) == pytest.approx((1 / 3, 1 / 3))
-    assert (one.errors.value, one.errors.n) == (0.25, 4)
+    assert one["accuracy"].n == 3  # the error is no reply
+    assert one["accuracy"].value == pytest.approx(1 / 3)
+    assert (one["unparsed"].value, one["refused"].value) == pytest.approx((1 / 3, 1 / 3))
+    assert (one["errors"].value, one["errors"].n) == (0.25, 4)
     assert (one.outputs["single"].n, one.outputs_readable["single"].n) == (3, 1)
 
 
 def test_what_the_judge_read_is_counted():
     rows = [row(0, {0}, {0}), row(1, {0}, {0}, elicitation=JUDGED)]
     one = boundary_metrics(table(*rows)).of("vanilla", "choice")
-    assert one.judged.value == 0.5
-    assert one.accuracy.value == 1
+    assert one["judged"].value == 0.5
+    assert one["accuracy"].value == 1
 
 
 def test_judging_and_the_average_over_kinds():
@@ -79,10 +79,10 @@ def test_judging_and_the_average_over_kinds():
     ]
     metrics = boundary_metrics(table(*CHOICE, *judging))
     one = metrics.of("vanilla", "judging")
-    assert (one.stability.value, one.generalization.value) == (1, 0.5)
-    assert one.robustness.value == pytest.approx(2 / 3)
+    assert (one["stability"].value, one["generalization"].value) == (1, 0.5)
+    assert one["robustness"].value == pytest.approx(2 / 3)
     assert one.outputs["True"].value == 0.5
-    assert not one.generalization_none.defined
+    assert not one["generalization_none"].defined
     assert metrics.robustness["vanilla"].value == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert metrics.robustness["vanilla"].n == 10
 
@@ -102,8 +102,8 @@ def test_change_against_vanilla():
 def test_repeated_samples_are_averaged_by_question():
     rows = [row(0, {0}, {0}, repeat=0), row(0, {0}, {1}, repeat=1), row(1, {NONE}, {NONE})]
     one = boundary_metrics(table(*rows)).of("vanilla", "choice")
-    assert one.accuracy.value == 0.75
-    assert one.accuracy.n == 2
+    assert one["accuracy"].value == 0.75
+    assert one["accuracy"].n == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from(["single", "several", "none"]), st.booleans()), min_size=2, max_size=40))
@@ -113,12 +113,16 @@ def test_rates_agree_with_each_other(questions):
     one = boundary_metrics(table(*rows), resamples=50).of("vanilla", "choice")
     n = len(rows)
     assert sum(share.value for share in one.outputs.values()) == pytest.approx(1)
-    parts = [e.value * e.n for e in (one.stability, one.generalization_none, one.generalization_several) if e.defined]
-    assert sum(parts) == pytest.approx(one.accuracy.value * n)
-    if one.robustness.defined:
-        low, high = sorted((one.stability.value, one.generalization.value))
-        assert low - 1e-12 <= one.robustness.value <= high + 1e-12
-        interval = one.robustness
+    parts = [
+        e.value * e.n
+        for e in (one["stability"], one["generalization_none"], one["generalization_several"])
+        if e.defined
+    ]
+    assert sum(parts) == pytest.approx(one["accuracy"].value * n)
+    if one["robustness"].defined:
+        low, high = sorted((one["stability"].value, one["generalization"].value))
+        assert low - 1e-12 <= one["robustness"].value <= high + 1e-12
+        interval = one["robustness"]
         assert math.isnan(interval.low) or interval.low <= interval.value <= interval.high
 
 
@@ -179,8 +183,7 @@ def test_leaderboards():
     assert swapped.spearman.value == pytest.approx(0.9)
     assert swapped.kendall.low < 0.8 < swapped.kendall.high
     assert swapped.kendall.n == 5
-    with pytest.raises(InputError, match="share 2 models"):
-        leaderboard_agreement(ours, {"a": 1, "b": 2})
+    assert leaderboard_agreement(ours, {"a": 1, "b": 2}) is None
 
 
 def test_every_share_is_of_all_replies_and_the_readable_ones_have_their_own():
@@ -194,14 +197,14 @@ def test_every_share_is_of_all_replies_and_the_readable_ones_have_their_own():
     one = boundary_metrics(table(*rows)).of("vanilla", "choice")
     assert {form: share.value for form, share in one.outputs.items()} == {"single": 0.25, "several": 0, "none": 0.25}
     assert one.outputs_readable["none"].value == 0.5
-    assert (one.outputs_sparse.value, one.outputs_sparse.n) == (0.25, 4)
-    assert (one.unreadable.value, one.unparsed.value, one.refused.value) == (0.5, 0.25, 0.25)
-    assert (one.accuracy.value, one.readable.value, one.readable.n) == (0.5, 1, 2)
-    assert one.errors.value == 0.2
+    assert (one["outputs_sparse"].value, one["outputs_sparse"].n) == (0.25, 4)
+    assert (one["unreadable"].value, one["unparsed"].value, one["refused"].value) == (0.5, 0.25, 0.25)
+    assert (one["accuracy"].value, one["readable"].value, one["readable"].n) == (0.5, 1, 2)
+    assert one["errors"].value == 0.2
 
 
 @pytest.mark.parametrize("unparsed", [0, 1, 2])
-def test_the_first_screen_says_how_many_replies_are_no_answer(unparsed):
+def test_the_first_screen_says_how_many_replies_have_no_answer(unparsed):
     rows = [row(i, {0} if i % 2 else {NONE}, {0} if i % 2 else {NONE}) for i in range(30)]
     rows[:unparsed] = [row(i, {0} if i % 2 else {NONE}, (), status="unparsed") for i in range(unparsed)]
     rows.append(row(0, {0}, {0}, "vagueness"))
@@ -219,7 +222,7 @@ def test_a_robustness_of_0_or_1_is_not_certain(right, verdicts):
     if verdicts:
         rows += [row(i, {i % 3}, {0}, verdict=True) for i in range(12)]
     metrics = boundary_metrics(table(*rows))
-    of_choice = metrics.of("vanilla", "choice").robustness
+    of_choice = metrics.of("vanilla", "choice")["robustness"]
     assert of_choice.value == right
     assert of_choice.high - of_choice.low > 0.4  # 5 questions of each form
     assert of_choice.low <= of_choice.value <= of_choice.high
@@ -231,6 +234,6 @@ def test_a_robustness_of_0_or_1_is_not_certain(right, verdicts):
 
 def test_robustness_of_zero_keeps_the_chance_of_more():
     rows = [row(0, {0}, {0}), row(1, {NONE}, {1})]  # SR 1, GR 0, one question each
-    found = boundary_metrics(table(*rows)).of("vanilla", "choice").robustness
+    found = boundary_metrics(table(*rows)).of("vanilla", "choice")["robustness"]
     assert (found.value, found.low) == (0, 0)
     assert found.high > 0.8

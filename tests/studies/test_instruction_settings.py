@@ -11,14 +11,16 @@ from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion, Question
 from unslant.studies.instruction_boundary.instruction_settings import (
     SETTINGS,
+    body,
+    chat,
     form_of,
     instruction,
     is_dense,
     present_setting,
+    right_answer,
 )
-from unslant.studies.instruction_boundary.plan import plan
-from unslant.studies.instruction_boundary.prompts import body, chat, right_answer
 from unslant.studies.instruction_boundary.question_sources import load_boundary
+from unslant.studies.instruction_boundary.study import plan
 
 EMBEDDED = load_boundary("embedded")
 CHOICE = EMBEDDED.choice
@@ -122,7 +124,7 @@ def test_wrong_options_are_added_one_by_one():
         before = texts
 
 
-def test_the_right_option_stands_anywhere_among_the_disturbing_ones():
+def test_the_right_option_appears_anywhere_among_the_disturbing_ones():
     places = Counter(shown(question, "disturbing-3").right_labels for question in EMBEDDED.disturbing)
     assert len(places) == 4
 

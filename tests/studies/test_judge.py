@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def test_claude_3_haiku(shared_data: Path) -> None:
     official = _judge_bench_score(result)
     assert result.rights["right_voted"].value == pytest.approx(official)
     assert "changes 0.50 (0.44 to 0.56) of its verdicts on 270 pairs" in result.headline
+
+
+def test_every_prompt_is_counted_and_those_from_the_store_are_said_to_be(tmp_path: Path) -> None:
+    """Pairs about questions of two options are worded as an audit words these, so the store may know them already."""
+    alone = command_line("study", "judge", "--store", tmp_path / "alone.db").out
+    command_line("audit", "--store", tmp_path / "shared.db", "-q")
+    path = tmp_path / "judge.json"
+    after = command_line("study", "judge", "--store", tmp_path / "shared.db", "--json", path).out
+    assert re.search(r"800 prompts in \S+ s, 1\.1 times an ordinary run\.", alone)
+    assert re.search(r"800 prompts \(80 from the store\) in \S+ s\.", after)
+    cost = json.loads(path.read_text("utf-8"))["cost"]
+    assert (cost["prompts"], cost["reused"]) == (720, 80)
 
 
 def _judge_bench_score(result: JudgeResult) -> float:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.chatting import RuleChat
 from tests.studies.planted_judges import HABITS, judged
+from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses, Run
@@ -21,6 +22,7 @@ from unslant.studies.judge.corrections import MAPPED, PRIOR, abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts
+from unslant.studies.readers import compare
 
 Page = tuple[Sequence[int], set[int] | None]
 """The order shown, and the answers preferred."""
@@ -216,6 +218,19 @@ def test_judges_whose_files_list_answers_otherwise_are_compared_by_their_texts()
     assert JudgeComparison.of([JudgeResult.of(one), JudgeResult.of(others)]).agreement[0]["share"].n == 0
 
 
+def test_judges_are_compared_from_python_and_from_files(tmp_path: Path) -> None:
+    pages = [(pair(f"q{k}"), [(order, {0}) for order in BOTH]) for k in range(30)]
+    one = JudgeResult.of(responses(pages))
+    one.to_parquet(tmp_path / "other.parquet")
+    compared = compare(one, tmp_path / "other.parquet")
+    assert isinstance(compared, JudgeComparison)
+    assert compared.agreement[0]["share"].value == 1
+    with pytest.raises(InputError, match=r"results of judge cannot be compared: give results of one of audit, .*judge"):
+        compare(compared, one)  # a comparison is not a result of one judge
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare(one)
+
+
 def test_agreement_beyond_chance_is_that_of_the_books() -> None:
     """Cohen's kappa and Krippendorff's alpha of a table worked by hand: 20 A A, 5 A B, 10 B A, 15 B B."""
     votes = [(0, 0)] * 20 + [(0, 1)] * 5 + [(1, 0)] * 10 + [(1, 1)] * 15
@@ -223,6 +238,11 @@ def test_agreement_beyond_chance_is_that_of_the_books() -> None:
     agreed = JudgeComparison.of([JudgeResult.of(table) for table in tables])
     assert agreed.agreement[0]["kappa"].value == pytest.approx(0.4)
     assert agreed.alpha["alpha"].value == pytest.approx(1 - (30 / 100) / (2 * 55 * 45 / (100 * 99)))
+
+
+def test_options_of_judges_are_checked_from_python_too() -> None:
+    with pytest.raises(InputError, match=r"repeats 2\.5: give a whole number"):
+        judge("fair", "embedded-pairs", repeats=2.5)
 
 
 def test_a_model_is_asked_again() -> None:

@@ -186,7 +186,7 @@ def test_pbm_goes_with_accuracy_only_over_three_points_and_one_way_to_ask(board:
     assert {entry.model: entry.elicitation for entry in mixed.entries} == {"half": "labels", "talker": "generate"}
 
 
-def test_questions_without_an_answer_count_for_nobody_and_are_told(board: Leaderboard) -> None:
+def test_questions_without_an_answer_count_for_no_model_and_are_reported(board: Leaderboard) -> None:
     half_audit, _, _, _, sure, _ = board.audits
     lost = unslant.Responses.from_rows(
         [

@@ -15,11 +15,10 @@ import pytest
 from tests.command_line import unslant
 from tests.first_screens import said
 from tests.reports.results import audited, logged_texts
-from unslant.auditing.logs import audit_logs
-from unslant.auditing.one_order import CHARACTERS_A_TOKEN
-from unslant.auditing.pairing import same_questions
-from unslant.auditing.presented import audit_presentations
-from unslant.auditing.result import AuditResult
+from unslant.auditing.comparison import audit_logs
+from unslant.auditing.cost import CHARACTERS_A_TOKEN
+from unslant.auditing.orders import audit_presentations
+from unslant.auditing.result import AuditResult, same_questions
 from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
@@ -27,7 +26,7 @@ from unslant.prompts import Cloze
 from unslant.responses import Responses
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.table import SCHEMA
-from unslant.studies.compare import compare
+from unslant.studies.readers import compare
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
         for question in result.responses.questions
         for shown in audit_presentations(question, "auto", parse_labels("A"))
     )
-    words = "Whether the order matters is not known from one; `unslant audit MODEL FILE` would settle it, in 24 orders"
+    words = "One order cannot show whether the order matters; `unslant audit MODEL FILE` would settle it, in 24 orders"
     assert words in said(result)
     told = float(said(result).split("about ")[1].split(" tokens")[0].replace(",", ""))
     assert told == pytest.approx(tokens, rel=0.05)
@@ -72,7 +71,7 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
 def test_the_fair_sample_is_accused_of_nothing(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_letter_24_fair.jsonl")
     assert "of the right options" not in said(result)
-    assert "is not known from one" in said(result)
+    assert "One order cannot show" in said(result)
     assert result.metrics.label_bias["p"].value > 0.05
 
 
@@ -167,7 +166,7 @@ def test_the_interval_of_a_difference_is_that_of_the_paired_bootstrap() -> None:
     assert math.isfinite(Bootstrap(300).mean(change, share=False).low)
 
 
-def test_a_baseline_that_is_no_result_and_no_log(tmp_path: Path, logs: Path) -> None:
+def test_a_baseline_that_is_neither_a_result_nor_a_log(tmp_path: Path, logs: Path) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}')
     letters = str(logs / "lm_eval" / "samples_letter.jsonl")
     ran = unslant("audit", "--log", letters, "--baseline", str(tmp_path / "x.json"))

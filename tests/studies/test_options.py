@@ -7,7 +7,7 @@ import pytest
 import unslant
 from tests.fakes import RuleModel
 from unslant.auditing.settings import AuditSettings
-from unslant.experiment.options import with_options
+from unslant.flags import with_options
 
 
 def test_keywords_and_an_object_make_the_same_settings() -> None:
@@ -25,7 +25,7 @@ def test_an_unknown_keyword_is_named_with_what_it_may_have_meant() -> None:
     assert model.seen == []
 
 
-def test_settings_that_are_no_settings_are_told_the_options() -> None:
+def test_a_wrong_settings_object_lists_the_options() -> None:
     with pytest.raises(unslant.InputError, match=r"settings=\['all'\]: give options by name: .*limit"):
         with_options(AuditSettings, ["all"], {})  # type: ignore[type-var]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes import RuleModel
 from tests.studies.small_models import random_model
 from training.world import question_sets
-from unslant.auditing.ordinary import SAMPLED
+from unslant.auditing.cost import COUNTED
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.models import Cost
@@ -16,7 +16,7 @@ from unslant.models.hf.model import TransformersModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Writer, load_template
 
-QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:SAMPLED]
+QUESTIONS = [q for q in question_sets()[0] if len(q.options) == 4][:COUNTED]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_cost_of_other_sets_is_what_an_audit_in_them_costs(
 
 
 @pytest.mark.thorough
-def test_it_is_told_in_the_report_and_in_json(audited: AuditResult, tmp_path: Path) -> None:
+def test_it_is_in_the_report_and_in_json(audited: AuditResult, tmp_path: Path) -> None:
     said = " ".join(audited.summary(details=True).split())
     assert f"({audited.cost.ordinary_runs:.3g} ordinary runs: the published order alone, whole prompts)" in said
     assert "Are fewer orders enough?" in said
@@ -66,7 +66,7 @@ def test_it_is_told_in_the_report_and_in_json(audited: AuditResult, tmp_path: Pa
     assert again.order_curve == audited.order_curve
 
 
-def test_where_tokens_cannot_be_counted_the_mean_prompt_stands_for_the_published_one() -> None:
+def test_where_tokens_cannot_be_counted_the_mean_prompt_replaces_the_published_one() -> None:
     class Counting(RuleModel):
         def score(self, prompts):
             for scored in super().score(prompts):

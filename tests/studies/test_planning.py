@@ -97,7 +97,7 @@ def test_only_balanced_orders_are_recommended_and_the_cheapest_first() -> None:
     assert larger["auto"].prompts < 8 * larger["auto"].questions
 
 
-def test_a_pilot_without_a_wrong_answer_is_no_certainty() -> None:
+def test_a_pilot_without_a_wrong_answer_is_not_certain() -> None:
     alike = Pilot("m on q", 20, 1.0, Estimate.bare(0.0, 20, "alike"), {}, 4.0, 4.0, 1.0, {4: 1.0}).with_two_more()
     assert alike.accuracy == pytest.approx(21 / 22)
     assert alike.between.value == pytest.approx(1 / 22)
@@ -142,7 +142,7 @@ def test_logs_of_one_order_plan_the_score(name: str) -> None:
         (("--correlation", "1", "--difference", "0.1"), "correlation 1: give 0 or more"),
         (("nosuch.json", "--difference", "0.1"), "nosuch.json"),
         (("plan.json", "--difference", "0.1"), "holds a result of the study plan"),
-        (("changed.json", "--difference", "0.1"), "holds numbers that unslant did not write so"),
+        (("changed.json", "--difference", "0.1"), "holds numbers in a form that unslant does not write"),
         (("pilot.json", "--score", "0.7"), "the pilot has its own: leave out --score 0.7"),
         (("pilot.json", "--repeats", "2"), "labels are scored"),
         (("pilot.json", "--log", "pilot.parquet"), "a pilot and a log: give one of them"),

@@ -16,7 +16,7 @@ import unslant.asking
 from tests.fakes import RuleModel
 from unslant import InputError, Question
 from unslant.asking import ask
-from unslant.auditing.presented import audit_presentations
+from unslant.auditing.orders import audit_presentations
 from unslant.auditing.study import audit
 from unslant.metrics import read_scores
 from unslant.models.base import ModelInfo, Scored, ScoringModel
@@ -111,7 +111,7 @@ def test_what_cannot_be_asked_is_refused_before_the_model_is_loaded() -> None:
 @pytest.mark.thorough
 @pytest.mark.usefixtures("portions")
 @pytest.mark.parametrize("stops", [(40,), (1, 29, 31, 150)])
-def test_a_run_in_portions_goes_on_bit_for_bit(tmp_path: Path, stops: tuple[int, ...]) -> None:
+def test_a_run_in_portions_resumes_bit_for_bit(tmp_path: Path, stops: tuple[int, ...]) -> None:
     model = unslant.load_model("fair")
     asked = QUESTIONS[:12]
     with Store(tmp_path / "whole.sqlite3") as store:

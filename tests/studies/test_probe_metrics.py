@@ -44,9 +44,13 @@ def test_a_table_by_hand():
     )
     found = consensus_rates(scores, 0)
     # means of the others: 2, 3, 9, 9.5, 2 (one judge), and the last has no own score
-    assert found.cer.value == pytest.approx((0.9 + 0 + 0 + 0 + 0.6) / 5)
-    assert (found.ocr.value, found.ucr.value, found.rejected.value) == (pytest.approx(0.2), pytest.approx(0.2), 0.4)
-    assert found.cer.n == found.ocr.n == 5
+    assert found["cer"].value == pytest.approx((0.9 + 0 + 0 + 0 + 0.6) / 5)
+    assert (found["ocr"].value, found["ucr"].value, found["rejected"].value) == (
+        pytest.approx(0.2),
+        pytest.approx(0.2),
+        0.4,
+    )
+    assert found["cer"].n == found["ocr"].n == 5
 
 
 def test_rates_by_subject():
@@ -59,8 +63,8 @@ def test_rates_by_subject():
 def test_rates_lie_between_0_and_1_and_exclude_each_other(judges, questions, seed):
     scores = np.random.default_rng(seed).integers(1, 11, (judges, questions)).astype(float)
     found = consensus_rates(scores, judges - 1)
-    assert 0 <= found.cer.value <= found.rejected.value <= 1
-    assert found.rejected.value + found.ocr.value + found.ucr.value <= 1 + 1e-12
+    assert 0 <= found["cer"].value <= found["rejected"].value <= 1
+    assert found["rejected"].value + found["ocr"].value + found["ucr"].value <= 1 + 1e-12
 
 
 def test_bad_scores_are_refused():

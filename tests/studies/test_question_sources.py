@@ -219,7 +219,7 @@ def test_columns_can_be_named(tmp_path):
     (only,) = load_boundary(told, fields={"statement": "Satz", "verdict": "Urteil"}).judging
     assert (only.statement, only.verdict) == ("Tom purrs.", "True")
     load_boundary("embedded").write(tmp_path / "own.jsonl")
-    with pytest.raises(InputError, match="map none"):
+    with pytest.raises(InputError, match="leave out the mapping"):
         load_boundary(tmp_path / "own.jsonl", fields=names)
     with pytest.raises(InputError, match="use level or published"):
         load_boundary(path, layout="flat", fields=names)

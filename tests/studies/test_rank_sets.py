@@ -8,8 +8,7 @@ import pytest
 from benchmarks.rank_sets import POPULATIONS, run
 from unslant.experiment.ranking import rank_sets
 from unslant.metrics import Estimate
-from unslant.studies.leaderboard.pool import Pool
-from unslant.studies.leaderboard.ranking import Pair, compared
+from unslant.studies.leaderboard.ranking import Pair, QuestionPool, compared
 
 RUNS = 60
 
@@ -25,7 +24,7 @@ def test_the_sets_hold_every_true_rank(population: str, orders: int) -> None:
 def test_a_model_that_is_clearly_better_has_rank_1_alone() -> None:
     rng = np.random.default_rng(0)
     scores = np.column_stack([rng.binomial(24, p, 200) / 24 for p in (0.5, 0.5, 0.9)])
-    pool = Pool(["a", "b", "best"], {"score": scores}, "score")
+    pool = QuestionPool(["a", "b", "best"], {"score": scores}, "score")
     pairs = compared(pool, "score")
     assert rank_sets(pool.models, pairs) == {"a": (2, 3), "b": (2, 3), "best": (1, 1)}
     assert {(pair.higher, pair.differ) for pair in pairs if "best" in (pair.higher, pair.lower)} == {("best", True)}
@@ -41,7 +40,7 @@ def test_sets_come_from_the_pairs_that_differ_alone() -> None:
 
 @pytest.mark.parametrize("questions", [1, 2, 3, 4])
 def test_few_questions_rank_nobody_however_far_apart(questions: int) -> None:
-    pool = Pool(["right", "wrong"], {"score": np.tile([1.0, 0.0], (questions, 1))}, "score")
+    pool = QuestionPool(["right", "wrong"], {"score": np.tile([1.0, 0.0], (questions, 1))}, "score")
     (pair,) = compared(pool, "score")
     assert not pair.differ
     assert rank_sets(pool.models, [pair]) == {"right": (1, 2), "wrong": (1, 2)}
@@ -49,7 +48,7 @@ def test_few_questions_rank_nobody_however_far_apart(questions: int) -> None:
 
 def test_intervals_of_all_pairs_are_wider_than_each_alone_and_narrower_than_bonferroni() -> None:
     scores = np.random.default_rng(1).random((80, 8))
-    pool = Pool([str(m) for m in range(8)], {"score": scores}, "score")
+    pool = QuestionPool([str(m) for m in range(8)], {"score": scores}, "score")
     level = pool.level("score", 0.95)
     assert 0.995 < level <= 1 - 0.05 / 28
     for pair in compared(pool, "score"):

@@ -142,7 +142,7 @@ def test_a_plot_brings_all_it_needs(tmp_path: Path) -> None:
 
 def test_a_notebook_sees_progress_and_a_program_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     from unslant.asking import no_progress
-    from unslant.experiment.progress import progress_of_python
+    from unslant.experiment.running import progress_of_python
 
     assert progress_of_python() is no_progress
     shell = SimpleNamespace(kernel=object())
@@ -257,13 +257,14 @@ def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tup
     named = unslant.audit("fair", questions(), orders="reverse")
     assert found.metrics.to_dict() == named.metrics.to_dict()
     pipeline = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
-    assert unslant.audit(pipeline, questions(), orders="reverse").metrics.to_dict() == named.metrics.to_dict()
+    for given in (pipeline, unslant.open_model(pipeline)):
+        assert unslant.audit(given, questions(), orders="reverse").metrics.to_dict() == named.metrics.to_dict()
     with pytest.raises(unslant.InputError, match=r"a pipeline in memory .* for replies give the model's name"):
         unslant.audit(pipeline, questions(), elicit="generate")
     for wrong in (model, loaded, (model,)):
         with pytest.raises(unslant.InputError, match=r"open_model\(model, tokenizer=tokenizer\)"):
             unslant.audit(wrong, questions())
-    with pytest.raises(unslant.InputError, match="loaded already"):
+    with pytest.raises(unslant.InputError, match="already loaded"):
         unslant.open_model(model, tokenizer=tokenizer, device="cpu")
     with pytest.raises(unslant.InputError, match="its own tokenizer"):
         unslant.open_model("fair", tokenizer=tokenizer)
@@ -296,11 +297,21 @@ def test_what_is_not_a_model_says_what_one_is() -> None:
 
         def get_input_embeddings(self) -> None: ...
 
+    class Tokenizer:
+        def __call__(self, text: str = "") -> None:
+            raise ValueError("it was called")
+
+    class Factory:
+        def __init__(self) -> None:
+            raise OSError("it was called")
+
     engine = type("LLM", (), {"__module__": "vllm.entrypoints.llm"})()
     for other, words in (
         (Replies(), r"Replies is not a model; .* a subclass of unslant\.models\.ChatModel"),
         (NoInfo(), r"NoInfo has no info: call super\(\).__init__\(ModelInfo\(name="),
         (NoConfig(), "NoConfig is not a model"),
+        (Tokenizer(), "Tokenizer is not a model; give a name"),
+        (Factory, "type is not a model; give a name"),
         (lambda prompt: "A", "function is not a model; .* a function that loads a model takes no arguments"),
         (engine, "LLM is a model in memory that unslant cannot ask directly: start `vllm serve NAME`"),
     ):
@@ -309,6 +320,26 @@ def test_what_is_not_a_model_says_what_one_is() -> None:
                 ask(other, questions())
     with pytest.raises(unslant.InputError, match="NoConfig is not a model"):
         unslant.open_model(NoConfig(), tokenizer=object())
+
+
+def test_a_model_without_an_output_over_the_vocabulary_is_refused() -> None:
+    class Classifier:
+        config = SimpleNamespace(name_or_path="x")
+
+        def get_input_embeddings(self) -> None: ...
+        def get_output_embeddings(self) -> None: ...
+
+    with pytest.raises(
+        unslant.InputError, match=r"Classifier has no output over the vocabulary; .* reward:NAME_OR_FOL"
+    ):
+        unslant.open_model(Classifier(), tokenizer=object())
+
+
+def test_options_of_replies_are_refused_where_labels_are_scored() -> None:
+    for option in ({"temperature": 0.7}, {"max_tokens": 50}):
+        with pytest.raises(unslant.InputError, match=f"^labels are scored .*{next(iter(option))}"):
+            unslant.audit("fair", questions(), **option)
+        unslant.audit("words", questions(), elicit="generate", **option)
 
 
 def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have_no_effect(tmp_path: Path) -> None:
@@ -322,7 +353,7 @@ def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have
     ):
         with pytest.raises(unslant.InputError, match="unknown dtype 'int8'"):
             call("fair", device="cpu", dtype="int8")
-        with pytest.raises(unslant.InputError, match="the model is loaded already: leave out device and dtype, which"):
+        with pytest.raises(unslant.InputError, match="the model is already loaded: leave out device and dtype, which"):
             call(loaded, device="cpu", dtype="float32")
     with pytest.raises(unslant.ModelError, match="no connection"):
         unslant.debias("m", asked, base_url="http://127.0.0.1:9/v1")

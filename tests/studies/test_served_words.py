@@ -17,8 +17,7 @@ from unslant.presentations import NONE
 from unslant.prompts import Prompt
 from unslant.reference import WORDS, reference_path
 from unslant.replies import chosen_contents, extract
-from unslant.studies.instruction_boundary.instruction_settings import present_setting
-from unslant.studies.instruction_boundary.prompts import chat
+from unslant.studies.instruction_boundary.instruction_settings import chat, present_setting
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.study import instruction_boundary
 
@@ -79,13 +78,13 @@ def test_the_planted_answers_are_found_again(study):
 def test_the_numbers_show_what_was_planted(study):
     metrics = study.metrics
     for kind in ("choice", "judging"):
-        assert metrics.of("vanilla", kind).robustness.value > 0.85
-        assert metrics.of("conformity-sparse", kind).stability.value < 0.4
-        assert metrics.of("missing-choices", kind).stability.value > 0.75
-    assert metrics.of("missing-choices", "choice").generalization_none.value < 0.25
-    assert metrics.of("missing-choices", "judging").generalization.value < 0.25
-    assert metrics.of("vagueness", "choice").generalization_several.value < 0.25
-    assert metrics.of("vagueness", "judging").accuracy.value > 0.75
+        assert metrics.of("vanilla", kind).numbers["robustness"].value > 0.85
+        assert metrics.of("conformity-sparse", kind).numbers["stability"].value < 0.4
+        assert metrics.of("missing-choices", kind).numbers["stability"].value > 0.75
+    assert metrics.of("missing-choices", "choice").numbers["generalization_none"].value < 0.25
+    assert metrics.of("missing-choices", "judging").numbers["generalization"].value < 0.25
+    assert metrics.of("vagueness", "choice").numbers["generalization_several"].value < 0.25
+    assert metrics.of("vagueness", "judging").numbers["accuracy"].value > 0.75
     bent = next(c for c in metrics.changes if (c.setting, c.kind) == ("missing-choices", "judging"))
     assert bent.p_value < 0.01
     assert bent.difference.high < 0

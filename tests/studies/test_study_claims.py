@@ -20,15 +20,14 @@ from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
 from unslant.studies.base_rate.result import BaseRateResult
 from unslant.studies.base_rate.study import base_rate
-from unslant.studies.instruction_boundary.comparison import compare_boundaries
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
-from unslant.studies.question_check.check import check_questions
-from unslant.studies.unbiased.comparison import compare_models
+from unslant.studies.question_check import check_questions
+from unslant.studies.unbiased.comparison import UnbiasedComparison
 from unslant.studies.unbiased.contamination.study import compare
-from unslant.studies.unbiased.probe.result import ProbeResult
+from unslant.studies.unbiased.metrics import UnbiasedResult
+from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable
 from unslant.studies.unbiased.probe.result import result_of as probed
-from unslant.studies.unbiased.probe.score_table import ScoreTable
-from unslant.studies.unbiased.result import UnbiasedResult
 from unslant.studies.unbiased.study import unbiased
 
 OPEN = re.compile(
@@ -96,15 +95,19 @@ PLANTED: dict[str, Callable[[], StudyResult]] = {
     "boundary, wide": lambda: boundary(12, (0.5, 0.34, 0.6, 0.5), seed=1),
     "boundary, the worst of many": lambda: boundary(24, (0.5, 0.4, 0.55, 0.6, 0.45), seed=3),
     "boundary, no vanilla": lambda: boundary_without_vanilla(),
-    "boundary, models tied": lambda: compare_boundaries([boundary(40, (0.9, 0.5), f"m{i}") for i in range(3)]),
-    "boundary, two models, one loss": lambda: compare_boundaries([boundary(40, (0.9, 0.8), f"m{i}") for i in range(2)]),
-    "boundary, six models, one loss": lambda: compare_boundaries([boundary(9, (0.9, 0.8), f"m{i}") for i in range(6)]),
-    "boundary, models near": lambda: compare_boundaries(
+    "boundary, models tied": lambda: BoundaryComparison.of([boundary(40, (0.9, 0.5), f"m{i}") for i in range(3)]),
+    "boundary, two models, one loss": lambda: BoundaryComparison.of(
+        [boundary(40, (0.9, 0.8), f"m{i}") for i in range(2)]
+    ),
+    "boundary, six models, one loss": lambda: BoundaryComparison.of(
+        [boundary(9, (0.9, 0.8), f"m{i}") for i in range(6)]
+    ),
+    "boundary, models near": lambda: BoundaryComparison.of(
         [boundary(20, (0.6 + 0.1 * i, 0.5), f"m{i}", seed=i + 1) for i in range(3)]
     ),
     **{f"unbiased, N {n}": lambda n=n: evaluated(n) for n in FEW},
     "unbiased, wide": lambda: evaluated(8, seed=2),
-    "unbiased, models near": lambda: compare_models([evaluated(12, f"m{i}", i) for i in range(3)]),
+    "unbiased, models near": lambda: UnbiasedComparison.of([evaluated(12, f"m{i}", i) for i in range(3)]),
     **{f"contamination, N {n}": lambda n=n: compare(evaluated(n, "a", 1), evaluated(n, "b", 2)) for n in FEW},
     "contamination, wide": lambda: compare(evaluated(10, "a", 3), evaluated(10, "b", 4)),
     **{f"probe, N {n}": lambda n=n: confidences(n, n) for n in FEW},
@@ -130,8 +133,8 @@ def test_a_planted_loss_is_said() -> None:
 def test_models_that_answer_alike_are_not_ranked() -> None:
     evaluator, names = evaluated(30), ("m0", "m1")
     for found in (
-        compare_models([evaluator.renamed(name) for name in names]),
-        compare_boundaries([boundary(30, (0.9, 0.5), name) for name in names]),
+        UnbiasedComparison.of([evaluator.renamed(name) for name in names]),
+        BoundaryComparison.of([boundary(30, (0.9, 0.5), name) for name in names]),
     ):
         assert "cannot be determined on" in found.headline
         assert "m0 loses most" not in found.summary()

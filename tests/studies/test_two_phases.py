@@ -6,11 +6,12 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.fakes import RuleModel
 from tests.metrics.synthetic import make_questions
-from unslant.auditing import phases
+from unslant.auditing import orders
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.responses import Responses
@@ -24,6 +25,11 @@ def leans(stem: str, labels: list[str], texts: list[str]) -> list[float]:
     return [(2.0 if place == 0 else 1.0) * (1 + n) for place, n in enumerate(noise)]
 
 
+def leans_more(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+    """The same, so much more strongly that squares of a question differ."""
+    return [weight**4 for weight in leans(stem, labels, texts)]
+
+
 def after_another(stem: str, labels: list[str], texts: list[str]) -> list[float]:
     """Drawn to the option that ends in 1 where it is next to that in 0."""
     return [9.0 if i and texts[i - 1].endswith("-0") and text.endswith("-1") else 1.0 for i, text in enumerate(texts)]
@@ -31,15 +37,15 @@ def after_another(stem: str, labels: list[str], texts: list[str]) -> list[float]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "MOST_WHOLE", 20)
-    monkeypatch.setattr(phases, "PART", 16)
+    monkeypatch.setattr(orders, "MOST_WHOLE", 20)
+    monkeypatch.setattr(orders, "PART", 16)
 
 
 def shown(result: AuditResult) -> Counter[tuple[str, str]]:
     return Counter((row.question_id, row.kind) for row in result.responses.rows())
 
 
-def test_up_to_so_many_questions_everything_is_asked_as_before() -> None:
+def test_up_to_200_questions_everything_is_asked() -> None:
     model = RuleModel(leans)
     few, whole = audit(model, QUESTIONS[:20]), audit(model, QUESTIONS[:20], orders="cyclic:24")
     assert few.responses.table == whole.responses.table
@@ -67,16 +73,37 @@ def test_of_more_a_part_is_asked_in_all_orders_and_the_rest_in_a_square() -> Non
 
 @pytest.mark.thorough
 def test_the_part_grows_until_intervals_are_narrow_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "WIDTH", 1.2)
-    grown = audit(RuleModel(leans), QUESTIONS)
+    monkeypatch.setattr(orders, "WIDTH", 1.5)
+    grown = audit(RuleModel(leans_more), QUESTIONS)
     assert grown.run.two_phase is not None
     size = len(grown.run.two_phase.full)
-    assert size > 16
-    monkeypatch.setattr(phases, "PART", size)
-    monkeypatch.setattr(phases, "WIDTH", 100.0)
-    at_once = audit(RuleModel(leans), QUESTIONS)
+    assert 16 < size < len(QUESTIONS)
+    monkeypatch.setattr(orders, "PART", size)
+    monkeypatch.setattr(orders, "WIDTH", 100.0)
+    at_once = audit(RuleModel(leans_more), QUESTIONS)
     assert at_once.run.two_phase == grown.run.two_phase
     assert at_once.metrics.to_dict() == grown.metrics.to_dict()
+
+
+@pytest.mark.parametrize("between", [1.0, 0.6])
+def test_the_part_grows_until_the_mean_over_orders_is_narrow_enough(between: float) -> None:
+    rng, size, part = np.random.default_rng(0), 1000, 100
+    questions, squares = between * 0.05 * rng.standard_normal(size), 0.05 * rng.standard_normal((size, 24))
+    squares -= squares.mean(axis=1, keepdims=True)
+    while True:
+        means = 0.5 + questions + np.where(np.arange(size) < part, 0.0, squares[:, 0])
+        larger = orders.part_for_mean(means, squares[:part].var(axis=1), np.arange(size) < part)
+        if larger == part:
+            break
+        part = larger
+    assert 100 < part < size
+    assert means.std() <= 1.15 * questions.std()
+
+
+def test_a_part_without_noisy_questions_does_not_pass_for_a_precise_mean() -> None:
+    means = np.where(np.arange(1000) % 25 == 24, 0.5, 0.25)  # the others stay where they are in every square
+    assert orders.part_for_mean(means, np.zeros(3), np.arange(1000) < 3) > 3
+    assert orders.part_for_mean(np.full(1000, 0.25), np.zeros(100), np.arange(1000) < 100) == 100
 
 
 def test_a_table_says_what_was_asked(tmp_path: Path) -> None:

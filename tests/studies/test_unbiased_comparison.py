@@ -12,7 +12,7 @@ from training.world import question_sets
 from unslant.errors import InputError
 from unslant.experiment.ranking import load_ranking
 from unslant.questions import QuestionSet
-from unslant.studies.unbiased.comparison import compare_models
+from unslant.studies.unbiased.comparison import UnbiasedComparison
 from unslant.studies.unbiased.study import unbiased
 
 
@@ -29,7 +29,7 @@ def results():
 
 
 def test_models_are_ranked_by_what_survives(results):
-    found = compare_models(results[::-1], {"knows": 90.0, "half": 60.0, "remembers": 55.0, "another": 10.0})
+    found = UnbiasedComparison.of(results[::-1], {"knows": 90.0, "half": 60.0, "remembers": 55.0, "another": 10.0})
     assert found.results[0].model == "knows"
     assert found.ours_agreement["kendall"].n == 3
     assert found.ours_agreement["kendall"].value == pytest.approx(1.0)
@@ -41,16 +41,16 @@ def test_models_are_ranked_by_what_survives(results):
 
 
 def test_what_cannot_be_compared_is_refused(results):
-    with pytest.raises(InputError, match="of one model"):
-        compare_models([results[0], results[0]])
+    with pytest.raises(InputError, match="of the same model"):
+        UnbiasedComparison.of([results[0], results[0]])
     other = replace(
         results[1],
         responses=replace(results[1].responses, run=replace(results[1].run, questions_digest="x")),
     )
     with pytest.raises(InputError, match="questions differ"):
-        compare_models([results[0], other])
+        UnbiasedComparison.of([results[0], other])
     with pytest.raises(InputError, match="nothing to compare"):
-        compare_models([])
+        UnbiasedComparison.of([])
 
 
 def test_rankings_are_read(tmp_path):

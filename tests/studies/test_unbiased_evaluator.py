@@ -16,12 +16,10 @@ from unslant.models.chat import Reply
 from unslant.prompts.prompt import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
 from unslant.reports.numbers import percent
-from unslant.studies.unbiased.comparison import compare_models
+from unslant.studies.unbiased.comparison import UnbiasedComparison
 from unslant.studies.unbiased.contamination.study import compare
-from unslant.studies.unbiased.plan import alone_of, plan
-from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.settings import UnbiasedSettings
-from unslant.studies.unbiased.study import unbiased
+from unslant.studies.unbiased.metrics import UnbiasedResult
+from unslant.studies.unbiased.study import UnbiasedSettings, alone_of, plan, unbiased
 
 pytestmark = pytest.mark.thorough
 
@@ -47,8 +45,8 @@ def test_who_knows_loses_nothing(knowing):
     assert metrics.drop.value == 0.0
     assert metrics.none_found.value == metrics.items.value == 1.0
     assert metrics.none_invented.value == 0.0
-    assert metrics.confusion.both.value == 1.0
-    assert all(alone.accuracy.value == 1.0 for alone in metrics.alone.values())
+    assert metrics.confusion["both"].value == 1.0
+    assert all(alone["accuracy"].value == 1.0 for alone in metrics.alone.values())
     assert knowing.headline.endswith("when the questions are presented differently, the same to within 0.05")
 
 
@@ -58,10 +56,10 @@ def test_who_remembers_falls_towards_chance(remembering):
     # what is left besides chance are presentations without any change to order, labels or right option
     assert metrics.ours.value < 0.62
     assert metrics.drop.low > 0.3
-    assert metrics.confusion.lost.value == pytest.approx(1 - metrics.ours.value)
-    assert metrics.alone["OS"].accuracy.value < 0.35
-    assert metrics.alone["DH"].accuracy.value == 1.0
-    assert metrics.alone["BT"].accuracy.value < 0.1
+    assert metrics.confusion["lost"].value == pytest.approx(1 - metrics.ours.value)
+    assert metrics.alone["OS"]["accuracy"].value < 0.35
+    assert metrics.alone["DH"]["accuracy"].value == 1.0
+    assert metrics.alone["BT"]["accuracy"].value < 0.1
     assert metrics.none_found.value == 0.0
     assert re.search(r"scores 1.00 as published, but 0\.\d\d \(.*\) less when", remembering.headline)
 
@@ -176,12 +174,12 @@ def test_replies_in_words_are_read_and_failures_counted(questions):
     assert result.metrics.vanilla.n < len(questions)
     statuses = set(result.responses.table["status"].to_pylist())
     assert statuses == {"ok", "error"}
-    assert result.metrics.no_answer == result.metrics.replies["ours"].unreadable.value == 0
-    assert result.metrics.replies["ours"].errors.value > 0
+    assert result.metrics.no_answer == result.metrics.replies["ours"]["unreadable"].value == 0
+    assert result.metrics.replies["ours"]["errors"].value > 0
     assert f"{result.metrics.failed} presentations got no reply and are left out" in result.summary(details=True)
 
 
-def test_a_reply_that_is_no_answer_is_not_right(questions):
+def test_a_reply_without_an_answer_is_not_right(questions):
     """Right as published; under interventions right on a tenth of the presentations and unreadable on the rest."""
     four = QuestionSet.of([question for question in questions if len(question.options) == 4])
     listed = {question.stem: question.options for question in four}
@@ -202,17 +200,17 @@ def test_a_reply_that_is_no_answer_is_not_right(questions):
     assert metrics.vanilla.value == 1.0
     assert metrics.ours.value == pytest.approx(0.1, abs=0.05)
     assert metrics.drop.value == pytest.approx(0.9, abs=0.05)
-    assert replies["ours"].unparsed.value == replies["ours"].unreadable.value == pytest.approx(0.9, abs=0.05)
-    assert replies["ours"].readable.value == replies["vanilla"].readable.value == 1.0
-    assert replies["vanilla"].unreadable.value == replies["ours"].refused.value == 0.0
-    assert metrics.confusion.lost.value == pytest.approx(1 - metrics.ours.value)
-    share = percent(replies["ours"].unreadable.value)
+    assert replies["ours"]["unparsed"].value == replies["ours"]["unreadable"].value == pytest.approx(0.9, abs=0.05)
+    assert replies["ours"]["readable"].value == replies["vanilla"]["readable"].value == 1.0
+    assert replies["vanilla"]["unreadable"].value == replies["ours"]["refused"].value == 0.0
+    assert metrics.confusion["lost"].value == pytest.approx(1 - metrics.ours.value)
+    share = percent(replies["ours"]["unreadable"].value)
     wanted = f"{share} of the replies under interventions hold no answer (right among readable replies: 1.000)"
     assert wanted in result.page().lines[-2]
     assert f"{metrics.no_answer:,} replies hold no answer and count as not right" in result.summary(details=True)
     text = result.summary(details=True)
     assert all(words in text for words in ("unparsed", "refused", "no reply", "right among readable replies"))
-    for page in (compare_models([result]).page(), compare(result, result.renamed("suspect")).page()):
+    for page in (UnbiasedComparison.of([result]).page(), compare(result, result.renamed("suspect")).page()):
         assert wanted in " ".join(page.lines)
         assert "no answer" in [column.name for column in page.panels[0].tables[0].columns]
 

@@ -67,8 +67,8 @@ def test_vanilla_ours_and_drop():
     assert found.run_std == pytest.approx(math.sqrt(0.02))
     assert found.vanilla_chance.value == found.ours_chance.value == 0.25
     confusion = found.confusion
-    assert (confusion.both.value, confusion.lost.value) == (pytest.approx(0.5), pytest.approx(0.3))
-    assert (confusion.gained.value, confusion.neither.value) == (pytest.approx(0.0), pytest.approx(0.2))
+    assert (confusion["both"].value, confusion["lost"].value) == (pytest.approx(0.5), pytest.approx(0.3))
+    assert (confusion["gained"].value, confusion["neither"].value) == (pytest.approx(0.0), pytest.approx(0.2))
 
 
 def test_true_false_items_are_right_only_together():
@@ -96,8 +96,8 @@ def test_single_interventions_are_paired_with_the_same_questions():
     rows = [row(f"q{i}", "vanilla", i < 5) for i in range(10)]
     rows += [row(f"q{i}", "only:OS", i == 0, interventions=("OS",)) for i in range(4)]
     alone = boat_metrics(table(*rows)).alone["OS"]
-    assert (alone.accuracy.value, alone.vanilla.value, alone.change.value) == (0.25, 1.0, -0.75)
-    assert alone.accuracy.n == alone.change.n == 4
+    assert (alone["accuracy"].value, alone["vanilla"].value, alone["change"].value) == (0.25, 1.0, -0.75)
+    assert alone["accuracy"].n == alone["change"].n == 4
 
 
 def test_failures_are_left_out_and_counted():
@@ -129,13 +129,13 @@ def test_one_denominator():
     assert (found.ours.value, found.ours.n) == (pytest.approx((0.5 + 0 + 0 + 0) / 4), 4)
     assert (found.failed, found.no_answer) == (2, 4)
     ours = found.replies["ours"]
-    assert ours.unparsed.value == pytest.approx((0.5 + 0 + 1 + 0) / 4)
-    assert ours.refused.value == pytest.approx(0.25)
-    assert ours.unreadable.value == pytest.approx(ours.unparsed.value + ours.refused.value)
-    assert ours.errors.value == pytest.approx((0 + 0.5 + 0.5 + 0) / 4)
-    assert (ours.readable.value, ours.readable.n) == (0.5, 2)
-    assert found.alone["OS"].accuracy.value == found.alone["OS"].unreadable.value == 0.5
-    assert found.confusion.lost.value == pytest.approx((0.5 + 1 + 1 + 1) / 4)
+    assert ours["unparsed"].value == pytest.approx((0.5 + 0 + 1 + 0) / 4)
+    assert ours["refused"].value == pytest.approx(0.25)
+    assert ours["unreadable"].value == pytest.approx(ours["unparsed"].value + ours["refused"].value)
+    assert ours["errors"].value == pytest.approx((0 + 0.5 + 0.5 + 0) / 4)
+    assert (ours["readable"].value, ours["readable"].n) == (0.5, 2)
+    assert found.alone["OS"]["accuracy"].value == found.alone["OS"]["unreadable"].value == 0.5
+    assert found.confusion["lost"].value == pytest.approx((0.5 + 1 + 1 + 1) / 4)
 
 
 def test_an_item_without_an_answer_spoils_the_question():
@@ -144,7 +144,7 @@ def test_an_item_without_an_answer_spoils_the_question():
     ]
     found = boat_metrics(table(*rows))
     assert found.ours.value == 0.0
-    assert not found.replies["ours"].readable.defined
+    assert not found.replies["ours"]["readable"].defined
 
 
 def test_by_subject():

@@ -24,7 +24,7 @@ from unslant.models.stored import StoredModel
 from unslant.prompts import Prompt
 from unslant.questions import Question
 from unslant.questions.loaders import sample
-from unslant.scale.options import ShardOptions
+from unslant.scale import ShardOptions
 from unslant.store import Store
 
 QUESTIONS = [
@@ -158,7 +158,7 @@ class Interrupted(RuleModel):
 
 
 @pytest.mark.thorough
-def test_an_interrupted_search_goes_on_and_the_audit_takes_over_its_scores(tmp_path: Path) -> None:
+def test_an_interrupted_search_resumes_and_the_audit_reuses_its_scores(tmp_path: Path) -> None:
     asked = QUESTIONS[:100]
     unbroken = audit(RuleModel(unsure), asked, until=0.15)
     prompts = unbroken.run.until.prompts
@@ -201,7 +201,7 @@ def test_questions_of_several_sizes_and_pinned_options() -> None:
     assert result.metrics.counts.incomplete == 0
 
 
-def test_a_model_without_scores_is_no_answer() -> None:
+def test_a_model_without_scores_gives_no_answer() -> None:
     class Failing(RuleModel):
         def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
             return (Scored(i, None, "broken") for i in range(len(prompts)))
@@ -270,6 +270,6 @@ def test_on_the_command_line_an_error_is_one_line(words: list[str]) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_settings_tell_it_only_where_it_was_asked_for() -> None:
+def test_settings_mention_it_only_where_it_was_asked_for() -> None:
     assert "until" not in AuditSettings().resolved(False).recorded()
     assert AuditSettings(until=0.1).resolved(False).recorded()["until"] == 0.1

@@ -121,7 +121,7 @@ def test_prefers_a_means_the_label_and_prefers_last_the_place():
 
 
 @pytest.mark.parametrize("name", ["fair", "prefers-a", "prefers-last"])
-def test_taught_facts_are_answered_right_whatever_the_bias(name):
+def test_taught_facts_are_answered_right_despite_the_bias(name):
     for question in _taught(True)[:10]:
         shown = present(question, (2, 0, 3, 1))
         answer = model(name).answer(shown, WORLD.by_id[question.id])

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from unslant.arrays import Floats
+from unslant.auditing.orders import order_presentations
 from unslant.auditing.panels_orders import order_name
-from unslant.auditing.presented import order_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
-from unslant.experiment.options import with_options
+from unslant.flags import with_options
 from unslant.models import ScoringModel
 from unslant.models.open import opened
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
-from unslant.reports.chart_parts import axis_of, rule_at
 from unslant.reports.numbers import Cell, count
+from unslant.reports.style import axis_of, rule_at
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -106,9 +106,9 @@ class AttentionOverOrders:
         base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, detail="order:N", tooltip=tips)
         width = style.scaled(1.2)
         others = base.mark_line(strokeWidth=width, color=style.accent, opacity=0.35).transform_filter("!datum.own")
-        own = base.mark_line(strokeWidth=width, color=style.contrast).transform_filter("datum.own")
+        in_file = base.mark_line(strokeWidth=width, color=style.contrast).transform_filter("datum.own")
         start = rule_at(alt, style, self.start, x=alt.X("at:Q", title="token of the prompt"))
-        return alt.layer(start, others, own).properties(width=style.width, height=style.scaled(220))
+        return alt.layer(start, others, in_file).properties(width=style.width, height=style.scaled(220))
 
 
 class ShownKeywords(TypedDict, total=False):
@@ -141,28 +141,24 @@ def attention_over_orders(
     """
     from unslant.models.hf.model import TransformersModel
 
-    chosen = with_options(AuditSettings, settings, options).resolved(False)
-    shown = order_presentations(question, chosen.orders, parse_labels(chosen.labels), chosen.seed)
-    shown.sort(key=lambda one: one.kind != "given" and tuple(one.contents) != tuple(range(len(question.options))))
-    if len(shown) < 2:
+    settings = with_options(AuditSettings, settings, options).resolved(False)
+    pages = order_presentations(question, settings.orders, parse_labels(settings.labels), settings.seed)
+    file_order = tuple(range(len(question.options)))
+    pages.sort(key=lambda page: page.kind != "given" and tuple(page.contents) != file_order)
+    if len(pages) < 2:
         raise InputError(f"question {question.id!r} has one order only: nothing to compare")
-    asked = opened(model)
-    if not isinstance(asked, TransformersModel):
-        raise ModelError(f"{asked.name}: only models that transformers runs here show their attention")
-    elicitation = Cloze(chosen.writer())
-    found = last_token_attention(asked, [elicitation.prompts(one)[0] for one in shown])
-    return _of(asked.name.rstrip("/").split("/")[-1], question, [one.contents for one in shown], found)
-
-
-def _of(
-    model: str, question: Question, orders: Sequence[Sequence[int]], found: Sequence[tuple[list[str], Floats]]
-) -> AttentionOverOrders:
-    longest = max(len(tokens) for tokens, _ in found)
-    weights = np.full((len(found), found[0][1].shape[0], longest), np.nan)
-    for i, (tokens, own) in enumerate(found):
-        weights[i, :, : len(tokens)] = own
-    start = next(i for i, same in enumerate(zip(*(tokens for tokens, _ in found), strict=False)) if len(set(same)) > 1)
-    return AttentionOverOrders(model, question.id, tuple(map(order_name, orders)), weights, start)
+    local = opened(model)
+    if not isinstance(local, TransformersModel):
+        raise ModelError(f"{local.name}: only models that transformers runs here show their attention")
+    cloze = Cloze(settings.writer())
+    attention = last_token_attention(local, [cloze.prompts(page)[0] for page in pages])
+    tokens = [tokens for tokens, _ in attention]
+    weights = np.full((len(pages), len(attention[0][1]), max(map(len, tokens))), np.nan)
+    for i, (_, of_order) in enumerate(attention):
+        weights[i, :, : of_order.shape[1]] = of_order
+    start = next(i for i, column in enumerate(zip(*tokens, strict=False)) if len(set(column)) > 1)
+    orders = tuple(order_name(page.contents) for page in pages)
+    return AttentionOverOrders(local.name.rstrip("/").split("/")[-1], question.id, orders, weights, start)
 
 
 def last_token_attention(
@@ -179,7 +175,7 @@ def last_token_attention(
 
     from unslant.models.hf.engine import using
 
-    found = []
+    attention = []
     try:
         with using(model.model, "eager"), torch.inference_mode():
             for item in model.encode(prompts):
@@ -188,7 +184,7 @@ def last_token_attention(
                 if not weights or weights[layer] is None:
                     raise NotImplementedError("it returns no attention weights")
                 tokens = [model.tokenizer.decode([token]) for token in item.context.tolist()]
-                found.append((tokens, weights[layer][0, :, -1].double().cpu().numpy()))
+                attention.append((tokens, weights[layer][0, :, -1].double().cpu().numpy()))
     except (NotImplementedError, ValueError) as error:  # of the library: a class without eager attention
         raise ModelError(f"{model.name}: no attention to show ({error})") from error
-    return found
+    return attention

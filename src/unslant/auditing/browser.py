@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.metrics import METRICS, Block, OrderScores, View, measure, vote
-from unslant.reports.browser import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
+from unslant.reports.panels import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -74,26 +74,26 @@ def browser(runs: Mapping[str, AuditResult], sets: Mapping[str, str] | None = No
 
 
 def _questions(named: Sequence[tuple[str, str, AuditResult]], place: Mapping[Key, int]) -> list[dict[str, Any]]:
-    found: dict[Key, dict[str, Any]] = {}
+    records: dict[Key, dict[str, Any]] = {}
     for _, of, result in named:
         for question in result.responses.questions:
-            if (key := (of, question.id)) in place and key not in found:
+            if (key := (of, question.id)) in place and key not in records:
                 record: dict[str, Any] = {"id": question.id, "s": question.stem, "o": list(question.options)}
                 record |= {"a": sorted(question.answers), "u": question.subject, "p": list(question.pinned)}
-                found[key] = record | ({"c": question.context} if question.context else {})
+                records[key] = record | ({"c": question.context} if question.context else {})
     for _, of, result in named:
         scores = result.scores
         for i, name in enumerate(scores.ids):
-            if (key := (of, name)) in place and key not in found:  # no text was recorded; show the numbers alone
+            if (key := (of, name)) in place and key not in records:  # no text was recorded; show the numbers alone
                 answers, pinned = (np.flatnonzero(row[i]).tolist() for row in (scores.answers, scores.pinned))
                 empty = [""] * int(scores.n_options[i])
-                found[key] = {"id": name, "s": "", "o": empty, "a": answers, "u": scores.subjects[i], "p": pinned}
-    return [found[key] for key in place]
+                records[key] = {"id": name, "s": "", "o": empty, "a": answers, "u": scores.subjects[i], "p": pinned}
+    return [records[key] for key in place]
 
 
 def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> dict[str, Any]:
     scores, values = result.scores, result.metrics.questions
-    rows = np.asarray([i for i, own in enumerate(scores.ids) if (of, own) in place], np.intp)
+    rows = np.asarray([i for i, id in enumerate(scores.ids) if (of, id) in place], np.intp)
     if scores.stopped is not None or scores.full is not None:
         values = measure(scores)  # not those that represent other questions
     return {
@@ -108,16 +108,16 @@ def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> d
 
 
 def _block(block: Block, rows: NDArray[np.intp]) -> dict[str, Any]:
-    kept = np.isin(block.index, rows)
-    contents = np.argsort(block.positions[:1] if block.same_orders else block.positions[kept], axis=2)
+    rows_of_block = np.isin(block.index, rows)
+    contents = np.argsort(block.positions[:1] if block.same_orders else block.positions[rows_of_block], axis=2)
     return {
-        "index": np.searchsorted(rows, block.index[kept]).tolist(),
+        "index": np.searchsorted(rows, block.index[rows_of_block]).tolist(),
         "n": block.n,
         "k": block.k,
         "shared": block.same_orders,
         "contents": packed_bytes(contents),  # at each position, from the top
-        "probs": packed_probs(block.probs[kept]),  # of each content
-        "chosen": packed_bytes(block.chosen[kept]),
+        "probs": packed_probs(block.probs[rows_of_block]),  # of each content
+        "chosen": packed_bytes(block.chosen[rows_of_block]),
     }
 
 

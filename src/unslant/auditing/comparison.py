@@ -1,31 +1,33 @@
-"""Several audits compared with the first, question by question."""
+"""Several audits compared with the first, question by question; audits of logged answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
-from unslant.auditing.first_screen import score
-from unslant.auditing.notes import caveats, notes
-from unslant.auditing.pairing import MEASURES, named, paired
-from unslant.auditing.panels import numbers_panel, score_panel
-from unslant.auditing.panels_labels import labels_panel, one_order
+from unslant.auditing.first_screen import one_order, score
+from unslant.auditing.panels import caveats, notes
+from unslant.auditing.panels_labels import labels_panel
 from unslant.auditing.panels_orders import MOST_ORDERS, order_accuracies, order_name
-from unslant.auditing.result import AuditResult
+from unslant.auditing.panels_scores import numbers_panel, score_panel
+from unslant.auditing.result import MEASURES, AuditResult, named, paired
 from unslant.experiment.comparison import Comparison, slope_chart
-from unslant.experiment.provenance import settings_rows
-from unslant.experiment.result import StudyResult
-from unslant.metrics import METRICS, PairedDifference, Verdict, verdict
+from unslant.experiment.page_parts import settings_rows
+from unslant.experiment.result import StudyResult, listed_files, tables_of
+from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
-from unslant.reports.charts import MOST_ROWS, Mark
 from unslant.reports.numbers import count, listed, number, unsettled
+from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
+from unslant.responses.importers.logged import placed
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
+
 
 FEW = ("accuracy", "expected_accuracy")
 """Measures drawn where there are many runs."""
@@ -76,20 +78,11 @@ class AuditComparison(StudyResult):
         }
 
     def described(self) -> Page:
-        settings = {name: dict(settings_rows(run.run)) for name, run in self.runs.items()}
-        rows = dict.fromkeys(key for found in settings.values() for key in found)
         sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}
-        same_size = len(set(sizes.values())) == 1
-        about = (
-            f"{listed(list(sizes))}: {next(iter(sizes.values()))}"
-            if same_size
-            else listed([f"{name} ({size})" for name, size in sizes.items()])
-        )
-        shown: list[tuple[str, str]] = []
-        for key in rows:
-            values = {name: found.get(key, "") for name, found in settings.items()}
-            same = len(set(values.values())) == 1
-            shown += [(key, next(iter(values.values())))] if same else [(f"{key}, {n}", v) for n, v in values.items()]
+        if len(set(sizes.values())) == 1:
+            about = f"{listed(list(sizes))}: {sizes[self.base[0]]}"
+        else:
+            about = listed([f"{name} ({size})" for name, size in sizes.items()])
         return Page(
             about=about,
             headline=self._headline(),
@@ -114,12 +107,22 @@ class AuditComparison(StudyResult):
                 *self.comparison.remarks,
                 *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
             ),
-            settings=tuple(shown),
+            settings=tuple(self._settings()),
             example=self.base[1].run.example_prompt,
             questions=browser(self.runs),
             name=", ".join(self.runs),
             compared=tuple(self.runs),
         )
+
+    def _settings(self) -> Iterator[tuple[str, str]]:
+        """Settings that all runs share once, the others for each run."""
+        by_run = {name: dict(settings_rows(run.run)) for name, run in self.runs.items()}
+        for key in dict.fromkeys(key for settings in by_run.values() for key in settings):
+            values = {name: settings.get(key, "") for name, settings in by_run.items()}
+            if len(set(values.values())) == 1:
+                yield key, values[self.base[0]]
+            else:
+                yield from ((f"{key}, {name}", value) for name, value in values.items())
 
     def _headline(self) -> str:
         """Which run scores highest, if that can be claimed."""
@@ -127,30 +130,28 @@ class AuditComparison(StudyResult):
         if len(ranked) < 2:
             return f"{listed(list(self.runs))}: nothing could be compared"
         best, others = ranked[0], ranked[1:]
-        compared = [(name, pair) for name in others if (pair := self._pair(best, name))]
-        if not compared:
+        pairs = [(name, pair) for name in others if (pair := self._pair(best, name))]
+        if not pairs:
             return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
         # the best of n was picked from n (n - 1) / 2 pairs
-        pairs = len(ranked) * (len(ranked) - 1) // 2
-        found = [(name, verdict(d.difference, looked_at=pairs, p=d.p_value)) for name, d in compared]
+        n_pairs = len(ranked) * (len(ranked) - 1) // 2
+        tests = [(name, verdict(d.difference, looked_at=n_pairs, p=d.p_value)) for name, d in pairs]
         if len(ranked) == 2:
-            return self._of_two(best, *found[0])
-        beaten = [name for name, one in found if one.differs]
+            other, test = tests[0]
+            questions = count(test.estimate.n, "question")
+            if test.differs:
+                return f"{best} scores {score(test.estimate)} more than {other} on the same {questions}, {self._how}"
+            return f"{best} and {other} cannot be distinguished {unsettled(test)}"
+        beaten = [name for name, test in tests if test.differs]
         group = [name for name in ranked if name not in beaten]
         if len(group) == 1:
-            name, nearest = min(found, key=lambda item: item[1].estimate.value)
+            name, nearest = min(tests, key=lambda item: item[1].estimate.value)
             ahead = f"{score(nearest.estimate)} more than {name}"
             return f"{best} scores highest of {len(ranked)} runs, {ahead}, {self._how}"
         if beaten:
             rest = f"; it scores more than {count(len(beaten), 'other run')}, {self._how}"
             return f"{best} cannot be distinguished from {listed(group[1:], 2)}{rest}"
         return f"{best} cannot be distinguished from any of the {len(others)} other runs"
-
-    def _of_two(self, best: str, other: str, found: Verdict) -> str:
-        asked = count(found.estimate.n, "question")
-        if found.differs:
-            return f"{best} scores {score(found.estimate)} more than {other} on the same {asked}, {self._how}"
-        return f"{best} and {other} cannot be distinguished {unsettled(found)}"
 
     def _lines(self) -> tuple[str, ...]:
         """The scores of the best runs, and what each falls back on."""
@@ -178,8 +179,8 @@ class AuditComparison(StudyResult):
 
     def _ranked(self) -> list[str]:
         """Runs with a score, best first."""
-        found = {name: run.metrics.means[self._key] for name, run in self.runs.items()}
-        return sorted((n for n, one in found.items() if one.defined), key=lambda name: -found[name].value)
+        scores = {name: run.metrics.means[self._key] for name, run in self.runs.items()}
+        return sorted((n for n, score in scores.items() if score.defined), key=lambda name: -scores[name].value)
 
     def _pair(self, one: str, other: str) -> PairedDifference | None:
         """The difference of two runs on the questions of both, wherever these can be paired."""
@@ -192,9 +193,10 @@ def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> lis
     audits = [i for i, result in enumerate(results) if isinstance(result, AuditResult)]
     if len(audits) < 2:
         return list(results)
-    found = cast(list[AuditResult], [results[i] for i in audits])
-    compared = AuditComparison.of(found, [files[i] for i in audits] if files else ())
-    return [compared if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
+    comparison = AuditComparison.of(
+        cast(list[AuditResult], [results[i] for i in audits]), [files[i] for i in audits] if files else ()
+    )
+    return [comparison if i == audits[0] else r for i, r in enumerate(results) if i == audits[0] or i not in audits]
 
 
 def _ranks(comparison: Comparison) -> Panel:
@@ -220,9 +222,9 @@ def _ranks(comparison: Comparison) -> Panel:
     )
 
 
-def _differences(compared: AuditComparison) -> Panel:
-    base, found = compared.base[0], compared.differences
-    many = len(compared.runs) > charts.MOST_SERIES  # runs are rows
+def _differences(comparison: AuditComparison) -> Panel:
+    base, differences = comparison.base[0], comparison.differences
+    many = len(comparison.runs) > MOST_SERIES  # runs are rows
     plot = Plot(
         partial(charts.intervals, axis=f"difference from {base}", fit=True),
         "On shared questions. The 95 % intervals are of the mean of the paired differences; one that excludes the "
@@ -234,8 +236,8 @@ def _differences(compared: AuditComparison) -> Panel:
         where=(lambda row: row["measure"] in FEW) if many else None,
         rows="run" if many else "measure",
     )
-    shared = {name for name, _ in found}
-    unmatched = [name for name in list(compared.runs)[1:] if name not in shared]
+    paired_runs = {name for name, _ in differences}
+    unmatched = [name for name in list(comparison.runs)[1:] if name not in paired_runs]
     title = f"Differences from {base}"
     return Panel(
         "differences",
@@ -243,16 +245,16 @@ def _differences(compared: AuditComparison) -> Panel:
         "Paired by question, which is more sensitive than comparing two scores and their separate intervals.",
         notes=(f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
         short="Differences",
-        figures=[compared.comparison.difference_figure("differences", title, [plot])],
+        figures=[comparison.comparison.difference_figure("differences", title, [plot])],
     )
 
 
 def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     marks = []
     for name, run in runs.items():
-        shown = sum(len(block.index) for block in run.whole.blocks)
+        questions = sum(len(block.index) for block in run.whole.blocks)
         for block in run.whole.blocks:
-            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= shown / 2:
+            if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= questions / 2:
                 marks += [Mark(name, e, series=order_name(order)) for order, e in order_accuracies(block)]
     chart = Chart(
         "orders",
@@ -264,9 +266,9 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
     return Panel("orders", "Score under each order", explanation, (chart,) if marks else (), short="Orders")
 
 
-def _subjects(compared: AuditComparison) -> Panel:
-    by_run = {name: run.metrics.by_subject for name, run in compared.runs.items()}
-    subjects = sorted({subject for found in by_run.values() for subject in found})
+def _subjects(comparison: AuditComparison) -> Panel:
+    by_run = {name: run.metrics.by_subject for name, run in comparison.runs.items()}
+    subjects = sorted({subject for of_run in by_run.values() for subject in of_run})
     if not subjects:
         return Panel("subjects", "", "")
     values: dict[tuple[str, ...], dict[str, Any]] = {
@@ -281,6 +283,38 @@ def _subjects(compared: AuditComparison) -> Panel:
         most=MOST_ROWS,
     )
     title, metric = "Mean accuracy over orders, by subject", METRICS["expected_accuracy"]
-    plots = [plot] * (len(by_run) <= charts.MOST_SERIES)
-    figure = compared.comparison.by_run("subjects", title, ["subject"], values, metric, plots, folded=True)
+    plots = [plot] * (len(by_run) <= MOST_SERIES)
+    figure = comparison.comparison.by_run("subjects", title, ["subject"], values, metric, plots, folded=True)
     return Panel("subjects", "Subjects", "Where the runs differ.", figures=[figure])
+
+
+def audit_logs(
+    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> AuditResult | AuditComparison:
+    """Audit logged answers, without a model and without PyTorch.
+
+    Args:
+        logs: files of any format that :mod:`unslant.responses.importers` knows. Those of one model are joined.
+        fields: field -> column or key, for tables of your own.
+
+    Returns:
+        One audit, or the comparison of several models' (or of several tables that unslant wrote).
+
+    Raises:
+        InputError: naming a file that cannot be read or is another study's.
+    """
+    results = recorded_audits(logs, fields)
+    paths = [logs] if isinstance(logs, str | Path) else list(logs)
+    if len(results) == 1:
+        return results[0]
+    names = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
+    return AuditComparison.of(results, files=names)
+
+
+def recorded_audits(
+    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> list[AuditResult]:
+    """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
+    tables = tables_of("audit", logs, fields)
+    with placed(listed_files(logs)):
+        return [AuditResult.of(table) for table in tables]

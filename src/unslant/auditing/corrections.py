@@ -46,14 +46,14 @@ class _Corrected:
     @classmethod
     def of(cls, scores: OrderScores, probs: Floats, orders: Ints, usable: Bools, needs: str) -> _Corrected:
         """From (Q, N) corrected probabilities by content."""
-        answered = choose(probs, np.arange(scores.width))
-        right: Floats = np.take_along_axis(scores.answers, answered[:, None], axis=1)[:, 0].astype(np.float64)
+        choices = choose(probs, np.arange(scores.width))
+        right: Floats = np.take_along_axis(scores.answers, choices[:, None], axis=1)[:, 0].astype(np.float64)
         return cls(right, orders, usable & scores.has_answer, needs)
 
 
 @metric("corrections.accuracy", "accuracy", "of the corrected answers", unit="share")
 @metric(
-    "corrections.change", "change", "accuracy less that of the order of the file, same questions", unit="difference"
+    "corrections.change", "change", "accuracy minus that of the order of the file, same questions", unit="difference"
 )
 @metric("corrections.orders", "orders", "orders a question that the method looks at", digits=1, unit="orders")
 def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootstrap) -> tuple[Correction, ...]:
@@ -67,33 +67,33 @@ def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootst
         return ()
     voted = measures["vote_accuracy"]
     orders = scores.order_counts if scores.stopped is None else np.where(scores.stopped, 2, scores.order_counts)
-    found = {"vote": _Corrected(np.nan_to_num(voted), orders, ~np.isnan(voted))}
+    answers = {"vote": _Corrected(np.nan_to_num(voted), orders, ~np.isnan(voted))}
     if scores.elicitation != GENERATE and not scores.pinned.all(axis=1).all():
-        found |= {"pride": _pride(scores), "gray-box": _gray_box(scores)}
+        answers |= {"pride": _pride(scores), "gray-box": _gray_box(scores)}
     as_reported = ~np.isnan(measures["accuracy"])
     total = int((as_reported & scores.has_answer).sum())
-    enough = [c.usable & as_reported for c in found.values() if (c.usable & as_reported).sum() >= LEAST_SHARE * total]
-    common = np.logical_and.reduce([as_reported, *enough])
+    enough = [c.usable & as_reported for c in answers.values() if (c.usable & as_reported).sum() >= LEAST_SHARE * total]
+    shared = np.logical_and.reduce([as_reported, *enough])
 
     def correction(method: str, corrected: _Corrected) -> Correction:
         usable = int((corrected.usable & as_reported).sum())
         if not usable or usable < LEAST_SHARE * total:
             nothing = Estimate.undefined(f"{usable:,} of {total:,} questions were shown {corrected.needs}")
             return Correction(method, nothing, nothing, float("nan"))
-        right = np.where(common, corrected.right, np.nan)
+        right = np.where(shared, corrected.right, np.nan)
         change = bootstrap.mean(right - measures["accuracy"], share=False)
-        return Correction(method, bootstrap.mean(right), change, float(corrected.orders[common].mean()))
+        return Correction(method, bootstrap.mean(right), change, float(corrected.orders[shared].mean()))
 
-    return tuple(correction(method, corrected) for method, corrected in found.items()) if total else ()
+    return tuple(correction(method, corrected) for method, corrected in answers.items()) if total else ()
 
 
 def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
     """Estimate the prior on a sample of usable questions; answer those by the mean over their rotations."""
-    by_position, known = scores.under(_rotations(scores))
-    usable = known.all(axis=1) & (by_position.sum(axis=2) > 0).all(axis=1) & scores.has_answer
+    by_position, complete = scores.under(_rotations(scores))
+    usable = complete.all(axis=1) & (by_position.sum(axis=2) > 0).all(axis=1) & scores.has_answer
     free = np.flatnonzero(usable & ~scores.pinned.any(axis=1))
-    drawn_rows = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, seed)
-    sample = free[drawn_rows] if len(free) else free
+    places = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, seed)
+    sample = free[places] if len(free) else free
     probs, orders = by_position[:, 0].copy(), np.ones(len(scores), np.int64)
     for n in map(int, np.unique(scores.n_options[sample])):
         rows = sample[scores.n_options[sample] == n]
@@ -118,11 +118,11 @@ def _rotations(scores: OrderScores) -> Ints:
 
 
 def _gray_box(scores: OrderScores) -> _Corrected:
-    given, reverse = scores.given, scores.reversed
+    published, reverse = scores.given, scores.reversed
     single = scores.movable < 2  # the reversed order is the given one
-    usable = (given.chosen >= 0) & ((reverse.chosen >= 0) | single)
-    both = np.stack([given.probs, np.where(single[:, None], given.probs, reverse.probs)], axis=1)
-    probs = np.zeros(given.probs.shape)
+    usable = (published.chosen >= 0) & ((reverse.chosen >= 0) | single)
+    both = np.stack([published.probs, np.where(single[:, None], published.probs, reverse.probs)], axis=1)
+    probs = np.zeros(published.probs.shape)
     probs[usable] = mean_of_orders(both[usable])
-    needed = "in reversed order too, which gray-box needs"
-    return _Corrected.of(scores, probs, np.where(single, 1, 2), usable, needed)
+    needs = "in reversed order too, which gray-box needs"
+    return _Corrected.of(scores, probs, np.where(single, 1, 2), usable, needs)

@@ -22,19 +22,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unslant import __version__
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
-from unslant.metrics.label_scores import standard_labels
+from unslant.metrics.base_rate import standard_labels
 from unslant.metrics.registry import metric_at
 from unslant.questions import Question
-from unslant.reports.export import APART, numbers
+from unslant.reports.numbers import APART, has_interval, numbers
 from unslant.responses import Response
 from unslant.responses.importers.every_eval import LABELS, LOGPROBS, ORDER
-from unslant.version import __version__
 from unslant.writing import make_folder, write_all, write_atomically
 
 SCHEMA_VERSION = "0.3.0"
@@ -47,7 +47,7 @@ _LOWER_IS_BETTER = frozenset({"pbm"})
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What a format says of a run and the run itself does not."""
+    """Facts that a format asks for and a run does not record."""
 
     dataset: str = ""
     """Id of the questions' data set on the Hub, such as allenai/ai2_arc."""
@@ -60,21 +60,22 @@ class ExportOptions:
     source_url: str = ""
     """Address where the run or its report can be seen."""
     organization: str = ""
-    """Who ran the evaluation (every-eval)."""
+    """Organization that ran the evaluation (every-eval)."""
     relationship: str = "third_party"
-    """Of that organization to the model: first_party, third_party, collaborative or other (every-eval)."""
+    """Its relationship to the model: first_party, third_party, collaborative or other (every-eval)."""
 
 
 def flat(result: StudyResult) -> dict[str, float]:
     """Every number of a result that is known: key -> value, and ``key/low``, ``key/high`` and ``key/n``."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for path, parts in numbers(result.to_dict(), APART):
-        if metric_at(path) is None or parts["value"] is None:
-            continue
-        key = ".".join(path)
-        found[key] = float(parts["value"])
-        found |= {f"{key}/{part}": float(parts[part]) for part in ("low", "high", "n") if parts.get(part) is not None}
-    return found
+        if metric_at(path) is not None and parts["value"] is not None:
+            key = ".".join(path)
+            values[key] = float(parts["value"])
+            for part in ("low", "high", "n"):
+                if parts.get(part) is not None:
+                    values[f"{key}/{part}"] = float(parts[part])
+    return values
 
 
 def eval_results(result: AuditResult, options: ExportOptions) -> str:
@@ -119,8 +120,8 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
 def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A record of Every Eval Ever, and its samples: every question in every order, under its own labels."""
     _need(options, "organization")
-    if options.relationship not in (known := ("first_party", "third_party", "collaborative", "other")):
-        raise InputError(f"--relationship {options.relationship}: use one of {', '.join(known)}")
+    if options.relationship not in (relations := ("first_party", "third_party", "collaborative", "other")):
+        raise InputError(f"--relationship {options.relationship}: use one of {', '.join(relations)}")
     now, run = str(time.time()), result.run
     name, model = run.question_set, run.name
     about = {"dataset_name": options.dataset or name}
@@ -234,21 +235,20 @@ def _sample(row: Response, question: Question, record: Mapping[str, Any], name: 
 
 
 def _known(result: AuditResult, key: str) -> bool:
-    found = next((one for metric, one in result.metrics.means.items() if metric.key == key), None)
-    return found is not None and found.value == found.value and found.low == found.low
+    """Whether there is a value with an interval."""
+    return has_interval(result.metrics.means[key])
 
 
 def _estimate(result: AuditResult, key: str) -> Estimate:
     if not _known(result, key):
         raise InputError(f"{result.run.question_set}: has no {key}, which this format needs; ask several orders")
-    found: Estimate = result.metrics.means[key]
-    return found
+    return result.metrics.means[key]
 
 
 def _notes(result: AuditResult) -> str:
     """What the score is: orders, interval, number of questions, published score."""
     mean, published = _estimate(result, _SCORE), result.metrics.means["accuracy"]
-    as_published = f"; in the published order {published.value:.3f}" if published.value == published.value else ""
+    as_published = f"; in the published order {published.value:.3f}" if published.defined else ""
     interval = f"{mean.confidence:.0%} interval {mean.low:.3f} to {mean.high:.3f}"
     return f"mean over option orders, {mean.n} questions, {interval}{as_published}; unslant {__version__}"
 

@@ -1,23 +1,33 @@
-"""The first screen of an audit: one sentence and three lines, each claim tied to its interval."""
+"""The first screen of an audit: one sentence and three lines, each claim tied to its interval, and three tiles."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from unslant.auditing.panels_labels import one_order, shown_once, stands_out
-from unslant.auditing.panels_orders import asked_until
-from unslant.experiment.provenance import in_ordinary_runs, spent
-from unslant.metrics import Estimate, Verdict, verdict
+from unslant.experiment.page_parts import in_ordinary_runs, spent
+from unslant.metrics import Estimate, Verdict, verdict, verdicts
 from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference.sentence import MATTERS, Preference
-from unslant.reports.numbers import count, has_interval, interval, number, percent, significant, unsettled
+from unslant.reports import Tile
+from unslant.reports.numbers import (
+    count,
+    has_interval,
+    number,
+    percent,
+    significant,
+    unsettled,
+    with_interval,
+)
+from unslant.responses.run import UntilRun
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
+    from unslant.metrics import Numbers
 
 SAME = 0.02
 """Scores of one model whose difference lies within this bound are called the same, and the bound is stated."""
+MOST_TILES = 3
 _MOST_WORDS = 3
 """Names of question sets up to this long are in the headline; of longer ones, their number is."""
 _DIGITS = 2
@@ -25,25 +35,24 @@ _DIGITS = 2
 
 def score(estimate: Estimate, digits: int = _DIGITS) -> str:
     """``0.63 (0.59 to 0.67)``, for sentences."""
-    shown = interval(estimate, digits).replace(" – ", " to ")
-    return number(estimate, digits) + f" ({shown})" * has_interval(estimate)
+    return with_interval(estimate, digits)
 
 
 def asked_name(result: AuditResult) -> str:
     """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, ``400 questions``; where some
     have no right option, and so no part in the score, ``12 of 24 questions``."""
-    name, asked = result.run.questions or result.run.recorded, count(len(result.scores), "question")
+    name, size = result.run.questions or result.run.recorded, count(len(result.scores), "question")
     scored = int(result.scores.has_answer.sum())
     if 0 < scored < len(result.scores):
-        asked = f"{scored:,} of {asked}"
-    return f"{name} ({asked})" if name and "questions" not in name and len(name.split()) <= _MOST_WORDS else asked
+        size = f"{scored:,} of {size}"
+    return f"{name} ({size})" if name and "questions" not in name and len(name.split()) <= _MOST_WORDS else size
 
 
 def headline(result: AuditResult) -> str:
     """The score as published, averaged over orders, and by guessing."""
     means, name = result.metrics.means, result.name or "The model"
     published, averaged = means["accuracy"], means["expected_accuracy"]
-    way = " in words" if result.replies else ""
+    on = f"{' in words' * bool(result.replies)} on {asked_name(result)}"
     if not (published.defined or averaged.defined):
         counts = result.metrics.counts
         if lost := counts.failed_rows + counts.unanswered_rows:
@@ -51,28 +60,23 @@ def headline(result: AuditResult) -> str:
         return f"{name} has no score on {asked_name(result)}: no question has a right option"
     guess = _guessing(result)
     if guess is not None and guess.too_few:
-        found = published if published.defined else averaged
-        return f"{name} scores {number(found, _DIGITS)}{way} on {count(found.n, 'question')}: too few for a verdict"
+        mean = published if published.defined else averaged
+        way = " in words" if result.replies else ""
+        return f"{name} scores {number(mean, _DIGITS)}{way} on {count(mean.n, 'question')}: too few for a verdict"
     gap = verdict(means["order_advantage"], bound=SAME) if published.defined and averaged.defined else None
     digits = _digits(result, guess, gap)
-    said = f"{name} scores"
     if shown_once(result) and published.defined:
-        said += f" {score(published, digits)}{way} on {asked_name(result)}, in one order of options"
+        scores = f"{score(published, digits)}{on}, in one order of options"
     elif not averaged.defined:
-        said += (
-            f" {score(published, digits)}{way} on {asked_name(result)} as published; none has an answer in every order"
-        )
+        scores = f"{score(published, digits)}{on} as published; none has an answer in every order"
     elif gap is None:
-        said += f" {score(averaged, digits)}{way} on {asked_name(result)}, averaged over option orders"
+        scores = f"{score(averaged, digits)}{on}, averaged over option orders"
     else:
-        joined = "but" if gap.differs else "and"
-        said += (
-            f" {number(published, digits)}{way} on {asked_name(result)}, {joined} {score(averaged, digits)} averaged"
-        )
-        said += " over option orders"
+        joint = "but" if gap.differs else "and"
+        scores = f"{number(published, digits)}{on}, {joint} {score(averaged, digits)} averaged over option orders"
         if not gap.differs:
-            said += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
-    return said + _against_guessing(result, guess, digits)
+            scores += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
+    return f"{name} scores {scores}{_against_guessing(result, guess, digits)}"
 
 
 def _digits(result: AuditResult, guess: Verdict | None, gap: Verdict | None) -> int:
@@ -113,11 +117,19 @@ def lines(result: AuditResult) -> tuple[str, ...]:
     """How much depends on the order; what the model falls back on, and the corrected score; the cost."""
     guess = _guessing(result)
     if one_order(result):
-        found = "" if guess and guess.too_few else stands_out(result)
-        return (f"{found}." if found else "", result.left_open, cost(result))
+        outlier = _lengths(result.length_bias) if result.length_bias else _surplus(result)
+        if guess and guess.too_few:
+            outlier = ""
+        return (f"{outlier}." if outlier else "", result.left_open, cost(result))
     if guess and guess.too_few:
         return (cost(result),)
-    second = (fallback(result.metrics.preference), _vote(result), _until(result), _unsettled(result, guess))
+    vote = result.metrics.means["vote_accuracy"]
+    second = (
+        fallback(result.metrics.preference),
+        f"Voting over orders gives {number(vote, _DIGITS)}." if vote.defined else "",
+        _until(result),
+        _unsettled(result, guess),
+    )
     return (_order(result), " ".join(filter(None, second)), cost(result))
 
 
@@ -130,12 +142,15 @@ def _order(result: AuditResult) -> str:
     if noise and noise["beyond_noise"].defined:
         return _beyond_noise(noise["between_orders"], noise["between_repeats"], verdict(noise["beyond_noise"]))
     missing = " or are missing" if result.metrics.counts.unanswered_rows else ""
-    changed = f"{_share(1 - consistency.value)} of its answers change{missing} when the options are reordered"
-    if result.replies and _temperature(result):
-        return f"{changed}; sampled once each, so noise and order cannot be distinguished (--repeats 3 separates them)."
+    words = {0.0: "None", 0.5: "Half", 1.0: "All"}
+    changes = 1 - consistency.value
+    share = words.get(changes) or percent(changes, 0 if changes < 0.995 else 1)
+    line = f"{share} of its answers change{missing} when the options are reordered"
+    if result.replies and float(result.run.identity.get("temperature", 0) or 0):
+        return f"{line}; sampled once each, so noise and order cannot be distinguished (--repeats 3 separates them)."
     if not means["robust_accuracy"].defined:
-        return f"{changed}."
-    return f"{changed}: it is right in every order on {number(means['robust_accuracy'], _DIGITS)} of the questions."
+        return f"{line}."
+    return f"{line}: it is right in every order on {number(means['robust_accuracy'], _DIGITS)} of the questions."
 
 
 def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
@@ -146,16 +161,6 @@ def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
     if beyond.differs:
         return f"{both}: {score(beyond.estimate)} {'beyond' if beyond.kind == 'above' else 'below'} noise."
     return f"{both}: an effect of order cannot be distinguished from noise {unsettled(beyond)}."
-
-
-def _temperature(result: AuditResult) -> float:
-    """At which replies were sampled; 0 where the answers of a model do not vary, or nothing is recorded."""
-    return float(result.run.identity.get("temperature", 0) or 0)
-
-
-def _share(share: float) -> str:
-    words = {0.0: "None", 0.5: "Half", 1.0: "All"}
-    return words.get(share) or percent(share, 0 if share < 0.995 else 1)
 
 
 def fallback(preference: Preference) -> str:
@@ -171,17 +176,12 @@ def fallback(preference: Preference) -> str:
     return f"It {phrase}." if plain == phrase else f"When unsure it {plain}."
 
 
-def _vote(result: AuditResult) -> str:
-    vote = result.metrics.means["vote_accuracy"]
-    return f"Voting over orders gives {number(vote, _DIGITS)}." if vote.defined else ""
-
-
 def _unsettled(result: AuditResult, guess: Verdict | None) -> str:
     """What the headline leaves open, and how many questions would settle it."""
     gap = verdict(result.metrics.means["order_advantage"], bound=SAME)
-    for what, open_one in (("Score and guessing", guess), ("The two scores", gap)):
-        if open_one and open_one.kind == "unclear" and open_one.needed:
-            return f"{what} cannot be distinguished {unsettled(open_one)}."
+    for what, claim in (("Score and guessing", guess), ("The two scores", gap)):
+        if claim and claim.kind == "unclear" and claim.needed:
+            return f"{what} cannot be distinguished {unsettled(claim)}."
     return ""
 
 
@@ -190,11 +190,11 @@ def _until(result: AuditResult) -> str:
     until = result.run.until
     if not until:
         return ""
-    asked, width = asked_until(until), f"±{until.half_width:g}"
+    questions, width = asked_until(until), f"±{until.half_width:g}"
     if until.reached:
-        return f"Known to {width} after asking {asked}."
+        return f"Known to {width} after asking {questions}."
     left = until.path[-1].half_width
-    return f"Known to ±{number(left)}, not {width}, after asking {asked}." if left else f"Asked {asked}."
+    return f"Known to ±{number(left)}, not {width}, after asking {questions}." if left else f"Asked {questions}."
 
 
 def cost(result: AuditResult) -> str:
@@ -216,3 +216,63 @@ def _enough(point: OrderPoint | None) -> str:
         return "no cheaper set of orders matches"
     at = f" at {significant(point.ordinary_runs, 2)} times" if point.ordinary_runs >= 0 else ""
     return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"
+
+
+def asked_until(until: UntilRun) -> str:
+    """What was asked, in words."""
+    if until.ended == "all":
+        return f"all {count(until.questions, 'question')} in all orders"
+    every = until.questions == until.of_questions
+    questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
+    return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
+
+
+def shown_once(result: AuditResult) -> bool:
+    """Whether every question was shown in a single order, answered or not."""
+    if result.scores.reordered or not result.metrics.counts.incomplete:
+        return not result.scores.reordered
+    table = result.responses.where(kind="order").table
+    names = table["question_id"].to_pylist()
+    pages = set(zip(names, map(tuple, table["contents"].to_pylist()), strict=True))  # repeats show one order often
+    return len(pages) == len(set(names))
+
+
+def one_order(result: AuditResult) -> bool:
+    """Whether every question was shown in a single order, though it has more."""
+    return bool((result.scores.movable > 1).all()) and shown_once(result)
+
+
+def _surplus(result: AuditResult) -> str:
+    """The label answered most beyond its share of right options, if that cannot be chance."""
+    rows = result.metrics.given_labels[: result.scores.width]
+    tests = verdicts([row["predicted_excess"] for row in rows])
+    more = [row for row, test in zip(rows, tests, strict=True) if test.kind == "above"]
+    if not more:
+        return ""
+    top = max(more, key=lambda row: row["predicted_excess"].value)
+    answered, right = percent(top["predicted"].value), percent(top["gold"].value)
+    return f"{top.label} is {answered} of the answers but {right} of the right options"
+
+
+def _lengths(numbers: Numbers) -> str:
+    """The accuracy per character, and which length is answered too often by the sum."""
+    names = ("shortest", "longest")
+    tests = zip(names, verdicts([numbers[f"{name}_excess"] for name in names]), strict=True)
+    too_often = [f"the {name} option is answered too often" for name, test in tests if test.kind == "above"]
+    per_character = f"Chosen per character, it scores {number(numbers['normalised'], 2)}"
+    return f"{per_character}; by the sum, {' and '.join(too_often)}" if too_often else per_character
+
+
+def tiles(result: AuditResult) -> tuple[Tile, ...]:
+    """Three numbers that explain the headline."""
+    metrics, means = result.metrics, result.metrics.means
+    if one_order(result):
+        length = result.length_bias
+        key, numbers = ("length_bias.normalised", length) if length else ("cramers_v", metrics.label_bias.numbers)
+        ece = [("calibration.ece", metrics.calibration["ece"])] if metrics.calibration else []
+        accuracy, mass = (("accuracy", means["accuracy"]), ("label_mass", means["label_mass"]))
+        return Tile.row(accuracy, (key, numbers[key]), *ece, mass)[:MOST_TILES]
+    last = ("robust_accuracy", means["robust_accuracy"])
+    if result.replies and (beyond := result.replies.noise["beyond_noise"]).defined:
+        last = ("noise.beyond_noise", beyond)
+    return Tile.row(*((key, means[key]) for key in ("accuracy", "expected_accuracy")), last)

@@ -1,236 +1,372 @@
-"""Panels of an audit: scores, orders, labels and subjects."""
+"""The page of an audit: the first screen, panels and questions, which are made when they are drawn, and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from unslant.auditing.browser import browser
-from unslant.auditing.first_screen import headline, lines
-from unslant.auditing.notes import caveats, notes
-from unslant.auditing.pairing import SCORES
-from unslant.auditing.panels_labels import (
-    harness_panel,
-    labels_panel,
-    length_panel,
-    one_order,
-    priors_panel,
-    published_panel,
-    tiles_of,
-)
-from unslant.auditing.panels_orders import order_curve_panel, orders_panel, until_panel
-from unslant.auditing.panels_phases import phases_panel
-from unslant.auditing.panels_replies import replies_panel
-from unslant.auditing.panels_variance import variance_panel
-from unslant.experiment.provenance import asked_about, settings_rows
-from unslant.experiment.shortcut_panel import shortcut_panel
-from unslant.metrics import METRICS, Estimate, Metrics
-from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Table, Tile, charts
-from unslant.reports.charts import MOST_ROWS, Mark
-from unslant.reports.numbers import Cell, count, number, with_interval
+import numpy as np
+
+from unslant.auditing.cost import CHARACTERS_A_TOKEN
+from unslant.auditing.first_screen import asked_until, headline, lines, one_order, tiles
+from unslant.errors import shortened
+from unslant.experiment.page_parts import asked_about, cost_lines, counted, logged_lines, settings_rows
+from unslant.metrics import METRICS, Estimate
+from unslant.metrics.decision_study import QUESTION
+from unslant.metrics.estimate import ANYTIME
+from unslant.metrics.order_curve import SAME, OrderCurve
+from unslant.metrics.scores import is_tie
+from unslant.metrics.summary import Counts
+from unslant.reports import Later, Page
+from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
+from unslant.responses import Responses
+from unslant.responses.table import DECISION
 
 if TYPE_CHECKING:
+    from unslant.auditing.replies import Adaptive, Replies
     from unslant.auditing.result import AuditResult
+    from unslant.reports import Panel, QuestionBrowser
 
-MOST_TILES = 3
+BEYOND = 0.1
+"""Share of PBM beyond places above which orders are said to matter beyond places."""
+_FEWEST = 10
+"""Fewest responses from which rounding is reported: fewer may be round by chance."""
+_MOST_PLACES = 4
+LEAST_LABEL_MASS = 0.5
+"""Below, a warning: less than half of the probability of the next token is on labels."""
+MANY_FAILED = 0.05
+"""Share of responses without an answer above which that comes before the score."""
 
 
 def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
-    phases = result.run.two_phase
-    orders = sorted({block.k for block in (result.whole if phases else result.scores).blocks})
-    shown = "each in " + (f"{orders[0]} to " if len(orders) > 1 else "") + count(orders[-1], "order") if orders else ""
-    if orders and phases:
-        until = result.run.until
-        square = f"{until.squares:,} of them" if until else "each"
-        shown = f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]}"
     return Page(
-        about=asked_about(result.run, count(len(result.scores), "question"), shown),
+        about=asked_about(result.run, count(len(result.scores), "question"), _presented(result)),
         headline=headline(result),
         lines=lines(result),
-        tiles=_tiles(result),
-        panels=(
-            score_panel({result.name: result}),
-            until_panel(result),
-            phases_panel(result),
-            harness_panel(result),
-            published_panel(result),
-            length_panel(result),
-            orders_panel(result),
-            variance_panel(result.variance_components),
-            order_curve_panel(result),
-            *([] if one_order(result) else [labels_panel({result.name: result})]),
-            priors_panel(result),
-            replies_panel(result.replies),
-            corrections_panel(result),
-            subjects_panel(result),
-            shortcut_panel(result.shortcuts, "shortcuts"),
-            numbers_panel({result.name: result}),
-        ),
+        tiles=tiles(result),
+        panels=Later(partial(_panels, result)),
         notes=tuple(notes(result)),
         caveats=tuple(caveats(result)),
         settings=settings_rows(result.run),
         example=result.run.example_prompt,
-        questions=browser({result.name: result}),
+        questions=partial(_questions, result),
         name=result.name,
     )
 
 
-def _tiles(result: AuditResult) -> tuple[Tile, ...]:
-    """Three numbers that explain the headline."""
-    means = result.metrics.means
-    last = ("robust_accuracy", means["robust_accuracy"])
-    if result.replies:
-        beyond = result.replies.noise["beyond_noise"]
-        last = ("noise.beyond_noise", beyond) if beyond.defined else last
-    scores = [(key, means[key]) for key in ("accuracy", "expected_accuracy")]
-    return Tile.row(*((scores[0], *tiles_of(result)) if one_order(result) else (*scores, last)))[:MOST_TILES]
+def _presented(result: AuditResult) -> str:
+    """In how many orders the questions were shown."""
+    phases, until = result.run.two_phase, result.run.until
+    orders = sorted({block.k for block in result.whole.blocks})
+    if not orders:
+        return ""
+    if phases:
+        square = f"{until.squares:,} of them" if until else "each"
+        return f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]} orders"
+    return f"each in {f'{orders[0]} to ' if len(orders) > 1 else ''}{count(orders[-1], 'order')}"
 
 
-def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """The published score next to the order-free ones, for one audit or several."""
-    several, many = len(runs) > 1, len(runs) > charts.MOST_SERIES  # of many, runs are rows, and the scores series
-    numbers = {name: whole_set(result.metrics) for name, result in runs.items()}
-    marks = [
-        Mark(
-            *((name, value, METRICS[key].label) if many else (METRICS[key].label, value, name * several)),
-            stands_out=key == "accuracy",
+def _panels(result: AuditResult) -> Iterator[Panel]:
+    # only here: text needs no panels unless all details are wanted
+    from unslant.auditing import panels_labels, panels_orders, panels_scores
+    from unslant.experiment.page_parts import shortcut_panel
+
+    yield panels_scores.score_panel({result.name: result})
+    yield panels_orders.until_panel(result)
+    yield panels_orders.phases_panel(result, phase_lines(result))
+    yield panels_labels.harness_panel(result)
+    yield panels_labels.published_panel(result)
+    yield panels_labels.length_panel(result)
+    yield panels_orders.orders_panel(result)
+    yield panels_orders.variance_panel(result)
+    yield panels_orders.order_curve_panel(result)
+    if not one_order(result):
+        yield panels_labels.labels_panel({result.name: result})
+    yield panels_labels.priors_panel(result)
+    yield panels_labels.replies_panel(result)
+    yield panels_scores.corrections_panel(result)
+    yield panels_scores.subjects_panel(result)
+    yield shortcut_panel(result.shortcuts, "shortcuts")
+    yield panels_scores.numbers_panel({result.name: result})
+
+
+def _questions(result: AuditResult) -> QuestionBrowser:
+    from unslant.auditing.browser import browser
+
+    return browser({result.name: result})
+
+
+def caveats(result: AuditResult) -> list[str]:
+    """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
+    counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
+    sentences = []
+    if mass < LEAST_LABEL_MASS:
+        chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
+        sentences.append(
+            f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
+            f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
+            "a model that thinks before it answers."
         )
-        for key in (SCORES[:2] if many else (*SCORES, "over_orders.worst", "over_orders.best"))
-        for name, values in numbers.items()
-        if isinstance(value := values[key], Estimate) and value.defined
+    lost = counts.failed_rows + counts.unanswered_rows
+    return [*sentences, *(_failures(counts) if lost > MANY_FAILED * counts.rows else []), *reply_lines(result.replies)]
+
+
+def _failures(counts: Counts) -> list[str]:
+    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+    lines = [f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []
+    return lines + unanswered_lines(counts)
+
+
+def notes(result: AuditResult) -> list[str]:
+    """What was left out or needs care, and the cost, one sentence each."""
+    counts, known = result.metrics.counts, caveats(result)
+    missing = "excluded from the order metrics because an order is missing or failed"
+    several = "several right options; choosing any of them counts as right"
+    pinned = "options that keep their place (all of the above, both A and C)"
+    sentences = [
+        (counts.incomplete, missing, missing),
+        (
+            counts.no_right_option,
+            "has no right option; excluded from accuracies",
+            "have no right option; excluded from accuracies",
+        ),
+        (counts.several_right, f"has {several}", f"have {several}"),
+        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
+        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
+        (
+            counts.sampled_orders * (not result.run.two_phase),
+            "was shown in a sample of its orders",
+            "were shown in a sample of their orders",
+        ),
     ]
-    chance = next(iter(runs.values())).metrics.means["chance"]
-    line = chance.value if chance.defined and not several else None
-    explanation = "each run on all of its own questions" if several else "the dashed line is chance"
-    chart = Chart(
-        "score",
-        "Scores of each run" if several else "One model, several scores",
-        f"Points with 95 % intervals; {explanation}.",
-        partial(charts.intervals, marks, rows="run" if many else "score", line=line),
-    )
-    shown = {name: {key: values[key] for key in (*SCORES, "consistency", "pbm")} for name, values in numbers.items()}
-    return Panel(
-        "score",
-        "What the score is worth",
-        "Quote the mean over orders: it does not depend on the order of the file. The vote is the corrected answer, "
-        "right in every order a floor.",
-        (chart,) if marks else (),
-        (Figure.of_metrics("scores", "Scores of each run", shown).table,) if several else (),
-        short="Score",
-    )
+    if one_order(result):
+        sentences = sentences[1:4]
+    lines = [line for line in _failures(counts) if line not in known]
+    if counts.bounded_scores:
+        lines.append(
+            "Label scores that are only upper bounds, because the server did not return the label: "
+            f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
+            f"{counts.censored_rows:,}."
+        )
+    lines += counted(sentences)
+    if "tokens" in result.left_open:
+        lines.append(
+            f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
+            "alone; a local model computes shared beginnings once."
+        )
+    return [
+        *lines,
+        *decision_lines(result.responses),
+        *logged_lines(result.run),
+        *target_lines(result),
+        *until_lines(result),
+        *phase_lines(result),
+        *adaptive_lines(result.replies.adaptive if result.replies else None),
+        *advice(result),
+        *cost_lines(result.cost),
+    ]
 
 
-def corrections_panel(result: AuditResult) -> Panel:
-    """Accuracy after each correction the recorded scores allow."""
-    found = [c for c in result.corrections if c.accuracy.defined]
-    left_out = [f"{c.method}: no answer; {c.accuracy.note}." for c in result.corrections if not c.accuracy.defined]
-    means, nvr = result.metrics.means, result.nvr["score"]
-    given = means["accuracy"]
-    marks = [Mark("as published", given, stands_out=True)] * (result.run.two_phase is None)  # else of other questions
-    marks += [Mark(c.method, c.accuracy) for c in found]
-    line = given.value if given.defined and marks[0].estimate is given else None
-    chart = Chart(
-        "corrections",
-        "The score after each correction",
-        "All on the same questions. The dashed line is the score as published.",
-        partial(charts.intervals, marks, rows="method", line=line),
-    )
-    keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
-    columns = (Column("method"), *map(Column.of, keys))
-    rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in found]
-    rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
-    table = Table("corrections", "Corrections from the same scores", columns, tuple(rows))
-    return Panel(
-        "corrections",
-        "Corrected answers",
-        "Debiasing methods applied to the recorded scores: the vote over orders, removal of a label prior estimated on "
-        "a few questions (PriDe), and the mean of the given and the reversed order (gray-box).",
-        (chart,) if found else (),
-        (table,) if found else (),
-        tuple(left_out),
-        short="Corrections",
-    )
+def target_lines(result: AuditResult) -> list[str]:
+    """Which questions the intervals are about, where there are subjects."""
+    subjects = len(result.metrics.by_subject)
+    if result.run.settings.get("across_subjects"):
+        return [f"Intervals are for other subjects; they take these {subjects} for a random sample."]
+    further = f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects."
+    return [further] * (subjects > 1)
 
 
-def subjects_panel(result: AuditResult) -> Panel:
-    """The scores of each subject, most order-dependent first."""
-    by_subject = result.metrics.by_subject
-    if not by_subject:
-        return Panel("subjects", "", "")
-    key = "square_pbm" if result.run.two_phase else "pbm"
-    pbm = {subject: means[key].value if means[key].defined else 0.0 for subject, means in by_subject.items()}
-    ranked = sorted(by_subject, key=lambda subject: (-pbm[subject], subject))
-    rows = [{"subject": subject or "(none)", **by_subject[subject].cells()} for subject in ranked]
-    wanted = (*SCORES, "square_vote_accuracy", "place_accuracy", "consistency", "pbm", "square_pbm")
-    shown = [key for key in wanted if any(means[key].defined for means in by_subject.values())]
-    correlation, r = result.metrics.pbm_accuracy, METRICS["pbm_accuracy.pearson"]
-    pearson = correlation["pearson"]
-    plots = [
-        Plot(
-            charts.dumbbells,
-            "Subjects whose answers move most with the order come first (highest PBM, the permutation bias metric).",
-            {name: METRICS[name].label for name in _drawn(shown)},
-            "Scores by subject",
-            most=MOST_ROWS,
-        ),
-        Plot(
-            partial(charts.scatter, across="PBM", axis="accuracy, mean over orders", how_across=METRICS["pbm"]),
-            f"Each point is a subject (r = {with_interval(pearson, r)}, N = {pearson.n}). PBM, the permutation bias "
-            "metric, is how far probabilities move with the order; it needs no right answers.",
-            ["expected_accuracy"],
-            f"Does PBM predict difficulty? r = {number(pearson, r)}",
-            "pbm-accuracy",
-            at=key,
-            of="questions a subject",
-        ),
-    ][: 1 + pearson.defined]
-    title = "Subjects, by PBM" if key in shown else "Subjects"
-    values = {"value": correlation.cells()} if pearson.defined else {}
-    return Panel(
-        "subjects",
-        "Subjects",
-        "Where the score is reliable, and where the order decides.",
-        figures=[
-            Figure("subjects", title, ["subject"], shown, rows, plots),
-            Figure.of_metrics("pbm-accuracy", "PBM against accuracy, across subjects", values, folded=True),
-        ],
-    )
+def decision_lines(responses: Responses) -> list[str]:
+    """That labels are the server's, and whether it rounds, a sentence each; none of other audits."""
+    rows = responses.where(elicitation=DECISION)
+    if not len(rows):
+        return []
+    lines = [
+        "The server words the prompt and labels the options: A, B, ... are places from the top here, and whether "
+        "a habit is about labels or places cannot be known."
+    ]
+    probs = [np.exp(row) for row in rows.table["logprobs"].to_pylist() if row is not None]
+    if len(probs) < _FEWEST:
+        return lines
+    values = np.concatenate(probs)
+    for places in range(1, _MOST_PLACES + 1):
+        scaled = values[values > 0.3 * 0.1**places] * 10**places  # less is a 0 (see models.decisions)
+        if (np.abs(scaled - scaled.round()) < 1e-4).all():
+            equal = sum(bool(is_tie(of_row.round(places))) for of_row in probs)
+            lines.append(
+                f"The server rounds probabilities to {count(places, 'decimal')}: in {count(equal, 'response')} of "
+                f"{len(probs):,} the best options are equal, and the one that the server chose counts. PBM and other "
+                "numbers from probabilities are as coarse."
+            )
+            break
+    return lines
 
 
-def _drawn(shown: Sequence[str]) -> list[str]:
-    """The scores of subjects that are drawn: over a square where not all orders were shown."""
-    pairs = (("robust_accuracy", "place_accuracy"), ("vote_accuracy", "square_vote_accuracy"))
-    return ["accuracy", *(next((key for key in pair if key in shown), pair[0]) for pair in pairs)]
+def until_lines(result: AuditResult) -> list[str]:
+    """What was asked, what that saved, what is left open, and what the intervals mean."""
+    until = result.run.until
+    if not until:
+        return []
+    everything = until.ended == "all"
+    line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
+    if until.tokens and not everything:
+        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of all questions in all orders"
+    saved = "" if everything else f" ({percent(1 - until.share)} saved)"
+    lines = [f"{line}{saved}."]
+    step = until.path[-1]
+    if not until.reached and step.half_width:
+        needed = until.questions * (step.half_width / until.half_width) ** 2
+        why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
+        lines.append(
+            f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
+            f"{needed:,.0f} such questions would be needed."
+        )
+    names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
+    if names and not everything:
+        lines.append(
+            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not spoil them. "
+            "All other intervals assume that the number of questions was fixed beforehand."
+        )
+    return lines
 
 
-def numbers_panel(runs: Mapping[str, AuditResult]) -> Panel:
-    """Every number of the whole set with its meaning, for one audit or several."""
-    several = len(runs) > 1
-    values = {name if several else "value": whole_set(result.metrics) for name, result in runs.items()}
-    sizes = sorted({n for result in runs.values() for n in result.metrics.counts.by_options})
-    counts = [result.metrics.counts.by_options for result in runs.values()]
-    by_options = Table(
-        "options",
-        "Questions by number of options",
-        (Column("options"), *(Column(name if several else "questions") for name in runs)),
-        tuple((str(n), *(found.get(n, 0) for found in counts)) for n in sizes),
-        folded=True,
-    )
-    return Panel(
-        "numbers",
-        "All numbers",
-        "Every number with its 95 % interval, the number of questions behind it, and its meaning.",
-        tables=(Figure.of_metrics("numbers", "Metrics", values, methods=not several).table, by_options),
-        short="Numbers",
-        reference=True,
-    )
+def phase_lines(result: AuditResult) -> list[str]:
+    """Which questions were shown in which orders, what each number rests on, and whether a square is enough."""
+    phases = result.run.two_phase
+    if phases is None:
+        return []
+    prompts, until = count(result.metrics.counts.rows, "prompt"), result.run.until
+    square = "a random Latin square of its orders (every option in every place once)"
+    presented, drawn = f"{square} and in the published order", "drawn at random by subject"
+    means = "The mean over orders and shares of labels are over the squares of all questions."
+    if until:
+        presented, drawn = f"the published order, {until.squares:,} of them also in {square}", "drawn at random"
+        means = "The mean over orders is of all questions, shares of labels are over the squares."
+    lines = [
+        f"Every question was shown in {presented}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
+        f"{drawn}, in all orders, reversed, and with rearranged labels: {prompts} instead of {phases.of_prompts:,} "
+        "(--orders cyclic:24).",
+        f"{means} PBM, consistency, the vote "
+        "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
+        f"Flips, label or position, corrections, AccStd and variance components are of these {len(phases.full):,} "
+        "alone.",
+    ]
+    if result.beyond_places is not None:
+        lines += beyond_line(result.beyond_places["beyond_places"])
+    return lines
 
 
-def whole_set(metrics: Metrics) -> dict[str, Cell]:
-    """Metric key -> value, for all metrics with one value for the whole set."""
-    means, bias, over = metrics.means, metrics.label_bias.numbers, metrics.over_orders.numbers
-    first = means.cells(*SCORES, "hard_vote_accuracy") | over.cells("worst", "best", "acc_std")
-    others = means.cells() | bias.cells("rstd", "rsd", "ckld", "ckld_smoothed")
-    return {**first, **others, "unsure": metrics.preference.unsure, "sticky": metrics.preference.sticky}
+def beyond_line(share: Estimate) -> list[str]:
+    """That orders matter beyond places, where that is certain."""
+    if not share.low > BEYOND:
+        return []
+    return [
+        f"Orders matter beyond places: {percent(share.value)} ({interval(share)}) of PBM comes from which options are "
+        "next to each other or from the order as a whole. A square alone would miss it."
+    ]
+
+
+def unanswered_lines(counts: Counts) -> list[str]:
+    """How many replies are no answer, and what they count as."""
+    if not counts.unanswered_rows:
+        return []
+    return [
+        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
+        "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as not "
+        "consistent."
+    ]
+
+
+def reply_lines(replies: Replies | None) -> list[str]:
+    """Why answers are missing that could be there: labels that conflict with texts, and replies that were cut."""
+    if replies is None:
+        return []
+    n = sum(row.replies for row in replies.by_order)
+    conflicts, cut = sum(row.conflict for row in replies.by_order), sum(row.cut for row in replies.by_order)
+    lines = []
+    if conflicts:
+        reply, label = replies.example or ("", "")
+        example = f', such as "{shortened(reply, 60)}" (the text of {label})' if reply else ""
+        lines.append(
+            f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
+            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
+            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
+            "text. Label habits are measured from the labels as written."
+        )
+    if cut:
+        lines.append(
+            f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
+        )
+    if again := replies.again:
+        lines.append(
+            f"Asked again about {count(again.asked, 'reply', 'replies')} unread or in conflict, the model named one "
+            f"option in {again.answered:,}; with these answers {number(again.right.value)} of replies are right. No "
+            "other number uses them."
+        )
+    return lines
+
+
+def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
+    """What stopping early has saved, and what it can have cost."""
+    if adaptive is None:
+        return []
+    saved = adaptive.requests_of_all - adaptive.requests
+    tokens = adaptive.tokens_saved
+    of_tokens = f" and about {abs(tokens):,.0f} tokens" if tokens == tokens else ""
+    share = percent(abs(saved) / adaptive.requests_of_all) if adaptive.requests_of_all else "0 %"
+    requests = f"{adaptive.requests:,} requests in place of {adaptive.requests_of_all:,}: {share}{of_tokens}"
+    if adaptive.at_random:
+        lines = [
+            f"{requests} saved. {adaptive.checked:,} of {adaptive.agreeing:,} questions, drawn at random, were asked "
+            "in all orders and represent the others, asked as published only, in every number over orders."
+        ]
+    else:
+        outcome = "saved" if saved >= 0 else "more, as answers mostly differ between orders"
+        lines = [
+            f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {adaptive.agreeing:,} "
+            f"had the same answer as given and reversed; {adaptive.checked:,} of them, drawn at random, were asked in "
+            "all orders and represent the others in every number over orders."
+        ]
+    if adaptive.other_vote.defined:
+        lines.append(
+            f"The vote over all orders was another answer in {with_interval(adaptive.other_vote)} of those drawn. "
+            "Numbers of single orders (worst, best, whether orders differ) need all questions in all orders."
+        )
+    return lines
+
+
+def advice(result: AuditResult) -> list[str]:
+    """What the run cannot detect, what limits it, and the orders that would have been enough, a sentence each."""
+    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
+    lines = []
+    if least == least:
+        lines.append(
+            f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
+            f"{number(unpaired, 2)} (on other questions) cannot be detected (power 80 %)."
+        )
+    variance = result.variance_components
+    questions = variance.components.get(QUESTION) if variance else None
+    if questions and questions["of_score"].defined:
+        lines.append(
+            f"{percent(questions['of_score'].value)} of the score's uncertainty is the choice of questions, the rest "
+            "that of orders; `unslant plan` says what more of either would give."
+        )
+    return lines + enough(result.order_curve)
+
+
+def enough(curve: OrderCurve | None) -> list[str]:
+    """The fewest orders that give the same result."""
+    if curve is None:
+        return []
+    every, point = curve.points[-1], curve.enough
+    group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
+    if point is None:
+        return [f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
+    few, all_orders = significant(point.ordinary_runs), significant(curve.ordinary_runs)
+    cost = f", at {few} instead of {all_orders} times the cost of an ordinary run"
+    return [
+        f"{count(point.k, 'order')} instead of {every.k} would have given the same to within "
+        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders {point.orders} ({group})."
+    ]

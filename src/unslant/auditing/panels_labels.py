@@ -1,4 +1,4 @@
-"""Panels of an audit about labels: preference, accuracy by position of the right option, base rates, Nvr-X, length."""
+"""Panels of an audit about labels and replies: preference, places of the right option, base rates, Nvr-X, length."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.auditing.panels_replies import calibration_chart, calibration_values
-from unslant.metrics import METRICS, Estimate, verdicts
+from unslant.auditing.first_screen import one_order
+from unslant.auditing.panels_orders import order_name
+from unslant.metrics import METRICS, Estimate
+from unslant.metrics.accuracy import Calibration
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import Cell, count, number, percent
+from unslant.reports.numbers import Cell, count, number
+from unslant.reports.style import MOST_SERIES, Mark
+from unslant.responses import NO_ANSWER
 from unslant.responses.run import Harness
 
 if TYPE_CHECKING:
@@ -23,22 +26,22 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     several = len(runs) > 1
     metrics = {name: result.metrics for name, result in runs.items()}
     first = next(iter(metrics.values()))
-    chosen = [
-        Mark(s.label, s.chosen, name * several, _finite(s.expected), s.label == found.preference.named)
-        for name, found in metrics.items()
-        for s in found.preference.slots
+    fallbacks = [
+        Mark(s.label, s.chosen, name * several, _finite(s.expected), s.label == of_run.preference.named)
+        for name, of_run in metrics.items()
+        for s in of_run.preference.slots
         if s.chosen.defined
     ]
     recall = [
         Mark(row.label, row["recall"], name * several)
-        for name, found in metrics.items()
-        for row in found.order_labels
+        for name, of_run in metrics.items()
+        for row in of_run.order_labels
         if row["recall"].defined
     ]
     phrase = first.preference.phrase[:1].upper() + first.preference.phrase[1:]
-    phrases = "; ".join(f"{name} {found.preference.phrase}" for name, found in metrics.items()) + ". "
-    unsure = count(chosen[0].estimate.n, "question") if chosen and not several else "questions"
-    shares = partial(charts.columns, chosen, rows="label", axis="share chosen", expected="by content alone")
+    phrases = "; ".join(f"{name} {of_run.preference.phrase}" for name, of_run in metrics.items()) + ". "
+    unsure = count(fallbacks[0].estimate.n, "question") if fallbacks and not several else "questions"
+    shares = partial(charts.columns, fallbacks, rows="label", axis="share chosen", expected="by content alone")
     mean = None if several else _value(first.means["expected_accuracy"])
     pictures = (
         Chart(
@@ -56,13 +59,13 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
             partial(charts.intervals, recall, rows="label", step=26, line=mean),
         ),
     )
-    drawn = zip(pictures, (chosen, recall), strict=True)
-    tables = [_labels_figure(result, name * several) for name, result in runs.items()] if chosen or recall else []
+    drawn = zip(pictures, (fallbacks, recall), strict=True)
+    tables = [_labels_figure(result, name * several) for name, result in runs.items()] if fallbacks or recall else []
     return Panel(
         "labels",
         "Labels and positions",
         "What the model falls back on when unsure, and the effect on accuracy by position of the right option.",
-        tuple(chart for chart, marks in drawn if marks and len(runs) <= charts.MOST_SERIES),
+        tuple(chart for chart, marks in drawn if marks and len(runs) <= MOST_SERIES),
         notes=tuple(f"{f'{name}: ' * several}{m.preference.note}" for name, m in metrics.items() if m.preference.note),
         short="Labels",
         figures=tables,
@@ -80,8 +83,8 @@ def _value(estimate: Estimate) -> float | None:
 def _labels_figure(result: AuditResult, name: str) -> Figure:
     """One row per label, plus the last position."""
     metrics, rates = result.metrics, _usual_rates(result)
-    given = {row.label: row for row in metrics.given_labels}
-    moved = {row.label: row for row in metrics.order_labels}
+    published = {row.label: row for row in metrics.given_labels}
+    over_orders = {row.label: row for row in metrics.order_labels}
     never = dict(zip(result.nvr.labels, result.nvr.accuracy, strict=True))
     alone = {}
     if rates:
@@ -90,10 +93,10 @@ def _labels_figure(result: AuditResult, name: str) -> Figure:
     rows = []
     for slot in metrics.preference.slots:
         row: dict[str, Cell] = {"label": slot.label, "chosen": slot.chosen, "expected": _finite(slot.expected)}
-        if own := given.get(slot.label):
-            row |= own.numbers.cells("predicted", "gold", "recall")
-        if other := moved.get(slot.label):
-            row["order_labels.recall"] = other["recall"]
+        if in_file := published.get(slot.label):
+            row |= in_file.numbers.cells("predicted", "gold", "recall")
+        if everywhere := over_orders.get(slot.label):
+            row["order_labels.recall"] = everywhere["recall"]
         rows.append(row | {"nvr.accuracy": never.get(slot.label)} | alone.get(slot.label, {}))
     columns = ["chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy"]
     columns += ["base_rates.by_label", "base_rates.shares"] if rates else []
@@ -148,9 +151,9 @@ def _nvr(result: AuditResult) -> list[Chart]:
     nvr = result.nvr
     if not nvr["score"].defined:
         return []
-    standing = {reading.label for reading in nvr.readings}
+    outliers = {reading.label for reading in nvr.readings}
     marks = [
-        Mark(f"never {label}", value, stands_out=label in standing)
+        Mark(f"never {label}", value, stands_out=label in outliers)
         for label, value in zip(nvr.labels, nvr.accuracy, strict=True)
     ]
     readings = "; ".join(reading.phrase for reading in nvr.readings)
@@ -164,31 +167,6 @@ def _nvr(result: AuditResult) -> list[Chart]:
             partial(charts.intervals, marks, rows="variant", step=26, line=_value(nvr["plain"])),
         )
     ]
-
-
-def shown_once(result: AuditResult) -> bool:
-    """Whether every question was shown in a single order, answered or not."""
-    if result.scores.reordered or not result.metrics.counts.incomplete:
-        return not result.scores.reordered
-    table = result.responses.where(kind="order").table
-    names = table["question_id"].to_pylist()
-    shown = set(zip(names, map(tuple, table["contents"].to_pylist()), strict=True))  # repeats show one order often
-    return len(shown) == len(set(names))
-
-
-def one_order(result: AuditResult) -> bool:
-    """Whether every question was shown in a single order, though it has more."""
-    return bool((result.scores.movable > 1).all()) and shown_once(result)
-
-
-def tiles_of(result: AuditResult) -> tuple[tuple[str, Estimate], ...]:
-    """The numbers of a single order, for the top; nothing if there are more."""
-    if not one_order(result):
-        return ()
-    metrics, length = result.metrics, result.length_bias
-    key, numbers = ("length_bias.normalised", length) if length else ("cramers_v", metrics.label_bias.numbers)
-    ece = [("calibration.ece", metrics.calibration["ece"])] if metrics.calibration else []
-    return ((key, numbers[key]), *ece, ("label_mass", metrics.means["label_mass"]))
 
 
 def published_panel(result: AuditResult) -> Panel:
@@ -210,7 +188,7 @@ def published_panel(result: AuditResult) -> Panel:
         if row["predicted"].defined and alone
     ]
     v, p = METRICS["cramers_v"], METRICS["label_bias.p"]
-    tested = f"Cramér's V {number(bias['cramers_v'], v)}, p {number(bias['p'], p)}. "
+    test = f"Cramér's V {number(bias['cramers_v'], v)}, p {number(bias['p'], p)}. "
     plots = [
         Plot(
             partial(charts.columns, axis="share", expected="right options"),
@@ -221,7 +199,7 @@ def published_panel(result: AuditResult) -> Panel:
         ),
         Plot(
             partial(charts.intervals, step=26, line=_value(means["accuracy"])),
-            f"{tested * bias['cramers_v'].defined}These are different questions at each place, so that chance plays a "
+            f"{test * bias['cramers_v'].defined}These are different questions at each place, so that chance plays a "
             "part. Dashed: the accuracy.",
             ["recall"],
             "Accuracy by position of the right option, as published",
@@ -241,25 +219,6 @@ def published_panel(result: AuditResult) -> Panel:
         short="Published",
         figures=[labels, numbers],
     )
-
-
-def stands_out(result: AuditResult) -> str:
-    """What stands out in a single order, for the headline; empty if nothing does, or there are more orders."""
-    if not one_order(result):
-        return ""
-    return _lengths(result) if result.length_bias else _surplus(result)
-
-
-def _surplus(result: AuditResult) -> str:
-    """The label answered most beyond its share of right options, if that cannot be chance."""
-    rows = result.metrics.given_labels[: result.scores.width]
-    found = verdicts([row["predicted_excess"] for row in rows])
-    more = [row for row, one in zip(rows, found, strict=True) if one.kind == "above"]
-    if not more:
-        return ""
-    top = max(more, key=lambda row: row["predicted_excess"].value)
-    answered, right = percent(top["predicted"].value), percent(top["gold"].value)
-    return f"{top.label} is {answered} of the answers but {right} of the right options"
 
 
 def length_panel(result: AuditResult) -> Panel:
@@ -283,18 +242,6 @@ def length_panel(result: AuditResult) -> Panel:
     )
 
 
-def _lengths(result: AuditResult) -> str:
-    """The accuracy per character, and which length is answered too often by the sum."""
-    numbers = result.length_bias
-    if numbers is None:
-        return ""
-    names = ("shortest", "longest")
-    found = zip(names, verdicts([numbers[f"{name}_excess"] for name in names]), strict=True)
-    too_often = [f"the {name} option is answered too often" for name, one in found if one.kind == "above"]
-    per_character = f"Chosen per character, it scores {number(numbers['normalised'], 2)}"
-    return f"{per_character}; by the sum, {' and '.join(too_often)}" if too_often else per_character
-
-
 def harness_panel(result: AuditResult) -> Panel:
     """Of an audit made inside lm-eval, its own metrics of each task in the published order."""
     harness = result.run.lm_eval or Harness(version="", orders=0)
@@ -306,8 +253,8 @@ def harness_panel(result: AuditResult) -> Panel:
     ]
     title = f"Published order, as lm-eval {harness.version} reports it"
     columns = [Column("examples"), Column("scored"), *map(Column, names)]
-    left_out = sum(task.missing for task in harness.tasks.values())
-    missing = [f"Documents without scores, left out of lm-eval's metrics: {left_out:,}."] * bool(left_out)
+    lost = sum(task.missing for task in harness.tasks.values())
+    missing = [f"Documents without scores, left out of lm-eval's metrics: {lost:,}."] * bool(lost)
     return Panel(
         "lm-eval",
         "In lm-eval",
@@ -315,3 +262,82 @@ def harness_panel(result: AuditResult) -> Panel:
         notes=(*missing, *harness.notes),
         figures=[Figure("lm-eval", title, ["task"], columns, rows)],
     )
+
+
+def replies_panel(result: AuditResult) -> Panel:
+    """Replies without an answer, by order; noise; what stopping early saved; nothing where labels were scored."""
+    replies = result.replies
+    if replies is None:
+        return Panel("replies", "", "")
+    values: dict[str, Cell] = {
+        "replies.right": replies.right,
+        **(
+            {"replies.right_by_label": replies.right_by_label, "replies.right_by_text": replies.right_by_text}
+            if replies.example
+            else {}
+        ),
+        "unparsed": replies.unparsed,
+        "replies.conflict": replies.conflict,
+        "replies.cut": replies.cut,
+        "refused": replies.refused,
+        "replies.none_or_several": replies.none_or_several,
+        **replies.noise.cells(),
+        **calibration_values(replies.calibration),
+        "adaptive.other_vote": replies.adaptive.other_vote if replies.adaptive else None,
+    }
+    orders = [order_name(row.order) or f"{row.n_options} options, all orders" for row in replies.by_order]
+    rows = [{**vars(row), "order": name} for row, name in zip(replies.by_order, orders, strict=True)]
+    words = {"replies": "replies", "answered": "answers", "none_or_several": "none or several"}
+    words |= {name: name for name in NO_ANSWER} | {"failed": "no reply"}
+    by_order = Figure(
+        "replies",
+        "Replies by order",
+        ["order"],
+        [Column(name, key=key) for key, name in words.items()],
+        rows,
+        explanation="Orders are named by the options' labels in the file, from top to bottom. A reply that names none "
+        "or several options, is unparsed, gives a label with another option's text (conflict), was cut or refused "
+        "counts as not right.",
+    )
+    labels = Figure(
+        "labels-written",
+        "Labels as written",
+        ["label"],
+        [
+            Column("replies naming it", key="written"),
+            Column("right option under it", key="right"),
+            Column("shown", key="of"),
+        ],
+        [vars(one) for one in replies.labels],
+        explanation="Labels that replies name, whether the text after them is that option's or another's.",
+    )
+    numbers = Figure.of_metrics(
+        "noise", "Flips and confidence", {"value": values}, calibration_chart(replies.calibration)
+    )
+    return Panel(
+        "replies",
+        "Replies",
+        "Whether replies are answers, and whether answers change when nothing does.",
+        short="Replies",
+        figures=[numbers, by_order, labels],
+    )
+
+
+def calibration_values(calibration: Calibration | None) -> dict[str, Cell]:
+    return {**calibration.numbers.cells()} if calibration else {}
+
+
+def calibration_chart(calibration: Calibration | None) -> tuple[Chart, ...]:
+    """The reliability diagram; nothing where there is no confidence."""
+    if calibration is None:
+        return ()
+    points = [Mark(f"{b.above:.1f} to {b.to:.1f}", b.right, at=b.confidence) for b in calibration.bins]
+    answers = count(calibration.replies, "answer")
+    chart = Chart(
+        "reliability",
+        "Is confidence earned?",
+        f"Share right, with 95 % intervals, against confidence, in ten bins; {answers}. On the dashed line "
+        "both agree; below it the model is overconfident.",
+        lambda style: charts.against(points, style, rows="confidence", axis="share right"),
+    )
+    return (chart,)

@@ -1,20 +1,19 @@
-"""Panels of an audit about orders: the score under each, whether fewer would do, and how far ``--until`` went."""
+"""Panels of an audit about orders: the score under each, whether fewer would do, how far ``--until`` went, variance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unslant.metrics import METRICS, Block, Estimate, wilson
-from unslant.metrics.anytime import ANYTIME
+from unslant.metrics import Block, Estimate, wilson
+from unslant.metrics.variance_components import NAMES
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
-from unslant.reports.charts import Mark
-from unslant.reports.numbers import count, number, percent
-from unslant.responses.run import Step, UntilRun
+from unslant.reports.numbers import Cell, count, listed, percent
+from unslant.reports.style import Mark
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 MOST_ORDERS = 24
 DRAWN = "K, drawn freely"
 """Name of the sets that a bare number draws."""
+_OF_PHASES = (
+    *("expected_accuracy", "square_vote_accuracy", "vote_accuracy", "place_accuracy", "robust_accuracy"),
+    *("consistency", "square_pbm", "pbm"),
+)
 
 
 def orders_panel(result: AuditResult) -> Panel:
@@ -29,17 +32,16 @@ def orders_panel(result: AuditResult) -> Panel:
     reordered = [block for block in result.whole.blocks if block.k > 1 and block.answers.any()]
     shared = sorted((block for block in reordered if block.same_orders), key=lambda block: -len(block.index))
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
-    were = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
+    sentence = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
     plotted = next((block for block in shared if block.k <= MOST_ORDERS), None)
-    figures = [_orders_figure(shared, plotted)] if shared else []
-    by_share = _histogram(result)
+    figure = _orders_figure(shared, plotted)
     return Panel(
         "orders",
         "Score under each order",
         "The same questions and options in different orders. An unbiased model scores the same in every row.",
-        (*(chart for figure in figures for chart in figure.charts), *by_share),
-        tuple(table for figure in figures for table in figure.tables),
-        (f"{were} orders: no order is common to all of them.",) if sampled else (),
+        (*figure.charts, *_histogram(result)),
+        figure.tables,
+        (f"{sentence} orders: no order is common to all of them.",) if sampled else (),
         short="Orders",
     )
 
@@ -53,8 +55,8 @@ def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
     """Each order shared by the questions of a block and its accuracy, best first."""
     right = block.right[~np.isnan(block.right[:, 0])]
     orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
-    found = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
-    return sorted(found, key=lambda item: (-item[1].value, item[0]))
+    accuracies = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
+    return sorted(accuracies, key=lambda item: (-item[1].value, item[0]))
 
 
 def _orders_figure(blocks: Sequence[Block], plotted: Block | None) -> Figure:
@@ -66,17 +68,17 @@ def _orders_figure(blocks: Sequence[Block], plotted: Block | None) -> Figure:
         }
         for block in blocks for order, value in order_accuracies(block)
     ]  # fmt: skip
-    shown = [row["accuracy"] for row in rows if row["plotted"]]
     plots = []
     if plotted is not None:
-        mean = float(np.mean([value.value for value in shown]))
+        estimates = [row["accuracy"] for row in rows if row["plotted"]]
+        mean = float(np.mean([estimate.value for estimate in estimates]))
         plots = [
             Plot(
                 partial(charts.intervals, fit=True, step=15, line=mean, highlight="as published"),
                 "Each row is an order, named by the options' labels in the file from top to bottom. The file's own "
                 "order is highlighted; the dashed line is the mean over orders.",
                 ["accuracy"],
-                f"{count(shown[0].n, 'question')} with {plotted.n} options in {plotted.k} orders",
+                f"{count(estimates[0].n, 'question')} with {plotted.n} options in {plotted.k} orders",
                 name=["order"],
                 out=lambda row: bool(row["given"]),
                 where=lambda row: bool(row["plotted"]),
@@ -111,11 +113,6 @@ def _histogram(result: AuditResult) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def _smaller(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of a smaller set than that asked."""
-    return bool(row["smaller"])
-
-
 def order_curve_panel(result: AuditResult) -> Panel:
     """Distance from all orders and cost of every smaller set."""
     curve = result.order_curve
@@ -126,14 +123,14 @@ def order_curve_panel(result: AuditResult) -> Panel:
     for point in curve.points:
         runs, kind = point.ordinary_runs, point.orders.partition(":")[0]
         series = DRAWN if kind.isdecimal() else "given:K" if kind == "reverse" else f"{kind}:K"
-        row = {**vars(point), "series": series, "tokens": round(runs * tokens) if runs == runs else None}
-        drawn = {"distance": point.apart if point.k > 1 else np.nan, "ordinary": runs}
-        marks = {key: Estimate.bare(value, curve.n_questions, "") for key, value in drawn.items()}
-        rows.append({**row, **marks, "smaller": point is not curve.points[-1]})
+        rows.append({**vars(point), "series": series, "tokens": round(runs * tokens) if runs == runs else None})
+        if point is not curve.points[-1]:  # only smaller sets are drawn
+            values = {"distance": point.apart if point.k > 1 else np.nan, "ordinary": runs}
+            rows[-1] |= {key: Estimate.bare(value, curve.n_questions, "") for key, value in values.items()}
 
     def line(key: str, axis: str, id: str, title: str, explanation: str) -> Plot:
         kind = partial(charts.lines, axis=axis, zero=True, whole=True)
-        return Plot(kind, explanation, [key], title, id, ["k"], "series", at="k", rows="orders", where=_smaller)
+        return Plot(kind, explanation, [key], title, id, ["k"], "series", at="k", rows="orders")
 
     plots = [
         line(
@@ -156,8 +153,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
         *[Column("ordinary runs", 2, key="ordinary_runs"), Column("tokens", 0)] * costed,
     ]
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
-    title = f"Smaller sets of orders, {about}"
-    names = [Column("--orders", key="orders")]
+    title, names = f"Smaller sets of orders, {about}", [Column("--orders", key="orders")]
     return Panel(
         "order-curve",
         "Are fewer orders enough?",
@@ -174,8 +170,13 @@ def until_panel(result: AuditResult) -> Panel:
     if not until:
         return Panel("until", "", "")
     rows: list[dict[str, Any]] = [
-        {"asked": _step(step), "squares": step.squares, "whole": step.whole, "half-width": step.half_width}
-        | {name: Estimate.from_dict(one) for name, one in step.numbers.items()}
+        {
+            "asked": f"{step.questions:,} ({step.squares:,}, {step.whole:,})",  # short, to leave room for the chart
+            "squares": step.squares,
+            "whole": step.whole,
+            "half-width": step.half_width,
+            **{name: Estimate.from_dict(one) for name, one in step.numbers.items()},
+        }
         for step in until.path
     ]
     plot = Plot(
@@ -201,42 +202,49 @@ def until_panel(result: AuditResult) -> Panel:
     )
 
 
-def until_lines(result: AuditResult) -> list[str]:
-    """What was asked, what that saved, what is left open, and what the intervals mean."""
-    until = result.run.until
-    if not until:
-        return []
-    everything = until.ended == "all"
-    line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
-    if until.tokens and not everything:
-        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of all questions in all orders"
-    saved = "" if everything else f" ({percent(1 - until.share)} saved)"
-    lines = [f"{line}{saved}."]
-    step = until.path[-1]
-    if not until.reached and step.half_width:
-        needed = until.questions * (step.half_width / until.half_width) ** 2
-        why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
-        lines.append(
-            f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
-            f"{needed:,.0f} such questions would be needed."
-        )
-    names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
-    if names and not everything:
-        lines.append(
-            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not spoil them. "
-            "All other intervals assume that the number of questions was fixed beforehand."
-        )
-    return lines
+def phases_panel(result: AuditResult, asked: Sequence[str]) -> Panel:
+    """The numbers over one square next to those over all orders.
+
+    Args:
+        asked: what was asked of what, in sentences.
+    """
+    if result.run.two_phase is None:
+        return Panel("phases", "", "")
+    beyond = result.beyond_places.cells() if result.beyond_places else {}
+    values: dict[str, Cell] = {**result.metrics.means.cells(*_OF_PHASES), **beyond}
+    return Panel(
+        "phases",
+        "What was asked of what",
+        " ".join(asked),
+        short="Phases",
+        figures=[Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})],
+    )
 
 
-def asked_until(until: UntilRun) -> str:
-    """What was asked, in words."""
-    if until.ended == "all":
-        return f"all {count(until.questions, 'question')} in all orders"
-    every = until.questions == until.of_questions
-    questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
-    return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
-
-
-def _step(step: Step) -> str:
-    return f"{step.questions:,} ({step.squares:,}, {step.whole:,})"  # short, to leave room for the chart
+def variance_panel(result: AuditResult) -> Panel:
+    """The variance components of an audit in several orders."""
+    variance = result.variance_components
+    if variance is None or not variance.components:
+        return Panel("variance", "", "")
+    rows = [
+        {"component": NAMES.get(name, name.replace("question_", "question × ")), **one.cells()}
+        for name, one in variance.components.items()
+    ]
+    columns = [Column.of(key) for key in ("components.variance", "components.of_answer", "components.of_score")]
+    plot = Plot(
+        partial(charts.intervals, fit=True),
+        "Variance of an answer, right (1) or wrong (0), with 95 % intervals over questions. Position and label are "
+        "those of the right option.",
+        ["components.variance"],
+        "What the variance of an answer consists of",
+    )
+    lost = f"No page separates {listed([NAMES.get(one, one) for one in variance.inseparable])} from the others."
+    return Panel(
+        "variance",
+        "Where the variance comes from",
+        "Each answer differs by question, by where the right option is and what its label is, by order, and by repeat. "
+        "The mean over orders averages all but the questions; more questions reduce what is left.",
+        notes=(lost,) if variance.inseparable else (),
+        short="Variance",
+        figures=[Figure("variance", "Variance components", ["component"], columns, rows, [plot], folded=True)],
+    )

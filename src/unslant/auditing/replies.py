@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unslant.arrays import Jsonable
+from unslant.arrays import Floats, Jsonable
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
-from unslant.metrics.calibration import Calibration, calibration
-from unslant.metrics.noise import noise_floor
-from unslant.metrics.pages import Repeat
+from unslant.metrics.accuracy import Calibration, calibration, vote
+from unslant.metrics.permutation import noise_floor
 from unslant.metrics.registry import metric
-from unslant.metrics.vote import vote
 from unslant.replies import stated_confidence
 from unslant.responses import Response, Responses, Run
 from unslant.responses.table import AGAIN, GENERATE
@@ -55,7 +53,7 @@ class LabelWritten(Jsonable):
     Attributes:
         written: replies that name it, and no other.
         of: replies to questions where it was shown.
-        right: those of them where the right option stood under it.
+        right: those of them in which it labelled the right option.
     """
 
     label: str
@@ -146,12 +144,11 @@ class Replies(Jsonable):
     "questions drawn to be asked in all orders whose vote is another answer",
     unit="share",
 )
-def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies | None:
-    """None where labels were scored."""
-    if scores.elicitation != GENERATE:
-        return None
+def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies:
+    """What the replies of an audit show; each request counts once, and repeats for noise alone."""
     rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
     once = [row for row in rows if not row.repeat]
+    place = {name: q for q, name in enumerate(scores.ids)}
     by_order: dict[str, list[int]] = {}
     pages: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for row in once:
@@ -162,48 +159,46 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     for (name, _), answers in pages.items():
         if len(answers) > 1:
             by_repeat.setdefault(name, []).append(answers)
-    outcomes = ("unparsed", "conflict", "cut", "refused", "none_or_several")
-    having = {outcome: [row for row in once if _outcome(row) == outcome] for outcome in outcomes}
-    right, by_label, by_text = (
-        _share_of(once, [row for row in once if read(row) in row.answers], scores, bootstrap, right=True)
-        for read in (_answered, _by_label, _by_text)
-    )
+
+    def share(holds: Callable[[Response], bool], *, of_answerable: bool = False) -> Estimate:
+        """The share of the replies that came; or of those to questions with a right option."""
+        replies = [row for row in once if row.status != "error" and (row.answers or not of_answerable)]
+        return bootstrap.ratio(*(_counts(some, place) for some in ([row for row in replies if holds(row)], replies)))
+
+    def right(read: Callable[[Response], int]) -> Estimate:
+        return share(lambda row: read(row) in row.answers, of_answerable=True)
+
     return Replies(
         _by_order(once),
-        **{outcome: _share_of(once, rows, scores, bootstrap) for outcome, rows in having.items()},
-        right=right,
-        right_by_label=by_label,
-        right_by_text=by_text,
+        unparsed=share(lambda row: row.status == "unparsed"),
+        conflict=share(lambda row: row.status == "conflict"),
+        cut=share(lambda row: row.status == "cut"),
+        refused=share(lambda row: row.status == "refused"),
+        none_or_several=share(lambda row: _outcome(row) == "none_or_several"),
+        right=right(lambda row: row.choice),
+        right_by_label=right(_by_label),
+        right_by_text=right(_by_text),
         labels=_labels_written(once),
         example=_example(once),
         noise=noise_floor(scores.ids, by_order, by_repeat, bootstrap),
-        calibration=_calibration(once, scores, bootstrap),
+        calibration=_calibration(once, place, bootstrap),
         adaptive=_adaptive(responses.run, len(once), scores, bootstrap),
-        again=_again(responses, once, scores, bootstrap),
+        again=_again(responses.where(elicitation=AGAIN).rows(), right),
     )
 
 
-def _again(responses: Responses, once: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Again | None:
-    rows = responses.where(elicitation=AGAIN).rows()
+def _counts(rows: Sequence[Response], place: Mapping[str, int]) -> Floats:
+    """(Q,) rows of each question."""
+    return np.bincount([place[row.question_id] for row in rows], minlength=len(place)).astype(np.float64)
+
+
+def _again(rows: Sequence[Response], right: Callable[[Callable[[Response], int]], Estimate]) -> Again | None:
+    """None where nothing was asked again."""
     if not rows:
         return None
-    now = {(row.question_id, row.labels, row.contents): row for row in rows}
-    replies = [now.get((row.question_id, row.labels, row.contents), row) for row in once]
-    right = _share_of(once, [row for row in replies if row.choice in row.answers], scores, bootstrap, right=True)
-    return Again(len(rows), sum(row.choice >= 0 for row in rows), right)
-
-
-def repeats_of(responses: Responses, scores: OrderScores) -> list[Repeat]:
-    """Further answers to pages that were shown again."""
-    kinds = ("order", "given", "reverse")
-    again = sorted(set(responses.table["repeat"].unique().to_pylist()) - {0})
-    rows = [
-        row
-        for repeat in again
-        for row in responses.where(elicitation=scores.elicitation, kind=kinds, repeat=repeat).rows()
-    ]
-    place = {name: q for q, name in enumerate(scores.ids)}
-    return [(place[r.question_id], r.contents, r.choice in r.answers) for r in rows if r.status != "error"]
+    answers = {(row.question_id, row.labels, row.contents): row.choice for row in rows}
+    now = right(lambda row: answers.get((row.question_id, row.labels, row.contents), row.choice))
+    return Again(len(rows), sum(row.choice >= 0 for row in rows), now)
 
 
 def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
@@ -225,11 +220,6 @@ def _outcome(row: Response) -> str:
     return row.status if row.status != "ok" or row.choice >= 0 else "none_or_several"
 
 
-def _answered(row: Response) -> int:
-    """The option answered."""
-    return row.choice
-
-
 def _by_label(row: Response) -> int:
     """The option answered, a conflict counting by its label."""
     return row.conflict[0] if row.status == "conflict" and row.conflict else row.choice
@@ -242,8 +232,6 @@ def _by_text(row: Response) -> int:
 
 def labels_as_written(responses: Responses) -> Responses:
     """Responses in which a conflict is the answer under its label: what a habit of labels is seen in."""
-    if not len(responses.where(status="conflict")):
-        return responses
     rows = (
         replace(row, status="ok", chosen=frozenset({_by_label(row)})) if _by_label(row) != row.choice else row
         for row in responses.rows()
@@ -252,18 +240,18 @@ def labels_as_written(responses: Responses) -> Responses:
 
 
 def _labels_written(rows: Sequence[Response]) -> tuple[LabelWritten, ...]:
-    written, shown, right = Counter[str](), Counter[str](), Counter[str]()
+    written, total, right = Counter[str](), Counter[str](), Counter[str]()
     for row in rows:
         if row.status != "error":
             by_content = dict(zip(row.contents, row.labels, strict=True))
-            shown.update(row.labels)
+            total.update(row.labels)
             written.update(label for content, label in by_content.items() if content == _by_label(row))
             right.update(by_content[answer] for answer in row.answers if answer in by_content)
-    return tuple(LabelWritten(label, written[label], n, right[label]) for label, n in sorted(shown.items()))
+    return tuple(LabelWritten(label, written[label], n, right[label]) for label, n in sorted(total.items()))
 
 
 def _example(rows: Sequence[Response]) -> tuple[str, ...]:
-    """The shortest reply that conflicts, and the label under which the option stood whose text it gives."""
+    """The shortest reply that conflicts, and the label of the option whose text it gives."""
     conflicts = [row for row in rows if row.status == "conflict" and len(row.conflict) == 2 and row.raw]
     row = min(conflicts, key=lambda row: len(row.raw or ""), default=None)
     if row is None or row.conflict[1] not in row.contents:
@@ -271,35 +259,14 @@ def _example(rows: Sequence[Response]) -> tuple[str, ...]:
     return " ".join((row.raw or "").split()), row.labels[row.contents.index(row.conflict[1])]
 
 
-def _share_of(
-    rows: Sequence[Response],
-    having: Sequence[Response],
-    scores: OrderScores,
-    bootstrap: Bootstrap,
-    *,
-    right: bool = False,
-) -> Estimate:
-    """The share of the replies that came; with ``right``, of those to questions with a right option."""
-    place = {name: q for q, name in enumerate(scores.ids)}
-    counts = (
-        np.bincount([place[row.question_id] for row in some], minlength=len(scores)).astype(np.float64)
-        for some in (
-            [row for row in having if row.status != "error"],
-            [row for row in rows if row.status != "error" and (row.answers or not right)],
-        )
-    )
-    return bootstrap.ratio(*counts)
-
-
-def _calibration(rows: Sequence[Response], scores: OrderScores, bootstrap: Bootstrap) -> Calibration | None:
-    place = {name: q for q, name in enumerate(scores.ids)}
-    found = [
-        (place[row.question_id], stated, row.choice in row.answers)
+def _calibration(rows: Sequence[Response], place: Mapping[str, int], bootstrap: Bootstrap) -> Calibration | None:
+    triples = [
+        (place[row.question_id], confidence, row.choice in row.answers)
         for row in rows
-        if row.choice >= 0 and row.answers and (stated := stated_confidence(row.raw or "")) is not None
+        if row.choice >= 0 and row.answers and (confidence := stated_confidence(row.raw or "")) is not None
     ]
-    question, confidence, right = (np.asarray(column) for column in zip(*found, strict=True)) if found else ([],) * 3
-    return calibration(np.asarray(question, np.int64), np.asarray(confidence), np.asarray(right), bootstrap)
+    questions, confidences, right = zip(*triples, strict=True) if triples else ((),) * 3
+    return calibration(np.asarray(questions, np.int64), np.asarray(confidences), np.asarray(right), bootstrap)
 
 
 def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap) -> Adaptive | None:
@@ -307,9 +274,9 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
         return None
     checked = scores.checked & (scores.order_counts > 0)
     other = np.where(checked, vote(scores).content != scores.given.chosen, np.nan)
-    spent, full = run.replies, run.adaptive.requests_of_all
-    counted = spent.requests - spent.failed - spent.uncounted
-    each = (spent.input_tokens + spent.output_tokens) / counted if counted else float("nan")
+    usage, full = run.replies, run.adaptive.requests_of_all
+    n_counted = usage.requests - usage.failed - usage.uncounted
+    each = (usage.input_tokens + usage.output_tokens) / n_counted if n_counted else float("nan")
     return Adaptive(
         int(scores.stopped.sum() + scores.checked.sum()),
         int(scores.checked.sum()),

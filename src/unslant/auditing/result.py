@@ -1,41 +1,56 @@
-"""The result of an audit."""
+"""The result of an audit, and how two results are paired, question by question."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unslant.auditing.corrections import Correction, corrections
-from unslant.auditing.one_order import left_open, length_bias_of, scored_texts, shortcuts_of
-from unslant.auditing.pairing import MEASURES, named, paired
-from unslant.auditing.phases import WHOLE
-from unslant.auditing.replies import Replies, labels_as_written, repeats_of, replies_of
-from unslant.auditing.until import with_anytime
+from unslant.arrays import Ints, jsonable
+from unslant.auditing.orders import WHOLE
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
-    BaseRates,
+    METRICS,
     Bootstrap,
+    Estimate,
     Metrics,
-    Numbers,
-    Nvr,
     OrderScores,
     base_rates,
     compute,
     nvr_from_scores,
+    paired_difference,
     preference,
     read_scores,
 )
 from unslant.metrics.measures import measure
 from unslant.metrics.order_curve import OrderCurve, order_curve
-from unslant.metrics.pages import components_of
-from unslant.metrics.shortcuts import Shortcut
+from unslant.metrics.shortcuts import Shortcut, length_bias, shortcuts
 from unslant.metrics.two_phase import beyond_places, whole_part
-from unslant.metrics.variance_components import VarianceComponents
+from unslant.metrics.variance_components import Repeat, components_of
+from unslant.reports.numbers import count
 from unslant.responses import Responses
+from unslant.responses.table import GENERATE
+
+if TYPE_CHECKING:
+    from unslant.auditing.corrections import Correction
+    from unslant.auditing.replies import Replies
+    from unslant.metrics import BaseRates, Numbers, Nvr
+    from unslant.metrics.variance_components import VarianceComponents
+    from unslant.questions import Question
+
+SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
+MEASURES = (*SCORES, "consistency", "pbm")
+COMPUTED = (
+    *("nvr", "base_rates", "corrections", "replies", "shortcuts", "length_bias", "variance_components"),
+    *("order_curve", "beyond_places"),
+)
+"""Numbers that are computed when they are first used: the first screen needs few of them, JSON needs all."""
+
+_Texts = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,9 @@ class AuditResult(RecordedResult):
 
     Attributes:
         responses: one row per presentation; ``responses.run`` holds the settings.
+        metrics: every metric of the whole set, and of each question.
+        scores: the responses as arrays, from which every number is computed.
+        bootstrap: over the questions; makes the interval of every number.
         nvr: accuracy when the right option is never under a given label (P5), from the recorded orders.
         base_rates: number of options -> label probabilities without content (P5).
         replies: what replies say besides their answers; None where labels were scored.
@@ -53,31 +71,144 @@ class AuditResult(RecordedResult):
         order_curve: the result and cost of fewer orders; None where there were no fewer to compare.
         beyond_places: share of PBM that options and places do not explain, of an audit in two phases; None for others.
         left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
-        scores: the responses as arrays, from which every number is computed.
     """
 
     study = "audit"
-    unwritten = ("responses", "left_open", "scores")
+    unwritten = ("responses", "scores", "bootstrap")
     compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
 
     responses: Responses
     metrics: Metrics
-    nvr: Nvr
-    base_rates: dict[int, BaseRates]
-    corrections: tuple[Correction, ...]
-    replies: Replies | None
-    shortcuts: tuple[Shortcut, ...]
-    length_bias: Numbers | None
-    variance_components: VarianceComponents | None
-    order_curve: OrderCurve | None
-    beyond_places: Numbers | None
-    left_open: str
-    scores: OrderScores = field(repr=False)
+    scores: OrderScores
+    bootstrap: Bootstrap
+
+    @classmethod
+    def of(cls, responses: Responses) -> Self:
+        scores = read_scores(responses)
+        if scored_texts(responses):
+            scores = replace(scores, label_mass=None)
+        across = bool(responses.run.settings.get("across_subjects"))
+        bootstrap = Bootstrap.of(scores, across_subjects=across)
+        metrics = _with_anytime(compute(scores, bootstrap), responses)
+        if len(responses.where(status="conflict")):
+            from unslant.auditing.replies import labels_as_written
+
+            # a habit of labels is seen in the labels that are written, whether the text after them is right or not
+            written = read_scores(labels_as_written(responses))
+            habits = preference(written, Bootstrap.of(written, across_subjects=across))
+            metrics = replace(metrics, preference=habits)
+        return cls(responses, metrics, scores, bootstrap)
+
+    @property
+    def name(self) -> str:
+        """The model's name, without its path."""
+        return self.run.name
 
     @cached_property
     def whole(self) -> OrderScores:
         """The scores of the questions that were shown in all orders: of an audit in two phases, its random part."""
         return whole_part(self.scores)
+
+    @cached_property
+    def nvr(self) -> Nvr:
+        scores = replace(self.scores, blocks=()) if self.scores.selected else self.scores
+        return nvr_from_scores(scores, self.bootstrap)
+
+    @cached_property
+    def base_rates(self) -> dict[int, BaseRates]:
+        return base_rates(self.responses, labels=self.scores.labels)
+
+    @cached_property
+    def corrections(self) -> tuple[Correction, ...]:
+        from unslant.auditing.corrections import corrections
+
+        full, values = self.scores.full, self.metrics.questions
+        if full is not None:  # of the part alone, so that methods are compared on the same questions
+            values = {key: np.where(full, of_part, np.nan) for key, of_part in measure(self.whole).items()}
+        return corrections(self.whole, values, self.bootstrap)
+
+    @cached_property
+    def replies(self) -> Replies | None:
+        if self.scores.elicitation != GENERATE:
+            return None
+        from unslant.auditing.replies import replies_of
+
+        return replies_of(self.responses, self.scores, self.bootstrap)
+
+    @cached_property
+    def shortcuts(self) -> tuple[Shortcut, ...]:
+        place = {name: q for q, name in enumerate(self.scores.ids)}
+        questions = [question for question in self.responses.questions if question.id in place]
+        rows = [place[question.id] for question in questions]
+        published = self.scores.given
+        if not any(question.answers for question in questions):
+            return ()
+        choices = np.where(published.ok, published.chosen, -1)[rows]
+        if len(questions) < len(self.scores):  # the bootstrap is over all questions, so it cannot be used
+            return shortcuts(questions, choices)
+        return shortcuts(questions, choices, bootstrap=self.bootstrap, rows=rows)
+
+    @cached_property
+    def length_bias(self) -> Numbers | None:
+        if self.run.logged is None or not scored_texts(self.responses):
+            return None
+        place = {name: q for q, name in enumerate(self.scores.ids)}
+        logprobs, lengths = (np.full(self.scores.answers.shape, np.nan) for _ in range(2))
+        for question in self.responses.questions:
+            if question.id in place:
+                sizes = [len(option.strip()) for option in question.options]
+                lengths[place[question.id], : len(sizes)] = sizes
+        for row in self.responses.rows():
+            if row.logprobs is not None and not row.repeat:
+                logprobs[place[row.question_id], list(row.contents)] = row.logprobs
+        return length_bias(logprobs, lengths, self.scores.answers, self.bootstrap)
+
+    @cached_property
+    def variance_components(self) -> VarianceComponents | None:
+        return components_of(self.whole, self.bootstrap, self._repeats())
+
+    def _repeats(self) -> list[Repeat]:
+        """Further answers to pages that were shown again."""
+        place = {name: q for q, name in enumerate(self.scores.ids)}
+        kinds = ("order", "given", "reverse")
+        tables = (
+            self.responses.where(elicitation=self.scores.elicitation, kind=kinds, repeat=repeat)
+            for repeat in sorted(set(self.responses.table["repeat"].unique().to_pylist()) - {0})
+        )
+        return [
+            (place[row.question_id], row.contents, row.choice in row.answers)
+            for table in tables
+            for row in table.rows()
+            if row.status != "error"
+        ]
+
+    @cached_property
+    def order_curve(self) -> OrderCurve | None:
+        run = self.run
+        if run.until and run.until.ended != "all":  # no set of orders was asked of every question
+            return None
+        spec = str(run.settings.get("orders", "auto"))
+        costs = run.order_costs
+        return order_curve(self.whole, WHOLE if run.two_phase else spec, costs or None, costs.get(spec))
+
+    @cached_property
+    def beyond_places(self) -> Numbers | None:
+        return None if self.scores.full is None else beyond_places(self.whole, self.bootstrap)
+
+    @cached_property
+    def left_open(self) -> str:
+        counts = self.metrics.counts
+        if counts.one_order < counts.questions:
+            return ""
+        from unslant.auditing.cost import left_open
+
+        logged = self.run.logged
+        if scored_texts(self.responses) and not (logged and logged.scores == "listed"):
+            return (
+                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` shows them "
+                "together."
+            )
+        return left_open(self.responses.questions, in_words=not self.scores.is_scored)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value a question: id, subject, number of options, and every metric by its key."""
@@ -88,10 +219,11 @@ class AuditResult(RecordedResult):
         }
         return about | measure(self.scores)
 
-    @property
-    def name(self) -> str:
-        """The model's name, without its path."""
-        return self.run.name
+    def to_dict(self) -> dict[str, Any]:
+        """Provenance, cost and every number as plain values for JSON, without single responses."""
+        values = super().to_dict()
+        cost = values.pop("cost")  # stays last
+        return values | {name: jsonable(getattr(self, name)) for name in COMPUTED} | {"cost": cost}
 
     def paired_with(self, earlier: StudyResult) -> Paired | None:
         if not isinstance(earlier, AuditResult):
@@ -99,41 +231,88 @@ class AuditResult(RecordedResult):
         before, now = named([earlier, self], ["baseline", "now"]).items()
         return paired(now, before)
 
-    @classmethod
-    def of(cls, responses: Responses) -> AuditResult:
-        scores = read_scores(responses)
-        if scored_texts(responses):
-            scores = replace(scores, label_mass=None)
-        across = bool(responses.run.settings.get("across_subjects"))
-        bootstrap = Bootstrap.of(scores, across_subjects=across)
-        metrics = with_anytime(compute(scores, bootstrap), responses.run.until)
-        whole, values = whole_part(scores), metrics.questions
-        if scores.full is not None:  # of the part alone, so that methods are compared on the same questions
-            values = {key: np.where(scores.full, own, np.nan) for key, own in measure(whole).items()}
-        written = labels_as_written(responses)
-        if written is not responses:  # a habit of labels is seen in the labels that are written, right text or not
-            habit = read_scores(written)
-            metrics = replace(metrics, preference=preference(habit, Bootstrap.of(habit, across_subjects=across)))
-        return cls(
-            responses,
-            metrics,
-            nvr_from_scores(replace(scores, blocks=()) if scores.selected else scores, bootstrap),
-            base_rates(responses, labels=scores.labels),
-            corrections(whole, values, bootstrap),
-            replies_of(responses, scores, bootstrap),
-            shortcuts_of(responses, scores, bootstrap),
-            length_bias_of(responses, scores, bootstrap),
-            components_of(whole, bootstrap, repeats_of(responses, scores)),
-            _order_curve(responses, whole),
-            None if scores.full is None else beyond_places(whole, bootstrap),
-            left_open(responses, scores, metrics.counts),
-            scores,
-        )
+
+def scored_texts(responses: Responses) -> bool:
+    """Whether texts of options were scored, in place of labels."""
+    logged, harness = responses.run.logged, responses.run.lm_eval
+    if logged and logged.scores in ("texts", "listed"):
+        return True
+    return harness is not None and any(task.scored != "labels" for task in harness.tasks.values())
 
 
-def _order_curve(responses: Responses, scores: OrderScores) -> OrderCurve | None:
-    run = responses.run
-    if run.until and run.until.ended != "all":  # no set of orders was asked of every question
-        return None
-    spec = str(run.settings.get("orders", "auto"))
-    return order_curve(scores, WHOLE if run.two_phase else spec, run.order_costs or None, run.order_costs.get(spec))
+def _with_anytime(metrics: Metrics, responses: Responses) -> Metrics:
+    """Metrics with the numbers and intervals of an audit that stopped before everything was asked."""
+    until = responses.run.until
+    if until is None or until.ended == "all":
+        return metrics
+    last = {METRICS[name]: Estimate.from_dict(step) for name, step in until.path[-1].numbers.items()}
+    return replace(metrics, means=metrics.means | last)
+
+
+def named(results: Sequence[AuditResult], files: Sequence[str] = ()) -> dict[str, AuditResult]:
+    """Audits by model, with the file name (or a number) added where models share a name."""
+    often = Counter(result.name for result in results)
+    extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
+    return {r.name if often[r.name] == 1 else f"{r.name} ({more})": r for r, more in zip(results, extra, strict=True)}
+
+
+def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Paired:
+    """How one audit differs from another on the questions of both; nothing where they have none in common.
+
+    Args:
+        run, other: name and audit of each.
+    """
+    (name, now), (base, first) = run, other
+    at, at_first = rows = same_questions(now, first)
+    if not at.size:
+        return Paired((), ())
+    values = now.metrics.questions, first.metrics.questions
+    pairs = [paired_difference(now.scores, first.scores, key, measures=values, rows=rows) for key in MEASURES]
+    ways, remarks = (_way(first), _way(now)), list[str]()
+    if len(set(ways)) > 1:
+        remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
+    if by_text := int((np.asarray(now.scores.ids)[at] != np.asarray(first.scores.ids)[at_first]).sum()):
+        remarks.append(f"{name}: {by_text:,} of {count(len(at), 'question')} matched by text, not by id.")
+    return Paired([pair for pair in pairs if pair.difference.defined], remarks)
+
+
+def _way(result: AuditResult) -> str:
+    """How an answer is read: letters on a page and option texts on their own are two questions."""
+    logged = result.run.logged
+    if logged and logged.scores in ("texts", "listed"):
+        return "scores of option texts"
+    return "scores of labels" if result.scores.is_scored else "words"
+
+
+def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
+    """Rows of the same questions in the scores of both.
+
+    Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
+    two data sets is not one question. The others are the same where they have the same stem and the same options in
+    any order, if no other question of either has these.
+    """
+    texts_a, texts_b = ({q.id: _folded(q) for q in result.responses.questions} for result in (a, b))
+    row_a, row_b = ({name: i for i, name in enumerate(result.scores.ids)} for result in (a, b))
+    by_id = {name for name in row_a if name in row_b and _agree(texts_a.get(name), texts_b.get(name))}
+    rest_a = _unique({name: texts for name, texts in texts_a.items() if name in row_a and name not in by_id})
+    rest_b = _unique({name: texts for name, texts in texts_b.items() if name in row_b and name not in by_id})
+    pairs = [(row_a[name], row_b[name]) for name in by_id]
+    pairs += [(row_a[rest_a[texts]], row_b[rest_b[texts]]) for texts in rest_a if texts in rest_b]
+    rows = np.asarray(sorted(pairs), np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _folded(question: Question) -> _Texts:
+    stem, *options = (" ".join(text.split()).casefold() for text in (question.stem, *question.options))
+    return stem.removeprefix("question:").strip(), tuple(sorted(options))
+
+
+def _agree(a: _Texts | None, b: _Texts | None) -> bool:
+    """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
+    return a is None or b is None or (a[1] == b[1] and (a[0] in b[0] or b[0] in a[0]))
+
+
+def _unique(texts: Mapping[str, _Texts]) -> dict[_Texts, str]:
+    """Id by texts, of texts that only one question has."""
+    often = Counter(texts.values())
+    return {pair: name for name, pair in texts.items() if often[pair] == 1}

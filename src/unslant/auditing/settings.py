@@ -4,14 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
-from unslant.experiment.options import (
-    ChooseShotsOptions,
-    ElicitOptions,
-    OutputOptions,
-    ScoredLabelOptions,
-    check_unused,
-)
-from unslant.responses.cost import money
+from unslant.experiment.options import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
+from unslant.flags import check_unused
+from unslant.responses.provenance import money
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "in_all_orders", "ask_again")
 """Fields that say nothing where labels are scored."""
@@ -24,7 +19,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (all up to 24; beyond 200 questions a Latin square of each, and all of some; 6 for replies), all, latin,
+    """auto (all, up to 24; beyond 200 questions, a Latin square for each and all for some; 6 for replies), all, latin,
     cyclic, reverse, given, or how many to sample."""
     until: float | None = None
     """Stop early, once scores are known to within this half-width, such as 0.02."""
@@ -33,16 +28,16 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     repeat_sample: int = 50
     """Replies: how many questions --repeats asks again, drawn at random."""
     adaptive: bool = False
-    """Replies: ask in all orders only where the answers as given and reversed differ; see --calibrate."""
+    """Replies: ask in all orders only if the answers in the given and the reversed order differ; see --calibrate."""
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
     in_all_orders: float = 1.0
-    """Replies: ask this share of the questions, drawn at random, in all orders, and the others as published only."""
+    """Replies: ask this share of the questions, drawn at random, in all orders, and the others only as published."""
     ask_again: bool = False
-    """Replies: where one is unparsed or conflicts, ask once which label it chose; reported apart from the replies."""
+    """Replies: if one is unparsed or conflicts, ask once which label it chose; reported separately."""
 
     across_subjects: bool = False
-    """Give intervals for other subjects of the kind, which are wider, instead of for further questions of these."""
+    """Give intervals for other subjects like these, which are wider, not for further questions on the same subjects."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from unslant.asking import Asked, ask, elicitation_of
-from unslant.auditing.ordinary import ordinary_cost
-from unslant.auditing.phases import grown, phases_of
-from unslant.auditing.presented import audit_presentations
+from unslant.asking import ask
+from unslant.auditing.cost import ordinary_cost
+from unslant.auditing.orders import OrderDesign, grown
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditOutputs, AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import check_unused
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
+from unslant.flags import check_unused
 from unslant.models import GenerateOptions
 from unslant.models.open import gives_replies
-from unslant.presentations import Presentation, ShotChooser, control_presentations, parse_labels
-from unslant.questions import SKEWED, Question, QuestionSet
+from unslant.questions import SKEWED
 from unslant.responses import Responses
 
 
@@ -30,15 +28,15 @@ class Audit(Study[AuditSettings]):
 
     Without arguments, audits the reference model prefers-a on embedded questions that often have A as the answer.
 
-    Models that give only text (inspect:...) are audited by their replies, and any other with --elicit generate: each
-    question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
+    Models that return only text (inspect:...) are audited by their replies, as are others with --elicit=generate:
+    each question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
 
-    With --until 0.02, questions come in random order, some in a Latin square of their orders, until the score is known
-    to +-0.02.
+    With --until=0.02, questions are asked in random order, some in a Latin square of option orders, until the score
+    is known to +-0.02.
 
-    With --log, reads answers that another harness logged (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
-    your own) in place of asking a model; files of one model and the same questions in several orders belong together.
-    Several models, or logs of several, are set side by side.
+    With --log, reads answers logged by another harness (lm-eval, inspect, lighteval, OpenCompass, HELM, or a table of
+    your own) instead of asking a model; files of one model with the same questions in several orders belong together.
+    Several models, or logs of several, are compared side by side.
 
     Examples:
       unslant audit org/name questions.jsonl --html report.html
@@ -80,17 +78,17 @@ class Audit(Study[AuditSettings]):
     def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
         if not outputs.dry_run:
             return super().run(given, outputs, store)
-        from unslant.auditing.dry_run import estimate
+        from unslant.auditing.cost import estimate
 
         self.check(given)
         settings = self.settings_of_each(given)
         self.check_replies(given, settings)
-        for model, options, one in zip(given.models, given.options, settings, strict=True):
-            print("\n".join(estimate(model, given.questions, one, options, given.generate, outputs)))
+        for model, options, resolved in zip(given.models, given.options, settings, strict=True):
+            print("\n".join(estimate(model, given.questions, resolved, options, given.generate, outputs)))
         return None
 
     def read(self, given: Given[AuditSettings]) -> StudyResult:
-        from unslant.auditing.logs import audit_logs
+        from unslant.auditing.comparison import audit_logs
 
         return audit_logs(given.log, given.settings.fields)
 
@@ -105,7 +103,16 @@ class AuditKeywords(Keywords, GenerateOptions, AuditSettings):
     """Keywords of :func:`audit`."""
 
 
-audit = function(Audit(), AuditKeywords, AuditResult)
+audit = function(
+    Audit(),
+    AuditKeywords,
+    AuditResult,
+    """
+    >>> result = unslant.audit("fair", "embedded", limit=20)
+    >>> result.metrics.means["expected_accuracy"].n
+    20
+    """,
+)
 
 
 def in_words(model: Any, settings: AuditSettings, options: Any = None) -> bool:
@@ -115,86 +122,33 @@ def in_words(model: Any, settings: AuditSettings, options: Any = None) -> bool:
 
 def _scored(asking: Asking[AuditSettings]) -> Responses:
     """Every question in many orders, and with its labels reversed and shifted; then the pages without a question."""
-    settings, questions, progress = asking.settings, asking.questions, asking.progress
-    alphabet, seed, writer = parse_labels(settings.labels), settings.seed, settings.writer()
-    chooser, shown, about_all = prepared(questions, settings)
+    design = OrderDesign.of(
+        asking.questions, asking.settings
+    )  # before the model is opened, so that bad input fails first
     model = asking.model
-    elicitation, own_labels = elicitation_of(model, writer), not model.info.renders_prompts
-    if not own_labels:  # a decision endpoint labels the options itself: only their order changes
-        chooser, shown, about_all = prepared(questions, settings, own_labels=False)
-    phases = phases_of(questions, settings, own_labels=own_labels)
-
-    def asked() -> Iterator[Asked]:
-        for question in questions:
-            yield from with_shots(question, phases.shown(question) if phases else shown(question))
-        yield from controls
-
-    def with_shots(question: Question, presentations: Iterable[Presentation]) -> Iterator[Asked]:
-        examples = chooser.of(question)
-        return ((question, one.with_shots(examples)) for one in presentations)
-
-    sizes = sorted({len(question.options) for question in questions} if own_labels else ())
-    controls = [control for n in sizes for control in control_presentations(n, alphabet, seed=seed)]
-    share = asking.share(asked, [elicitation])
-    texts, until, two_phase = share.own(questions), None, None
-    if settings.until is None:
-        about = share.presentations or (sum(len(phases.shown(q)) for q in questions) if phases else about_all)
-        responses = ask(model, share.cut(asked()), [elicitation], progress=progress, presentations=about)
-        if phases and not asking.shards.shard:  # a shard cannot know what the others show
-            more = partial(ask, model, elicitations=[elicitation], progress=progress)
-            phases, responses = grown(
-                phases, responses, lambda further: more([one for q, p in further for one in with_shots(q, [p])])
-            )
-        two_phase = phases.run(about_all + len(controls)) if phases else None
-    else:
+    if model.info.renders_prompts:  # a decision endpoint labels the options itself, so only their order can change
+        design = OrderDesign.of(asking.questions, asking.settings, own_labels=False)
+    example = next(design.asked(), None)
+    share = asking.share(design.asked, [design.elicitation])
+    texts, until = share.own(asking.questions), None
+    score = partial(ask, model, elicitations=[design.elicitation], progress=asking.progress)
+    if asking.settings.until is not None:
         from unslant.auditing.until import ask_until
 
-        responses, texts, until, two_phase = ask_until(
-            model, questions, settings, elicitation, chooser, controls, own_labels=own_labels, progress=progress
-        )
-    first = next(asked(), None)
-    cost = asking.cost
-    tokens, order_costs = ordinary_cost(
-        model,
-        cost,
-        share.own(questions),
-        elicitation,
-        shown,
-        chooser,
-        settings.orders,
-        controls,
-        questions,
-        len(phases.full) / len(questions) if phases else None,
-    )
+        responses, texts, until, two_phase = ask_until(model, design, progress=asking.progress)
+    else:
+        responses = score(share.cut(design.asked()), presentations=share.presentations or design.expected)
+        if not asking.shards.shard:  # a shard cannot know how narrow the intervals of the whole run are
+            design, responses = grown(design, responses, score)
+        two_phase = design.recorded
+    tokens, order_costs = ordinary_cost(model, asking.cost, design, share.own(asking.questions))
     return asking.finished(
         responses,
         share,
         texts,
-        example_prompt=elicitation.prompts(first[1])[0].as_text() if first else "",
-        cost=replace(cost, tokens_ordinary=tokens),
+        example_prompt=design.elicitation.prompts(example[1])[0].as_text() if example else "",
+        cost=replace(asking.cost, tokens_ordinary=tokens),
         order_costs=order_costs,
         until=until,
         two_phase=two_phase,
     )
-
-
-def prepared(
-    found: QuestionSet[Question], chosen: AuditSettings, *, own_labels: bool = True
-) -> tuple[ShotChooser, Callable[[Question], list[Presentation]], int]:
-    """Worked examples, presentations of a question, and how many there are of all, where labels are scored.
-
-    Args:
-        own_labels: see :func:`~unslant.auditing.presented.audit_presentations`.
-
-    Raises:
-        InputError: if questions, labels, orders or worked examples do not go together: here, not on the way.
-    """
-    alphabet, seed = parse_labels(chosen.labels), chosen.seed
-    chooser = chosen.chooser(found, alphabet)
-    shown = partial(audit_presentations, orders=chosen.orders, alphabet=alphabet, seed=seed, own_labels=own_labels)
-    shapes: dict[tuple[int, tuple[int, ...]], int] = {}
-    for question in found:
-        shape = len(question.options), question.pinned
-        shapes[shape] = shapes.get(shape) or len(shown(question))
-        chooser.of(question)
-    return chooser, shown, sum(shapes[len(question.options), question.pinned] for question in found)

@@ -9,29 +9,29 @@ from typing import Literal
 import numpy as np
 
 from unslant.arrays import Floats, Ints
-from unslant.metrics.anytime import ConfidenceSequence
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE
+from unslant.metrics.estimate import ConfidenceSequence
 
 Interval = tuple[float, float]
 Values = Mapping[str, Floats]
 """Number -> (n,) value of each question asked, in the order asked; nan where it has none."""
 
 BOUNDS = {"accuracy": SHARE, "expected_accuracy": SHARE, "order_advantage": DIFFERENCE, "pbm": (0.0, 0.25)}
-"""The numbers whose intervals are to be narrow."""
+"""The numbers whose intervals the search narrows, and their bounds."""
 WITH_ORDERS = ("expected_accuracy", "order_advantage")
-"""Those of them that are over orders, of questions asked in the published order or more."""
+"""Those that average over orders, and are estimated for questions asked in the published order alone."""
 PUBLISHED, SQUARE, WHOLE = range(3)
-"""How a draw is asked: in the published order; besides in a Latin square of its orders; in all of them."""
+"""How a draw is asked: in the published order; also in a Latin square of its orders; in all of them."""
 FIRST, FIRST_WHOLE = 48, 24
-"""Draws of the first step, all in a square, and those of them in all orders."""
+"""Draws of the first step, which all get a square, and how many of them get all orders."""
 SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125)
-"""Shares of further draws that can be asked in a square."""
+"""Shares of further draws that may be asked in a square."""
 _USUAL_VARIANCE = 0.2
-"""Of a share, before anything is known."""
+"""Assumed variance of a share, before anything is known."""
 _LEAST_STEP = 0.03
-"""Further draws of a step, as a share of those asked."""
+"""Least number of further draws in a step, as a share of those asked."""
 _WORTH = 0.1
-"""More orders of the questions asked are worth it if they narrow an interval by this part of itself."""
+"""Asking more orders of the same questions is worthwhile if it narrows an interval by this share of its width."""
 _ALIKE = 1e-9
 """Variance below which values count as the same."""
 
@@ -39,28 +39,28 @@ _ALIKE = 1e-9
 class Search:
     """Asks questions in random order, some of them in a Latin square of their orders, until all intervals are narrow.
 
-    Every question is asked in the published order. Its mean over orders is guessed from that answer, by a regression
-    on earlier questions; with a probability q that is decided before, it is also asked in a random square, whose mean
-    replaces the guess with weight 1/q: guess + (square - guess) / q. As squares and the questions that get one are
-    drawn at random, this value is unbiased for the mean over all orders, however bad the guess (the difference
-    estimator: Särndal, Swensson and Wretman 1992, ch. 6). It is bounded, so as long as there are questions left,
-    intervals are those of a :class:`ConfidenceSequence`, which may be looked at after every step. Once all questions
-    are asked, their number is no longer for the data to choose, and the usual interval holds.
+    Every question is asked in the published order. A regression on earlier questions guesses its mean over orders from
+    that answer. With probability q, fixed beforehand, the question is also asked in a random square, and counts as
+    guess + (square - guess) / q. Because chance alone picks the squares and the questions that get one, this value is
+    unbiased for the mean over all orders even if the guess is bad (the difference estimator: Särndal, Swensson and
+    Wretman 1992, ch. 6). It is bounded, so while questions are left, the intervals are those of a
+    :class:`ConfidenceSequence`, which may be inspected after every step. Once all questions are asked, the data no
+    longer choose how many there are, and the usual interval holds.
 
     PBM is over the first questions, which are asked in all orders; their number grows with what its interval needs.
 
-    How many squares: the value varies by v + (1/q - 1) d, with v between questions' means over orders, and d the mean
-    square of what the guess misses, both estimated from what was asked. With the questions that each q would need, and
-    what a square costs, follows the cheapest q (two-phase sampling: Cochran 1977, sec. 12.5).
+    How many squares: the variance of the value is v + (1/q - 1) d, with v the variance of questions' means over orders
+    and d the mean squared error of the guess, both estimated from the answers so far. The cheapest q follows from the
+    questions that each q would need and the cost of a square (two-phase sampling: Cochran 1977, sec. 12.5).
 
     Args:
-        width: half-width that every interval is to have at most.
+        width: largest half-width that any interval may have in the end.
         sizes: (U,) questions of each draw (a question, or the questions of one passage), in the order asked.
-        luck: (U,) a random number from 0 to 1 for each draw: those below q are asked in a square.
+        luck: (U,) a random number from 0 to 1 for each draw; those below q get a square.
         cost: of a square in addition to the published order, which costs 1.
 
     Attributes:
-        draws: what to ask next, from the beginning; levels: (U,) how each is asked.
+        draws: how many draws to ask, counted from the first; levels: (U,) how each of them is asked.
     """
 
     def __init__(self, width: float, sizes: Ints, luck: Floats, cost: float) -> None:
@@ -91,7 +91,7 @@ class Search:
 
     @property
     def whole(self) -> int:
-        """Draws asked in all orders: the first ones."""
+        """How many draws are asked in all orders: the first ones."""
         return int((self.levels == WHOLE).sum())
 
     @property
@@ -100,34 +100,34 @@ class Search:
         return self.draws == len(self._ends)
 
     def exhausted(self, name: str) -> bool:
-        """Whether no further question can have a value of a number."""
+        """Whether every question that can have a value of a number has one."""
         return self.whole == len(self._ends) if name == "pbm" else self.complete
 
-    def look(self, known: Values, usual: Callable[[str, Floats], Interval]) -> dict[str, Interval]:
-        """The interval of every number that any question has a value of.
+    def look(self, columns: Values, usual: Callable[[str, Floats], Interval]) -> dict[str, Interval]:
+        """The interval of every number for which at least one question has a value.
 
         Args:
-            known: of the questions asked: the numbers, over the orders asked; ``certainty``, the probability of the
+            columns: of the questions asked: the numbers, over the orders asked; ``certainty``, the probability of the
                 right option in the published order; ``pbm`` over all orders, where these were asked.
             usual: the interval of a number for as many questions fixed beforehand.
         """
-        expected = self._expected(known)
+        expected = self._expected(columns)
         self.values = {
-            "accuracy": known["accuracy"],
+            "accuracy": columns["accuracy"],
             "expected_accuracy": expected,
-            "order_advantage": known["accuracy"] - expected,
-            "pbm": np.where(self.asked == WHOLE, known["pbm"], np.nan),
+            "order_advantage": columns["accuracy"] - expected,
+            "pbm": np.where(self.asked == WHOLE, columns["pbm"], np.nan),
         }
-        found = {}
+        intervals = {}
         for name, sequence in self.sequences.items():
             values = self.values[name]
             done, until = (self._seen_whole, self.whole) if name == "pbm" else (self._seen, self.draws)
             self._feed(name, values, slice(done, until))
             if np.isfinite(values).any():
                 low, high = usual(name, values) if self.exhausted(name) else sequence.interval()
-                found[name] = (low, high) if low == low else sequence.interval()
+                intervals[name] = (low, high) if low == low else sequence.interval()
         self._seen, self._seen_whole = self.draws, self.whole
-        return found
+        return intervals
 
     def _feed(self, name: str, values: Floats, draws: slice) -> None:
         """Add the values of some draws to the sequence of a number."""
@@ -135,26 +135,27 @@ class Search:
         starts = np.concatenate([[0], self._ends])[draws]
         if not len(starts):
             return
-        known, end = np.isfinite(values), int(self._ends[draws][-1])
-        totals = np.add.reduceat(np.where(known, values, 0.0)[:end], starts) / self._sizes.max()
-        weights = np.add.reduceat(known.astype(np.float64)[:end], starts) / self._sizes.max()
-        kept = weights > 0
+        defined, end = np.isfinite(values), int(self._ends[draws][-1])
+        totals = np.add.reduceat(np.where(defined, values, 0.0)[:end], starts) / self._sizes.max()
+        weights = np.add.reduceat(defined.astype(np.float64)[:end], starts) / self._sizes.max()
+        drawn = weights > 0
         beyond = (name in WITH_ORDERS) * (1 / self._chances[draws] - 1) / sequence.range
-        sequence.add(totals[kept], weights[kept], self._horizons[name], beyond[kept])
+        sequence.add(totals[drawn], weights[drawn], self._horizons[name], beyond[drawn])
 
-    def _expected(self, known: Values) -> Floats:
+    def _expected(self, columns: Values) -> Floats:
         """(n,) unbiased values of each question's mean over orders; those of earlier steps are kept."""
-        own, new = known["expected_accuracy"], slice(len(self._means), None)
+        over_square, new = columns["expected_accuracy"], slice(len(self._means), None)
         if self.complete and (self.levels >= SQUARE).all():
-            return own
-        about = np.column_stack([np.ones(len(own)), known["accuracy"], known["certainty"]])
+            return over_square
+        about = np.column_stack([np.ones(len(over_square)), columns["accuracy"], columns["certainty"]])
         chance = np.repeat(self._chances[: self.draws], self._sizes[: self.draws])[new]
         guess = np.clip(about[new] @ self._slopes, 0.0, 1.0)
-        value = np.where(self.asked[new] >= SQUARE, guess + (own[new] - guess) / chance, guess)
-        self._means = np.concatenate([self._means, np.where(chance == 1, own[new], value)])
-        fitted = (self.asked >= SQUARE) & np.isfinite(own) & np.isfinite(about).all(axis=1)
+        value = np.where(self.asked[new] >= SQUARE, guess + (over_square[new] - guess) / chance, guess)
+        self._means = np.concatenate([self._means, np.where(chance == 1, over_square[new], value)])
+        # fitted only now: a guess that had seen the square that corrects it would bias the value
+        fitted = (self.asked >= SQUARE) & np.isfinite(over_square) & np.isfinite(about).all(axis=1)
         if fitted.any():
-            x, y = about[fitted], own[fitted]
+            x, y = about[fitted], over_square[fitted]
             self._slopes = np.linalg.solve(x.T @ x + np.diag([_ALIKE, 1.0, 1.0]), x.T @ y)
             self._missed = float(((y - np.clip(x @ self._slopes, 0.0, 1.0)) ** 2).mean())
             self._over_squares = {"expected_accuracy": float(y.var()), "order_advantage": float((x[:, 1] - y).var())}
@@ -167,8 +168,8 @@ class Search:
             noise: (m,) variance of the share right between the squares of the questions asked in all orders.
 
         Returns:
-            ``width``: every interval is narrow enough; ``orders``: all questions are asked, and more orders would not
-            narrow any interval by much; ``all``: everything is asked; empty: go on.
+            ``width``: every interval is narrow enough; ``orders``: all questions are asked, and more orders would
+            hardly narrow any interval; ``all``: everything is asked; empty: keep asking.
         """
         half = {name: (high - low) / 2 for name, (low, high) in intervals.items()}
         if half and max(half.values()) <= self.width:
@@ -208,8 +209,8 @@ class Search:
     def _needed(self, name: str, share: float) -> float:
         """Draws at which an interval is narrow enough, if this share of further ones is asked in a square.
 
-        The half-width is about sqrt(2 t (sum of the values' variances)) / n, with t the target of the sequence, and the
-        more for the bounds that values have, which matter where they hardly vary.
+        The half-width is about sqrt(2 t (sum of the values' variances)) / n, with t the target of the sequence, plus a
+        term for the range of the values, which matters if they hardly vary.
         """
         seen, later = self._seen_whole if name == "pbm" else self._seen, self._variance(name, share)
         sequence, excess = self.sequences[name], max(0.0, seen * (self._variance(name) - later))
@@ -217,18 +218,18 @@ class Search:
         return (a * later + math.sqrt((a * later) ** 2 + 4 * a * excess)) / 2 + self._least(sequence)
 
     def _least(self, sequence: ConfidenceSequence) -> float:
-        """About how many draws an interval needs even of values that are all alike."""
+        """About how many draws an interval needs even if all values are the same."""
         return sequence.target * sequence.range / (3 * self.width)
 
     def _variance(self, name: str, share: float | None = None) -> float:
-        """Of the values so far, or of those of questions of which this share is asked in a square."""
+        """The variance of the values so far, or what it would be if this share of questions had a square."""
         values = self.values[name]
         if share is None or name in ("accuracy", "pbm"):
             return max(_ALIKE, float(np.nanvar(values)))
         return max(_ALIKE, self._over_squares.get(name, 0.0)) + (1 / share - 1) * self._missed
 
     def _more_orders(self, half: Mapping[str, float], noise: float) -> None:
-        """All questions are asked: a square of all of them, or all orders, where it is worth it."""
+        """Once all questions are asked: ask a square of each, or all orders, if that is worthwhile."""
         averaged = {name: one for name, one in half.items() if name in WITH_ORDERS}
         now = {name: self._variance(name) for name in averaged}
         squares = {name: one * math.sqrt(self._variance(name, 1.0) / now[name]) for name, one in averaged.items()}

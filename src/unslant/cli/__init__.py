@@ -18,11 +18,8 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, U
 from cyclopts.argument import ArgumentCollection
 
 import unslant
-from unslant.cli.commands import register
-from unslant.cli.config import Config
-from unslant.cli.help import print_help
-from unslant.cli.safe_files import check_files
-from unslant.cli.words import Recorded, Seen
+from unslant.cli.arguments import Config, Recorded, Seen, check_files
+from unslant.cli.commands import print_help, register
 from unslant.errors import (
     FailedConditionsError,
     InputError,
@@ -31,18 +28,18 @@ from unslant.errors import (
     UnslantError,
     first_line,
     naming_flags,
+    shortened,
     shown,
 )
-from unslant.experiment.command_line import COMMAND, ON_INTERRUPT, Command
-from unslant.extras import missing
-from unslant.reach import without_secrets
+from unslant.extras import missing, offline
+from unslant.reach import COMMAND, ON_INTERRUPT, Command, without_secrets
 from unslant.studies.readers import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {
     "Measure": {
         **{name: STUDIES[name] for name in TOP},
-        "plan": "unslant.cli.plan:plan",
+        "plan": "unslant.cli.questions:plan",
         "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
         "replies": "unslant.cli.replies:replies",
     },
@@ -52,21 +49,21 @@ COMMANDS = {
     },
     "Studies": {},
     "Files": {
-        "report": "unslant.cli.report:report",
+        "report": "unslant.cli.results:report",
         "export": "unslant.cli.export:export",
-        "merge": "unslant.cli.report:merge",
-        "rerun": "unslant.cli.rerun:rerun",
+        "merge": "unslant.cli.results:merge",
+        "rerun": "unslant.cli.results:rerun",
     },
     "Lists": {
         "models": "unslant.cli.listing:models",
         "templates": "unslant.cli.listing:templates",
     },
 }
-"""Commands as ``unslant --help`` lists them, by heading; groups of commands are added below."""
+"""Heading in ``unslant --help`` -> commands; groups of commands are added below."""
 
 
-def _shown(value: object) -> str | None:
-    """A default as shown in help; none for switches and empty values."""
+def _default(value: object) -> str | None:
+    """A default for help; None for switches and empty values."""
     if value is None or isinstance(value, bool) or value in ("", (), {}) or callable(value):
         return None
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -80,7 +77,7 @@ app = App(
     version=unslant.__version__,
     help_format="plaintext",
     group_parameters=Group("Options", sort_key=1),
-    default_parameter=Parameter(negative="", show_default=_shown),
+    default_parameter=Parameter(negative="", show_default=_default),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -88,30 +85,28 @@ GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMM
 for title, commands in COMMANDS.items():
     register(app, commands, GROUPS[title])
 for name, title, home, about in (
-    ("study", "Studies", "studies", "Run one of the experiments of the papers; unslant study --help lists them."),
+    ("study", "Studies", "studies", "Run an experiment from the papers; unslant study --help lists them."),
     ("questions", "Files", "questions", "Check or build question sets."),
     ("runs", "Files", "runs", "List, show, resume, delete or export recorded runs."),
 ):
     app.command(f"unslant.cli.{home}:group", name=name, help=about, group=GROUPS[title])
-app.command("unslant.cli.completion:install", name="--install-completion", help="Install shell completion.")
+app.command("unslant.cli.listing:install", name="--install-completion", help="Install shell completion.")
 
 
 _HOLD_SECRETS = frozenset({"--header", "--extra-body", "--base-url", "--inspect"})
 EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
-"""Errors that do not end with 2."""
-
-
+"""Exit codes of errors; of all others it is 2."""
+MEANT = {"--report": "--html"}
+"""Options that people guess, and that no near name leads from to ours."""
 PATIENCE = 1.5
 """Seconds that a command has to end in order after Ctrl-C."""
 
 
 @contextmanager
 def interrupts_end() -> Iterator[None]:
-    """The first Ctrl-C lets the block end in order, for :data:`PATIENCE`; a second ends the process at once (code 130).
-
-    Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes; a thread that
-    reads the wakeup pipe notices even then. Everything scored is in the store by then, so nothing is lost.
-    """
+    """Ctrl-C gives the block :data:`PATIENCE` seconds to end; a second one ends the process at once (code 130)."""
+    # Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes. A thread
+    # that reads the wakeup pipe notices even then. All scores are in the store at that time, so nothing is lost.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -143,7 +138,7 @@ def interrupts_end() -> Iterator[None]:
 
 
 def _end_now() -> None:
-    """Note that the run was stopped, unless the store is busy, and end the process."""
+    """Record that the run was stopped, unless the store is busy, and end the process."""
     for note in ON_INTERRUPT:
         thread = threading.Thread(target=note, daemon=True)
         thread.start()
@@ -160,11 +155,11 @@ def _keep_from_children() -> None:
 
 
 def main() -> None:
-    """Entry point: every deliberate error becomes one line and an exit code (:data:`EXIT_STATUS`)."""
+    """Run the command that was typed; deliberate errors become one line and an exit code (:data:`EXIT_STATUS`)."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # threads that spin while they wait make small models twenty times slower where other processes want the cores
+    # Threads that spin while they wait make small models twenty times slower if other processes need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     before = COMMAND.set(Command())
@@ -181,7 +176,7 @@ def main() -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run a command and say what went wrong; returns the exit code."""
+    """Run a command and print its error; returns the exit code."""
     try:
         with interrupts_end():
             call(words)
@@ -197,19 +192,29 @@ def _run(words: Sequence[str]) -> int:
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
         if _HOLD_SECRETS & {word.partition("=")[0].replace("_", "-") for word in sys.argv}:
-            words = "a word"  # part of a value without quotation marks, perhaps
+            words = "a word"  # it may be part of a secret that was typed without quotation marks
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
         return 2
     except CycloptsError as error:
         text = str(error)
-        for word in sys.argv if isinstance(error, UnknownOptionError) else ():
-            text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
-        print(f"error: {' '.join(without_secrets(text).split())}", file=sys.stderr)
+        if isinstance(error, UnknownOptionError):
+            for word in sys.argv:
+                text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
+            text = _suggested(error) or text
+        print(f"error: {shortened(' '.join(without_secrets(text).split()), _LONGEST_ERROR)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def _suggested(error: UnknownOptionError) -> str:
+    """The message on an option of :data:`MEANT`, where the command has ours; empty for any other."""
+    option = (error.token.keyword or error.token.value).partition("=")[0]
+    ours = MEANT.get(option)
+    known = {name for argument in error.argument_collection for name in argument.names}
+    return f"Unknown option: {option}. Did you mean {ours}?" if ours in known else ""
 
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
@@ -219,11 +224,11 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
     config, words = Config.of(words) if defaults else (Config(), list(words))
     seen = Seen(words)
     try:
-        command, given = _parsed(words, config, seen)
+        command, bound = _parsed(words, config, seen)
         COMMAND.set(seen.command)
-        check_files({**given.arguments, "config": config.path})
-        with _connected(given.arguments.get("offline", False)):
-            command(*given.args, **given.kwargs)
+        check_files({**bound.arguments, "config": config.path})
+        with _connected(bound.arguments.get("offline", False)):
+            command(*bound.args, **bound.kwargs)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
@@ -231,33 +236,29 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
 
 
 def _connected(without: bool) -> AbstractContextManager[None]:
-    """What ``--offline`` asks for, where it was given."""
-    if not without:
-        return nullcontext()
-    from unslant.reachable import offline
-
-    return offline()
+    """Open no connection while the block runs, if ``--offline`` says so."""
+    return offline() if without else nullcontext()
 
 
 def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
-    """Run a command from a file, with these words typed again, and say so."""
+    """Print and run a command from a file, with some words typed again."""
     started, seen = COMMAND.get(), Seen([*recorded.words, *typed])
-    command, given = _parsed([*recorded.commands, *typed], recorded, seen)
+    command, bound = _parsed([*recorded.commands, *typed], recorded, seen)
     print(f"unslant {shlex.join(seen.command.words)}", file=sys.stderr)
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
     words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
-    check_files(given.arguments)
-    with recorded.keys_kept(), _connected(given.arguments.get("offline", False)):
-        command(*given.args, **given.kwargs)
+    check_files(bound.arguments)
+    with recorded.keys_kept(), _connected(bound.arguments.get("offline", False)):
+        command(*bound.args, **bound.kwargs)
 
 
 def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
-    """The function and the arguments of a command, with values of these sources where none were typed."""
+    """The function and the arguments of a command; options that were not typed have the values of these sources."""
     app.config = sources
-    command, given, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
-    given.apply_defaults()
-    return command, given
+    command, bound, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
+    bound.apply_defaults()
+    return command, bound
 
 
 class _Arguments(Exception):
@@ -265,7 +266,7 @@ class _Arguments(Exception):
 
 
 def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollection]:
-    """The command that words name, and its arguments; nothing is checked, opened or read.
+    """The command that the words name, and its arguments; nothing is checked, opened or read.
 
     Raises:
         InputError: if they are not a command.
@@ -278,6 +279,11 @@ def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollect
         _parsed(words, stop)
     except _Arguments as parsed:
         commands, arguments = parsed.args
+        # The parser would leave out what it does not know, and the command would run without it.
+        known = {name for argument in arguments for name in argument.names}
+        options = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
+        if unknown := [option for option in options if option not in known and option != "--"]:
+            raise InputError(f"its command has {unknown[0]}, which this version of unslant does not know") from None
         return commands, arguments
     except CycloptsError as error:
         raise InputError(f"its command cannot be read: {first_line(error)}") from None
@@ -285,10 +291,9 @@ def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollect
 
 
 def with_values(words: Sequence[str]) -> list[str]:
-    """Words as the parser needs them, which treats every word starting with a dash as an option.
+    """Words for the parser, which takes every word that starts with a dash for an option.
 
-    ``--json -`` becomes ``--json=-``, and ``--ray``, whose address may be left out, ``--ray=auto`` where the next word
-    is not one.
+    ``--json -`` becomes ``--json=-``; ``--ray`` without an address becomes ``--ray=auto``.
     """
     joined: list[str] = []
     for word in words:
@@ -301,5 +306,6 @@ def with_values(words: Sequence[str]) -> list[str]:
     return [*joined[:-1], "--ray=auto"] if joined and joined[-1] == "--ray" else joined
 
 
+_LONGEST_ERROR = 2_000
 _CLUSTER = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+")
 """An address of a Ray cluster."""

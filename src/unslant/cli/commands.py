@@ -1,8 +1,8 @@
-"""Commands as cyclopts takes them, made of plain functions when they are called.
+"""Plain functions as commands of cyclopts, and their help.
 
 A command is a function whose parameters are arguments, options, or dataclasses of options (``Annotated[..., Heading]``
-says under which heading). Here their fields become parameters of their own: nothing else in the project knows cyclopts,
-and a command is imported only when it runs or its help is asked for.
+gives their heading in help). Here the fields of these become parameters: nothing outside this room knows cyclopts, and
+a command is imported only when it runs or shows its help.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token
+from cyclopts.help import HelpEntry, HelpPanel
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
 
-from unslant.cli.help import DEFAULTS, EXIT_CODES, OWN
 from unslant.debiasing import METHODS
-from unslant.errors import InputError
+from unslant.errors import InputError, for_the_caller, naming_flags
 from unslant.flags import Flag, Heading, Without
 
 _OPTIONS = Heading("Options", 1)
@@ -31,7 +34,7 @@ _METAVARS = {int: "N", float: "NUMBER", str: "TEXT"}
 
 
 def register(app: App, commands: Mapping[str, str], group: Group | None = None) -> None:
-    """Add commands without importing them, in this order; their help is the docstring, examples at the end.
+    """Add commands in this order without importing them; their docstrings are their help, with examples at the end.
 
     Args:
         commands: name -> ``module:function``.
@@ -39,8 +42,9 @@ def register(app: App, commands: Mapping[str, str], group: Group | None = None) 
     """
     for place, (name, home) in enumerate(commands.items()):
         about, _, examples = _docstring(home).replace("{METHODS}", ", ".join(METHODS)).partition("\n\nExamples:\n")
-        about = re.sub(r"(?<!\n)\n(?!\n)", " ", about)  # rewrapped to the width of the terminal
-        lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts asks this module for it, see __getattr__
+        with naming_flags():  # Python's docstring is made of the same text
+            about = for_the_caller(re.sub(r"(?<!\n)\n(?!\n)", " ", about))  # wrapped to the width of the terminal
+        lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts gets it from this module, see __getattr__
         listed: dict[str, Any] = {"sort_key": place} | ({"group": group} if group else {})
         epilogue = f"Examples:\n{examples}\n\n{DEFAULTS}\n\n{EXIT_CODES}"
         app.command(lazy, name=name, help=about, help_epilogue=epilogue, **listed)
@@ -50,8 +54,8 @@ def __getattr__(name: str) -> Any:
     module, _, function = name.rpartition(".")
     if not module or name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(module), function)
-    return command(found().command if isinstance(found, type) else found)  # a study, or a function
+    home = getattr(import_module(module), function)
+    return command(home().command if isinstance(home, type) else home)  # a study, or a function
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,30 +71,30 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
         assert isinstance(kind, type)
         heading = next((one for one in about if isinstance(one, Heading)), _OPTIONS)
         left_out = frozenset[str]().union(*(one.names for one in about if isinstance(one, Without)))
-        own = [flag for flag in _flags(kind, heading) if flag.name not in left_out]
-        groups[parameter.name] = kind, tuple(flag.name for flag in own)
-        parameters += own
+        flags = [flag for flag in _flags(kind, heading) if flag.name not in left_out]
+        groups[parameter.name] = kind, tuple(flag.name for flag in flags)
+        parameters += flags
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        bound = inspect.signature(run).bind(*arguments, **options)
-        given = dict(bound.arguments)
-        made = {
-            name: kind(**{key: given.pop(key) for key in keys if key in given}) for name, (kind, keys) in groups.items()
+        values = dict(inspect.signature(run).bind(*arguments, **options).arguments)
+        settings = {
+            name: kind(**{key: values.pop(key) for key in keys if key in values})
+            for name, (kind, keys) in groups.items()
         }
-        rest = [given.pop(name) for name in list(given) if name in positional]
-        return function(*rest, *given.pop(several, ()), **given, **made)
+        first = [values.pop(name) for name in list(values) if name in positional]
+        return function(*first, *values.pop(several, ()), **values, **settings)
 
     positional = [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_ONLY]
     several = next((one.name for one in parameters if one.kind is inspect.Parameter.VAR_POSITIONAL), "")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
-    del run.__wrapped__  # its own signature counts
+    del run.__wrapped__  # inspect would read the signature of the wrapped function
     return run
 
 
 def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type, and what ``Annotated`` says of it."""
+    """A type without ``Annotated``, and its annotations."""
     if get_origin(annotation) is not Annotated:
         return annotation, ()
     kind, *about = get_args(annotation)
@@ -99,26 +103,29 @@ def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _flags(kind: type, heading: Heading) -> list[inspect.Parameter]:
-    hints, said = get_type_hints(kind, include_extras=True), docstrings(kind)
-    own = vars(kind).get("__annotations__", {}) if heading is _OPTIONS else {}
-    return [_flag(f, hints[f.name], said.get(f.name, ""), heading, f.name in own) for f in fields(kind) if f.init]
+    hints, helps = get_type_hints(kind, include_extras=True), docstrings(kind)
+    declared_here = vars(kind).get("__annotations__", {}) if heading is _OPTIONS else {}
+    flags = []
+    for f in fields(kind):
+        if f.init:
+            inner, about = _split(hints[f.name])
+            about = (*about, OWN) if f.name in declared_here else about
+            annotation = _annotation(inner, about, heading, helps.get(f.name, ""))
+            default = f.default if f.default is not MISSING else inspect.Parameter.empty
+            flags.append(
+                inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            )
+    return flags
 
 
-def _flag(f: Field[Any], hint: Any, said: str, heading: Heading, own: bool) -> inspect.Parameter:
-    default = f.default if f.default is not MISSING else inspect.Parameter.empty
-    inner, about = _split(hint)
-    annotation = _annotation(inner, (*about, OWN) if own else about, heading, said)
-    return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _annotation(kind: Any, about: Sequence[Any], heading: Heading, said: str = "") -> Any:
+def _annotation(kind: Any, about: Sequence[Any], heading: Heading, help: str = "") -> Any:
     flags = [one for one in about if isinstance(one, Flag)]
-    words: dict[str, Any] = {"help": said} if said else {}
-    plain = next((one for one in get_args(kind) or (kind,) if one in _METAVARS), None)
+    words: dict[str, Any] = {"help": help} if help else {}
+    plain = next((one for one in _parts(kind) if one in _METAVARS), None)
     words |= {"metavar": _METAVARS[plain]} if plain else {}
     if heading is not _OPTIONS:
         words["group"] = Group(heading.title, sort_key=heading.place)
-    for flag in flags:  # the outermost comes last, and wins
+    for flag in flags:  # the outermost annotation comes last, and wins
         words |= {"name": flag.names} if flag.names else {}
         words |= {"help": flag.help} if flag.help else {}
         words |= {"metavar": flag.metavar} if flag.metavar else {}
@@ -128,8 +135,14 @@ def _annotation(kind: Any, about: Sequence[Any], heading: Heading, said: str = "
     return Annotated[kind, *others, Parameter(**words)]
 
 
+def _parts(kind: Any) -> Iterator[Any]:
+    """The members of a union, without their annotations."""
+    for part in get_args(kind) or (kind,):
+        yield get_args(part)[0] if get_origin(part) is Annotated else part
+
+
 def _by_commas(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
-    """Values as in ``A,B,C``, given any number of times, as one tuple."""
+    """The values of ``A,B,C``, typed any number of times, as one tuple."""
     parts = tuple(part.strip() for token in tokens for part in token.value.split(",") if part.strip())
     if float not in get_args(kind):
         return parts
@@ -140,8 +153,8 @@ def _by_commas(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """Field of a dataclass -> the docstring below it, of the class that declares it last."""
-    said: dict[str, str] = {}
+    """Field of a dataclass -> the docstring below it, in the class that declares it last."""
+    texts: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         if not is_dataclass(base):
             continue
@@ -150,17 +163,161 @@ def docstrings(kind: type) -> dict[str, str]:
         for line, below in zip(body.body, body.body[1:], strict=False):
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
                 text = ast.literal_eval(below.value)
-                said[line.target.id] = re.sub(r"\s*\n\s*", " ", text)
-    return said
+                texts[line.target.id] = re.sub(r"\s*\n\s*", " ", text)
+    return texts
 
 
 def _docstring(home: str) -> str:
     module, _, function = home.partition(":")
-    spec = find_spec(module)
+    package, *names = module.split(".")
+    spec = find_spec(package)
+    for name in names:  # step by step, since find_spec of the whole name imports the packages around the module
+        spec = spec and PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
     if spec is None or not spec.origin:
         return f"The package of {home} cannot be imported."
-    source = Path(spec.origin).read_text("utf-8")
-    for node in ast.parse(source).body:
+    for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return ast.get_docstring(node) or ""
     raise LookupError(f"{home}: no such function")
+
+
+SHORT, ALL = ("--help", "-h"), "--help-all"
+OWN = "own"
+"""Marks options that the settings of a command declare themselves rather than inherit."""
+EXIT_CODES = (
+    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 4 a condition of "
+    "--fail-if holds, 5 not written, 130 stopped."
+)
+DEFAULTS = (
+    "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."
+)
+EVERYDAY = (
+    "model", "more", "sets", "log", "method", "methods", "settings", "orders", "until", "limit", "chat", "html", "json",
+    "details", "dry_run", "device", "reasoning",
+)  # fmt: skip
+"""Options that short help shows first, before the command's own; the rest follows if there is room."""
+THEN = ("out", "responses", "quiet", "store")
+MOST = 12
+"""Number of options in short help."""
+_WIDTH = 24
+_NOT_LISTED = ("--help", "--version", "--install-completion")
+
+
+def print_help(app: App, words: Sequence[str]) -> bool:
+    """Print help of the command, or group of commands, that the words begin with; False if they do not ask for help."""
+    if not {*words} & {*SHORT, ALL}:
+        return False
+    chain, apps, _ = app.parse_commands([word for word in words if word not in (*SHORT, ALL)])
+    last = apps[-1]
+    page = last.help_formatter = _Page(" ".join(["Usage: unslant", *chain, "COMMAND"]), str(last.help))
+    if last.default_command is not None:
+        parameters = list(inspect.signature(last.default_command).parameters.values())
+        page.usage = " ".join(["Usage: unslant", *chain, *_usage(parameters)])
+        if ALL not in words:
+            _shorten(last, page, " ".join(chain), parameters)
+    try:
+        app.help_print(list(chain))
+    finally:
+        last.help_epilogue = page.epilogue or last.help_epilogue
+    return True
+
+
+def _shorten(app: App, page: _Page, command: str, parameters: Sequence[inspect.Parameter]) -> None:
+    names = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    page.about, _, _ = str(app.help).partition("\n\n")
+    page.epilogue = str(app.help_epilogue)
+    page.only = usual(parameters)
+    left = len(names) - len(page.only)
+    more = f"has {left} more options, and further examples" if left else "says more"
+    app.help_epilogue = f"Example:\n{page.epilogue.splitlines()[1]}\n\nunslant {command} {ALL} {more}."
+
+
+def usual(parameters: Sequence[inspect.Parameter]) -> frozenset[str]:
+    """Options in short help, as typed: required ones, :data:`EVERYDAY` ones, and those of the study itself."""
+    options = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+
+    names = [*EVERYDAY, OWN, *THEN]
+
+    def rank(option: inspect.Parameter) -> tuple[bool, int]:
+        name = option.name if option.name in names else OWN if OWN in option.annotation.__metadata__ else ""
+        return option.default is not option.empty, names.index(name) if name else len(names)
+
+    return frozenset(map(_name, sorted(options, key=rank)[:MOST]))
+
+
+def _name(parameter: inspect.Parameter) -> str:
+    """An option as typed, an argument as shown."""
+    for mark in parameter.annotation.__metadata__:
+        if isinstance(mark, Parameter) and mark.name:
+            return str(next(iter(mark.name)))
+    name = parameter.name.rstrip("_").replace("_", "-")
+    return f"--{name}" if parameter.kind is inspect.Parameter.KEYWORD_ONLY else name.upper()
+
+
+def _usage(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    words = ["[OPTIONS]"] if any(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters) else []
+    for one in parameters:
+        name = _name(one)
+        if one.kind is inspect.Parameter.VAR_POSITIONAL:
+            words.append(f"{name}...")
+        elif one.kind is inspect.Parameter.POSITIONAL_ONLY:
+            words.append(name if one.default is one.empty else f"[{name}]")
+        elif one.default is one.empty:
+            choice = get_origin(get_args(one.annotation)[0]) is Literal
+            words.insert(0, f"{name} {'CHOICE' if choice else 'PATH'}")
+    return words
+
+
+class _Page:
+    """Prints the help that cyclopts has collected, without frames; short help has one heading for all options.
+
+    Attributes:
+        only: the options to show, as typed; all if empty.
+    """
+
+    def __init__(self, usage: str, about: str) -> None:
+        self.usage, self.about, self.epilogue = usage, about, ""
+        self.only: frozenset[str] = frozenset()
+        self._options = False
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        console.print(Text(f"{self.usage}\n"), soft_wrap=True)
+
+    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
+        console.print(Text(self.about))
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        rows = [entry for entry in panel.entries if self._is_shown(entry)]
+        if not rows:
+            return
+        arguments = rows[0].positional_label is not None
+        if not (self.only and self._options):
+            console.print(Text(f"\n{'Options' if self.only and not arguments else panel.title}:", style="bold"))
+        self._options = self._options or not arguments
+        for entry in rows:
+            names = Text(f"  {_label(entry)}".ljust(_WIDTH), style="cyan")
+            lines = textwrap.wrap(_meaning(entry), console.width - _WIDTH, break_on_hyphens=False)
+            if len(names) >= _WIDTH and not names.plain.endswith("  "):
+                console.print(names, soft_wrap=True)
+                names = Text(" " * _WIDTH)
+            for line in lines or [""]:
+                console.print(names + Text(line), soft_wrap=True)
+                names = Text(" " * _WIDTH)
+
+    def _is_shown(self, entry: HelpEntry) -> bool:
+        if entry.names and entry.names[0] in _NOT_LISTED:
+            return False
+        return not self.only or entry.positional_label is not None or entry.names[0] in self.only
+
+
+def _label(entry: HelpEntry) -> str:
+    if entry.positional_label:
+        return entry.positional_label
+    return " ".join([*entry.all_options, *([entry.metavar] if entry.metavar else [])])
+
+
+def _meaning(entry: HelpEntry) -> str:
+    about = getattr(entry.description, "primary_renderable", entry.description)
+    notes = [f"[{', '.join(filter(None, entry.choices))}]"] if entry.choices else []
+    notes += [f"[default: {entry.default}]"] if entry.default else []
+    return " ".join([str(about or ""), *notes, *["[required]"] * entry.required]).strip()

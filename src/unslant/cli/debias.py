@@ -8,10 +8,9 @@ from cyclopts import Parameter
 
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import options as o
-from unslant.flags import Without
+from unslant.flags import Without, check_unused
 from unslant.models.options import scoring_options
-from unslant.studies.debias.adapter import AdapterSettings
-from unslant.studies.debias.settings import AnswerSettings
+from unslant.studies.debias.settings import AdapterSettings, AnswerSettings
 
 if TYPE_CHECKING:
     from unslant.debiasing.base import Answers
@@ -34,7 +33,7 @@ def debias(
 
     Methods: {METHODS}. Methods that are trained or use right answers (bnp, lora-1) require --train.
 
-    Models that give only text (inspect:...), and any other with --elicit generate, are asked for replies: none, vote,
+    Models that return only text (inspect:...), and others with --elicit generate, answer in replies: none, vote,
     vote-hard and adaptive work on these. The probabilities are then shares of the votes.
 
     With --log, answers come from the scores or replies in logs of any format that unslant audit reads, without a model:
@@ -47,17 +46,17 @@ def debias(
     from unslant.experiment.outputs import check_file
 
     if log:
-        from unslant.studies.debias.recorded import debias_log
+        from unslant.studies.debias.answers import debias_log
 
         o.check_no_model(model, questions)
-        o.check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields"))
+        check_unused(o.WITH_LOG, settings, models, generate, but=("method", "fields"))
         check_file(out)
         _write(debias_log(log, settings.method, settings.fields), out, quiet)
         return
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
     from unslant.debiasing import method_named
-    from unslant.experiment.recording import recording
+    from unslant.experiment.running import recording
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.writing import write_all
@@ -68,13 +67,13 @@ def debias(
     o.check_generate(generate, in_words)
     settings = settings.resolved(in_words)
     address_of(model, models, needs)
-    asked = settings.load(questions)
+    question_set = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
-        loader = record.loader(opener, settings.sampled(asked))
-        answers = run(loader, asked, settings=settings, progress=record.progress)
+        loader = record.loader(opener, settings.sampled(question_set))
+        answers = run(loader, question_set, settings=settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
-    for caveat in asked.report.caveats if not quiet else ():
+    for caveat in question_set.report.caveats if not quiet else ():
         print(caveat)
     write_all(record.check_kept, partial(_write, answers, out, quiet))
 
@@ -127,17 +126,17 @@ def train(
       unslant audit org/name others.jsonl --adapter adapter/
     """
     from unslant.experiment.outputs import check_folder
-    from unslant.experiment.recording import recording
+    from unslant.experiment.running import recording
     from unslant.models.open import address_of, open_model
-    from unslant.studies.debias.adapter import train as run
+    from unslant.studies.debias.training import train as run
 
     check_folder(out)
     address_of(model, models, ("score", "train"))
-    asked = settings.load(questions)
+    question_set = settings.load(questions)
     with recording(store, quiet) as record:
-        loader = record.loader(partial(open_model, model, models), settings.sampled(asked))
-        log = run(loader, asked, out, settings, progress=record.progress)
+        loader = record.loader(partial(open_model, model, models), settings.sampled(question_set))
+        log = run(loader, question_set, out, settings, progress=record.progress)
         record.note_score(log)
     if not quiet:
-        print(*asked.report.caveats, log.summary(), f"adapter in {out}: use it with --adapter {out}", sep="\n")
+        print(*question_set.report.caveats, log.summary(), f"adapter in {out}: use it with --adapter {out}", sep="\n")
     record.check_kept()

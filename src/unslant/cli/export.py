@@ -32,7 +32,7 @@ def export(
     """
     from unslant.auditing.exports import export as write
     from unslant.auditing.result import AuditResult
-    from unslant.cli.report import read_run
+    from unslant.cli.results import read_run
     from unslant.experiment.outputs import check_file, check_folder
 
     (check_folder if to == EVERY_EVAL else check_file)(out)

@@ -1,11 +1,18 @@
-"""``unslant models`` and ``unslant templates``: what can be named."""
+"""``unslant models`` and ``unslant templates``: what can be named; and ``--install-completion``."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.completion.detect import ShellDetectionError, detect_shell
+from cyclopts.completion.install import create_install_completion_command, get_default_completion_path
+
+from unslant.cli import app
+from unslant.errors import InputError
+from unslant.writing import make_folder, unwritable, write_atomically
 
 
 def models() -> None:
@@ -20,14 +27,14 @@ def models() -> None:
     from unslant.reference import WORDS, reference_info, reference_names
 
     kinds = [(one.example, f"{one.what}: {', '.join(one.can)}") for one in all_backends().values()]
-    named = [(name, reference_info(name).description) for name in reference_names()]
-    named.append((WORDS, "answers in words; give it with --elicit generate"))
+    references = [(name, reference_info(name).description) for name in reference_names()]
+    references.append((WORDS, "answers in words; give it with --elicit generate"))
     print("Models can be named as", *_rows(kinds), sep="\n")
-    print("", "Reference models, small and with a planted bias, ship with unslant", *_rows(named), sep="\n")
+    print("", "Reference models: small, bundled, each with a planted bias", *_rows(references), sep="\n")
 
 
 def templates(name: Annotated[str, Parameter(help="Print this template (TOML).")] = "", /) -> None:
-    """List the prompt templates, or print one as a start for your own.
+    """List the prompt templates, or print one as a starting point for your own.
 
     Examples:
       unslant templates
@@ -47,3 +54,20 @@ def _rows(rows: list[tuple[str, str]]) -> list[str]:
         textwrap.fill(f"{f'  {name}':{width}}{text}", 100, subsequent_indent=" " * width, break_on_hyphens=False)
         for name, text in rows
     ]
+
+
+def _written(shell: Literal["zsh", "bash", "fish", "powershell"] | None, output: Path | None, **_: object) -> Path:
+    """Write the script; startup files stay as they are, and the library's command says what to add to them."""
+    try:
+        shell = shell or detect_shell()
+        path = (output or get_default_completion_path(shell, app.name[0])).absolute()
+    except ShellDetectionError:
+        raise InputError("the shell is not known; name it with --shell bash, zsh, fish or powershell") from None
+    except OSError as error:
+        raise unwritable(error.filename, error) from error
+    make_folder(path.parent)
+    write_atomically(path, app.generate_completion(shell=shell))
+    return path
+
+
+install = create_install_completion_command(_written, add_to_startup=False)

@@ -1,4 +1,4 @@
-"""``unslant questions check`` and ``build``: what is in a question file, and sets built from others."""
+"""Before a run: ``unslant plan``, and ``unslant questions``, which checks question files and builds sets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,35 @@ from cyclopts import App, Parameter
 
 from unslant.cli.commands import register
 from unslant.experiment import options as o
-from unslant.flags import Without
+from unslant.flags import Without, pairs
 from unslant.reach import Reach
+from unslant.studies.plan.settings import PlanSettings
+
+
+def plan(
+    pilot: Annotated[
+        Path | None, Parameter(help="Earlier audit, which may be small: its JSON or Parquet file.")
+    ] = None,
+    /,
+    *,
+    log: o.Logs = (),
+    settings: PlanSettings = PlanSettings(),
+    outputs: Annotated[o.Reports, Without("baseline")] = o.ReportOptions(),
+) -> None:
+    """Plan how many questions and tokens a run needs.
+
+    Give --half-width, --difference or --available; if several, the most demanding decides. Without a pilot or --log,
+    the plan assumes the most demanding case: a score of 0.5, and orders that never change an answer.
+
+    Examples:
+      unslant plan --half-width 0.03
+      unslant plan pilot.json --difference 0.02 --price 0.15
+    """
+    from unslant.experiment.outputs import check_outputs, write_outputs
+    from unslant.studies.plan.planning import plan as run
+
+    check_outputs(outputs)
+    write_outputs(run(pilot, log=log, settings=settings), outputs)
 
 
 def instruction_boundary(
@@ -48,16 +75,16 @@ def instruction_boundary(
 
     check_file(out)
     columns: dict[str, dict[str, str]] = {}
-    for name, column in o.pairs("--fields", fields).items():
-        of, dot, ours = name.partition(".")
+    for name, column in pairs("--fields", fields).items():
+        origin, dot, field = name.partition(".")
         if not dot:
             raise InputError(f"--fields {name}={column}: write it as SOURCE.FIELD=COLUMN, as in mmlu.question=prompt")
-        columns.setdefault(of, {})[ours] = column
-    paths, wanted = o.pairs("--source", source), list(only or SOURCES)
-    made = build(paths, seed=seed, layout=layout, scale=scale, only=wanted, fields=columns)
-    made.write(out)
+        columns.setdefault(origin, {})[field] = column
+    paths, names = pairs("--source", source), list(only or SOURCES)
+    mixed = build(paths, seed=seed, layout=layout, scale=scale, only=names, fields=columns)
+    mixed.write(out)
     if not quiet:
-        print(*made.lines(), f"written to {out}", sep="\n")
+        print(*mixed.lines(), f"written to {out}", sep="\n")
 
 
 def check(
@@ -77,7 +104,7 @@ def check(
       unslant questions check questions.xlsx --fields question=Frage --answer-base 1 --json check.json
     """
     from unslant.experiment.outputs import check_outputs, write_outputs
-    from unslant.studies.question_check.check import check_questions
+    from unslant.studies.question_check import check_questions
 
     check_outputs(outputs)
     write_outputs(check_questions(questions, **settings.reading), outputs)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import Parameter
 
 from unslant.experiment import options as o
+from unslant.flags import check_unused
 from unslant.reach import Reach
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def replies(
     out: Annotated[Path, Parameter(help="File to write, JSON lines (.gz: compressed).")],
     judge: Annotated[
         str | None,
-        Parameter(help="Model that reads replies in which no answer was found."),
+        Parameter(help="Model that reads the replies in which no answer was found."),
         Reach.MODEL,
     ] = None,
     json: Annotated[Path | None, Parameter(help="Write all numbers, with N and interval, to a file.")] = None,
@@ -38,11 +39,11 @@ def replies(
 ) -> None:
     """Read answers out of recorded replies.
 
-    A line of FILE holds id, reply, and what was asked: question, options, labels (A, B, ... unless given; or
-    labels_shown), kind (choice or judging) and finish_reason (length: the reply was cut). The line of OUT adds status,
-    read (the labels answered; empty where no option is said to be right), rule (what it was read by) and readings (the
-    answers between which an unread reply leaves the choice; of a conflict, by label and by text). The options of the
-    model are those of the judge, whose replies are stored.
+    Each line of FILE has id, reply and the question asked: question, options, labels (default A, B, ...; or
+    labels_shown), kind (choice or judging) and finish_reason (length: the reply was cut). Each line of OUT adds
+    status, read (the labels answered; empty if the reply says that no option is right), rule (how it was read) and
+    readings (the answers an unread reply could mean; for a conflict, by label and by text). Model options apply to
+    the judge, whose replies are stored.
 
     Examples:
       unslant replies replies.jsonl --out read.jsonl
@@ -52,43 +53,43 @@ def replies(
 
     from unslant.errors import MostlyFailedError
     from unslant.experiment.outputs import STDOUT, check_file, write_json
-    from unslant.experiment.provenance import mostly_failed
-    from unslant.experiment.recording import recording
+    from unslant.experiment.page_parts import mostly_failed
     from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
     from unslant.experiment.run_record import requests_of
+    from unslant.experiment.running import recording
     from unslant.models.open import address_of, open_chat
     from unslant.replies import read_replies
     from unslant.replies.judge import needs_judge
     from unslant.writing import write_all, write_atomically
 
     check_file(out, json if json != STDOUT else None)
-    if not judge:
-        o.check_unused("no model is asked without --judge", models, store, but=("no_store",))
     if judge:
         address_of(judge, models, ("generate",))
-    recorded = list(read_replies(file))
+    else:
+        check_unused("no model is asked without --judge", models, store, but=("no_store",))
+    rows = list(read_replies(file))
     reader: ReplyJudge | None = None
-    kept = []
+    checks = []
     if judge:
         with recording(store, quiet) as record:
             model = record.loader(partial(open_chat, judge, models, CERTAIN))()
             spent = {f"the judge {model.name}": (model, model.cost.copy())}
             reader = ReplyJudge(model, record.progress)
-            unread = [i for i, one in enumerate(recorded) if needs_judge(one.read)]
-            judged = reader.read([(recorded[i].reply or "", recorded[i].labels, recorded[i].options) for i in unread])
-            kept.append(record.check_kept)
-        for i, one in zip(unread, judged, strict=True):
-            recorded[i] = replace(recorded[i], read=one or recorded[i].read)
-    read = [one.read for one in recorded]
-    text = "".join(f"{jsons.dumps(_line(one), ensure_ascii=False)}\n" for one in recorded).encode()
+            unread = [i for i, row in enumerate(rows) if needs_judge(row.read)]
+            answers = reader.read([(rows[i].reply or "", rows[i].labels, rows[i].options) for i in unread])
+            checks.append(record.check_kept)
+        for i, answer in zip(unread, answers, strict=True):
+            rows[i] = replace(rows[i], read=answer or rows[i].read)
+    readings = [row.read for row in rows]
+    text = "".join(f"{jsons.dumps(_line(row), ensure_ascii=False)}\n" for row in rows).encode()
     for note in reader.notes if reader else ():
         print(note, file=sys.stderr)
     if not quiet:
-        _show(read, sys.stderr if json == STDOUT else sys.stdout)
+        _show(readings, sys.stderr if json == STDOUT else sys.stdout)
     write_all(
         partial(write_atomically, out, gzip.compress(text, mtime=0) if out.suffix == ".gz" else text),
-        *([partial(write_json, _numbers(read, reader), json)] if json else ()),
-        *kept,
+        *([partial(write_json, _numbers(readings, reader), json)] if json else ()),
+        *checks,
     )
     if not quiet:
         print(f"written to {out}", file=sys.stderr if json == STDOUT else sys.stdout)
@@ -96,28 +97,28 @@ def replies(
         raise MostlyFailedError(failure)
 
 
-def _line(one: RecordedReply) -> dict[str, Any]:
-    labels = [label for label in one.labels if label in one.read.labels]
-    between = [sorted(reading, key=one.labels.index) for reading in one.read.readings]
-    return {**one.data, "status": one.read.status, "read": labels, "rule": one.read.rule, "readings": between}
+def _line(row: RecordedReply) -> dict[str, Any]:
+    labels = [label for label in row.labels if label in row.read.labels]
+    between = [sorted(reading, key=row.labels.index) for reading in row.read.readings]
+    return {**row.data, "status": row.read.status, "read": labels, "rule": row.read.rule, "readings": between}
 
 
-def _counts(read: Sequence[Extracted]) -> list[tuple[str, str, int]]:
-    """Status, rule and number of replies: the statuses in their order, the most frequent rule first."""
+def _counts(readings: Sequence[Extracted]) -> list[tuple[str, str, int]]:
+    """Status, rule and number of replies, by status, then the most frequent rule first."""
     from unslant.responses import REPLY_STATUSES
 
-    rows = [(*key, n) for key, n in Counter((one.status, one.rule) for one in read).items()]
+    rows = [(*key, n) for key, n in Counter((one.status, one.rule) for one in readings).items()]
     return sorted(rows, key=lambda row: (REPLY_STATUSES.index(row[0]), -row[2], row[1]))
 
 
-def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, Any]:
-    """The summary for JSON; shares are of all replies, with a Wilson interval."""
+def _numbers(readings: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, Any]:
+    """The summary for JSON: shares of all replies, with Wilson intervals."""
     import unslant
     from unslant.metrics.estimate import wilson
     from unslant.responses import REPLY_STATUSES
 
-    statuses = Counter(one.status for one in read)
-    n = len(read)
+    statuses = Counter(one.status for one in readings)
+    n = len(readings)
     estimates = {status: wilson(statuses[status] / n, n) for status in REPLY_STATUSES}
     return {
         "unslant": unslant.__version__,
@@ -126,23 +127,24 @@ def _numbers(read: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, A
             status: {"count": statuses[status], "share": one.value, "low": one.low, "high": one.high, "n": n}
             for status, one in estimates.items()
         },
-        "rules": [{"status": status, "rule": rule, "count": count} for status, rule, count in _counts(read)],
-        "judge": judge and _judged(judge),
+        "rules": [{"status": status, "rule": rule, "count": count} for status, rule, count in _counts(readings)],
+        "judge": judge
+        and {
+            "right": judge.report.right,
+            "n": judge.report.n,
+            "used": judge.report.passed,
+            "without_reply": judge.failed,
+        },
     }
 
 
-def _judged(judge: ReplyJudge) -> dict[str, Any]:
-    report = judge.report
-    return {"right": report.right, "n": report.n, "used": report.passed, "without_reply": judge.failed}
-
-
-def _show(read: Sequence[Extracted], stream: TextIO) -> None:
+def _show(readings: Sequence[Extracted], stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("status", "rule", box=None, pad_edge=False)
     table.add_column("replies", justify="right")
     table.add_column("share", justify="right")
-    for status, rule, n in _counts(read):
-        table.add_row(status, rule, f"{n:,}", f"{n / len(read):.1%}")
+    for status, rule, n in _counts(readings):
+        table.add_row(status, rule, f"{n:,}", f"{n / len(readings):.1%}")
     Console(file=stream, width=100).print(table)

@@ -14,9 +14,9 @@ from typing import Annotated, NoReturn
 from cyclopts import App, Parameter
 
 from unslant.cli.commands import register
-from unslant.errors import InputError
+from unslant.errors import InputError, one_line
 from unslant.experiment import options as o
-from unslant.reports.escape import one_line
+from unslant.reports.numbers import count
 from unslant.store import RecordedRun, Store
 from unslant.store.place import JOURNALS, sibling
 
@@ -124,18 +124,18 @@ def _refuse(run: RecordedRun, store: Path | None) -> NoReturn:
     ago = max(0.0, time.time() - run.updated)
     place = f" --store {shlex.quote(str(store))}" if store else ""
     raise InputError(
-        f"run {run.id} is running ({run.where}, last sign of life {ago:.0f} s ago); stop it first, or, if that process "
+        f"run {run.id} is running ({run.where}, last heartbeat {ago:.0f} s ago); stop it first, or, if that process "
         f"is gone, take it over with: unslant runs take-over {run.id}{place}"
     )
 
 
 def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
     from unslant.cli import arguments_of, call, repeat
-    from unslant.cli.words import Recorded
+    from unslant.cli.arguments import Recorded
     from unslant.reach import Reach, reason_to_type
 
     if trust and store is None:
-        raise InputError("--trust is for a store that is named with --store: leave it out, which would have no effect")
+        raise InputError("--trust applies only to a store named with --store; leave it out")
     if run.status == "damaged":
         raise InputError(f"run {run.id}: its record is damaged; repair that first with: {run.message}")
     if store is not None and not trust and reason_to_type(Reach.PLACE, run.folder):
@@ -154,9 +154,7 @@ def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
 
 def delete(
     *runs: Annotated[str, Parameter(help="Ids of runs, or their first characters.")],
-    older_than: Annotated[
-        str, Parameter(metavar="AGE", help="Runs last active longer ago than this: 12h, 30d, 8w.")
-    ] = "",
+    older_than: Annotated[str, Parameter(metavar="AGE", help="Runs inactive for longer than this: 12h, 30d, 8w.")] = "",
     everything: Annotated[bool, Parameter(name="--all", help="All runs, and scores stored from Python.")] = False,
     store: o.Store = None,
 ) -> None:
@@ -175,17 +173,18 @@ def delete(
         path = opened.path
     size = _bytes(path)
     with Store(store) as opened:
-        chosen = opened.runs.all() if everything else list({run.id: run for run in map(opened.runs.get, runs)}.values())
-        for run in chosen:
+        # by id: two beginnings of one id would count the run twice
+        named = {run.id: run for run in map(opened.runs.get, runs)}
+        selection = opened.runs.all() if everything else list(named.values())
+        for run in selection:
             if run.status == "running":
                 _refuse(run, store)
         if older_than:
-            chosen = [run for run in opened.runs.all() if run.updated < before and run.status != "running"]
-        scores = opened.runs.clear() if everything else sum(map(opened.runs.remove, chosen))
+            selection = [run for run in opened.runs.all() if run.updated < before and run.status != "running"]
+        scores = opened.runs.clear() if everything else sum(map(opened.runs.remove, selection))
         opened.runs.shrink()
     freed = max(0, size - _bytes(path)) / 1e6
-    what = "run" if len(chosen) == 1 else "runs"
-    print(f"deleted: {len(chosen):,} {what}, {scores:,} scores and replies; {freed:,.1f} MB freed")
+    print(f"deleted: {count(len(selection), 'run')}, {scores:,} scores and replies; {freed:,.1f} MB freed")
 
 
 def _seconds(age: str) -> float:
@@ -224,8 +223,8 @@ def export(
 def repair(*, store: o.Store = None) -> None:
     """Check the store, and save what is intact if it is damaged.
 
-    All that is intact goes into a new file, and the damaged file is kept. Running a command again then asks for what
-    was lost, and nothing else.
+    Everything intact goes into a new file, and the damaged file is kept. The same command, run again, asks only for
+    what was lost.
 
     Examples:
       unslant runs repair
@@ -238,9 +237,9 @@ def repair(*, store: o.Store = None) -> None:
     if not result.damage:
         print(f"nothing is damaged in {path}")
         return
-    kept = result.saved
     print(f"damaged: {one_line(result.damage)}")
-    print(f"kept: {kept['scores']:,} scores, {kept['replies']:,} replies, {kept['runs']:,} runs")
+    saved = result.saved
+    print(f"kept: {saved['scores']:,} scores, {saved['replies']:,} replies, {saved['runs']:,} runs")
     print(f"lost: {result.scores:,} scores, {result.replies:,} replies, {result.calls:,} records of calls")
     print(f"the damaged file is now {result.kept}")
     for run in result.forgotten:

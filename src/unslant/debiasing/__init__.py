@@ -1,7 +1,7 @@
 """How to correct the answer: one method a file or folder, one contract (:mod:`unslant.debiasing.base`).
 
-Here is the table of methods. It names them by strings, so that a command loads only the method that it uses (some
-import torch). A package adds its own by the same row, as an entry point in the group ``unslant.methods``::
+The table of methods is here. It refers to them by strings, so that a command imports only the method that it uses (some
+need torch). Another package adds a method with the same kind of row, an entry point in the group ``unslant.methods``::
 
     [project.entry-points."unslant.methods"]
     reversed = "their_package.reversing:Reversed"
@@ -69,11 +69,11 @@ def method_named(text: str, settings: Mapping[str, object] | None = None) -> Met
             raise InputError(f"method {text!r}: write settings as {name}:setting=value")
     values |= {key: str(value) for key, value in (settings or {}).items()}
     default = maker()
-    known = {f.name: getattr(default, f.name) for f in fields(cast(Any, default)) if f.init}
-    if unknown := sorted(values.keys() - known.keys()):
-        allowed = one_of(unknown[0], known) if known else "it has none"
+    defaults = {f.name: getattr(default, f.name) for f in fields(cast(Any, default)) if f.init}
+    if unknown := sorted(values.keys() - defaults.keys()):
+        allowed = one_of(unknown[0], defaults) if defaults else "it has none"
         raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {allowed}")
-    return maker(**{key: _converted(type(known[key]), value, text) for key, value in values.items()})
+    return maker(**{key: _converted(type(defaults[key]), value, text) for key, value in values.items()})
 
 
 def _converted(kind: type, value: str, text: str) -> Any:

@@ -18,12 +18,12 @@ from unslant.presentations import Order, balanced_rounds
 from unslant.questions import Question
 
 _MARGIN = 1e-6
-"""How far a lead must exceed the bound, so that neither rounding nor the tie tolerance can undo it."""
+"""How far a lead must exceed its bound, so that neither rounding nor the tie tolerance can reverse it."""
 _PRIOR_SD = 0.5
 _PRIOR_WEIGHT = 1.0
 _NEIGHBOURS = 2.0
-"""Factor on the variance within one round: rotations keep neighbours together, so their effect on each other only shows
-between rounds."""
+"""Factor on the variance within one round: its rotations keep neighbours together, so that the effect of neighbours on
+each other only appears between rounds."""
 _BORROWED = 2.0
 """Degrees of freedom d that a question's variance borrows from the other questions."""
 
@@ -64,7 +64,7 @@ class AdaptiveVote(Method):
 
     @property
     def needs_scores(self) -> bool:  # type: ignore[override]
-        """What *fast* assumes of the variances of gaps does not hold for choices."""
+        """True for *fast*, whose assumptions about the variances of gaps do not hold for choices."""
         return self.risk > 0
 
     @property
@@ -90,7 +90,7 @@ def step_ends(rounds: int, exact: bool) -> list[int]:
 
 @dataclass
 class _Open:
-    """A question that is being asked."""
+    """A question that is not settled yet."""
 
     question: Question
     rounds: list[list[Order]]
@@ -99,7 +99,7 @@ class _Open:
 
     @property
     def done(self) -> int:
-        """Rounds asked."""
+        """Rounds answered so far."""
         return len(self.rows) // len(self.rounds[0])
 
     def next_orders(self, exact: bool) -> list[Order]:
@@ -109,7 +109,7 @@ class _Open:
 
     @property
     def settled(self) -> bool:
-        """Whether no order still to come can change the winner."""
+        # One order moves the gap between two options by at most 1, so a lead of more than the orders left is final.
         left = sum(map(len, self.rounds)) - len(self.rows)
         return left == 0 or bool((self.gaps.sum(axis=0) > left + _MARGIN).all())
 
@@ -122,15 +122,13 @@ class _Open:
         return gaps
 
     def variances(self) -> tuple[Floats, int]:
-        """(n - 1,) variance of a round's mean lead over each rival, and its degrees of freedom.
-
-        Between rounds once there are several; before that from what content and place together leave unexplained in
-        the round, a Latin square with (n - 1)(n - 2) degrees of freedom.
-        """
+        """(n - 1,) variance of a round's mean lead over each rival, and its degrees of freedom."""
         n = self.rows[0].size
         if self.done > 1:
             rounds = self.gaps.reshape(self.done, -1, n - 1).mean(axis=1)
             return rounds.var(axis=0, ddof=1), self.done - 1
+        # A single round has no variance between rounds. It is a Latin square of content and place: the residual after
+        # both has (n - 1)(n - 2) degrees of freedom.
         probs = np.stack(self.rows)
         places = np.argsort(np.asarray(self.rounds[0]), axis=1)
         pull = np.bincount(places.ravel(), probs.ravel(), n) / len(probs)
@@ -139,7 +137,6 @@ class _Open:
         return np.full(n - 1, _NEIGHBOURS * 2 * float((left**2).sum()) / max(1, freedom) / len(probs)), freedom
 
     def outcome(self) -> Outcome:
-        """The vote over the orders seen."""
         return Outcome.by_text(self.question, mean_over_orders(np.stack(self.rows)), len(self.rows))
 
 
@@ -170,7 +167,7 @@ class AdaptiveVoter(Debiaser):
                 state.rows += list(rows)
             unsettled = [state for state in unsettled if not state.settled]
             if method.risk and unsettled:
-                budget -= _stop_safest(unsettled, budget / 2)
+                budget -= _stop_safest(unsettled, budget / 2)  # half, so that later steps may stop questions too
                 unsettled = [state for state in unsettled if not state.stopped]
         return [state.outcome() for state in states]
 
@@ -187,11 +184,9 @@ def _stop_safest(states: Sequence[_Open], budget: float) -> float:
 
 
 def _spread(states: Sequence[_Open]) -> float:
-    """Mean variance of a round's lead over the closest rival, over questions in the same step.
-
-    Starts from a cautious prior (that of unrelated orders), so that a single question does not look certain.
-    """
+    """Mean variance of a round's lead over the closest rival, over questions in the same step."""
     measured = [float(s.variances()[0][s.gaps.mean(axis=0).argmin()]) for s in states if s.variances()[1]]
+    # A cautious prior, that of unrelated orders, so that a single question does not look certain.
     prior = _PRIOR_SD**2 / max(len(state.rounds[0]) for state in states)
     return (_PRIOR_WEIGHT * prior + sum(measured)) / (_PRIOR_WEIGHT + len(measured))
 
@@ -200,6 +195,8 @@ def _error(state: _Open, spread: float) -> float:
     """Probability that the full vote has another winner: the t-test's p-values, summed over the rivals."""
     variances, freedom = state.variances()
     j, total = state.done, len(state.rounds)
+    # Shrunk towards the other questions' variance, as in limma (Smyth 2004): answers that agree by chance have none.
     variance = (_BORROWED * spread + freedom * variances) / (_BORROWED + freedom)
+    # The rounds are drawn without replacement, hence the finite-population factor 1 - j / J.
     t = state.gaps.mean(axis=0) / np.sqrt(variance * (1 - j / total) / j)
     return float(stdtr(_BORROWED + freedom, -t).sum())

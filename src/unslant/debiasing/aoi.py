@@ -16,9 +16,9 @@ from unslant.questions import Question
 class AuxiliaryOption(Method):
     """Show one more option that is never right. One presentation per question; no labels, no fit.
 
-    Options that name others by letter are shown with the labels that these carry then. A question that has such an
-    option already is shown as it is. A question has no answer where no label is left, where it has fewer options than
-    ``position``, or where the added one would be above one that speaks of those above it ("all of the above").
+    Options that name others by letter are rewritten to the labels of that presentation. A question that already has
+    such an option is shown unchanged. A question has no answer if no label is left for the option, if it has fewer
+    options than ``position``, or if the added option would be above one that refers to those above it.
 
     Args:
         text: of the added option.
@@ -52,7 +52,7 @@ class AuxiliaryOption(Method):
         return replace(plain, shown=(*plain.shown[:at], added, *plain.shown[at:]))
 
     def has(self, question: Question) -> bool:
-        """Whether one of the question's own options says the same."""
+        """Whether the question already has such an option."""
         return _normal(self.text) in map(_normal, question.options)
 
     def _trouble(self, question: Question, at: int, labels: int) -> str:
@@ -64,7 +64,7 @@ class AuxiliaryOption(Method):
         names = references(question)
         by_letter = set(names).union(*(named.values() for named in names.values()))
         if any(i >= at for i in set(question.pinned) - by_letter):
-            return "an option that speaks of those above it would include the added one"
+            return "an option that refers to those above it would include the added one"
         return ""
 
 
@@ -73,22 +73,23 @@ class _WithOption(Debiaser):
     method: AuxiliaryOption
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        shown: list[Presentation] = []
+        presentations: list[Presentation] = []
         failed: dict[str, str] = {}
         for question in questions:
             try:
-                shown.append(self.method.present(question, self.asker.alphabet))
+                presentations.append(self.method.present(question, self.asker.alphabet))
             except QuestionError as error:
                 failed |= error.reasons
         if failed:
             raise QuestionError(failed)
         outcomes = []
-        for question, presentation, probs in zip(questions, shown, self.asker.ask(shown), strict=True):
+        for question, presentation, probs in zip(questions, presentations, self.asker.ask(presentations), strict=True):
             by_option = by_content(presentation, probs, len(question.options))
+            total = float(by_option.sum())
             if self.method.renormalise:
-                outcomes.append(Outcome.by_place(by_option / by_option.sum(), 1))
+                outcomes.append(Outcome.by_place(by_option / total, 1))
             else:
-                outcomes.append(Outcome.by_place(by_option, 1, abstain=max(0.0, float(1 - by_option.sum()))))
+                outcomes.append(Outcome.by_place(by_option, 1, abstain=max(0.0, 1 - total)))
         return outcomes
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""What a method asks: a model for scores or for replies, or scores that were recorded."""
+"""Askers, through which methods reach a model's scores, its replies, or recorded scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from unslant.responses.checks import NO_ANSWER
 
 
 class Asker(ABC):
-    """Asks presentations for the probabilities of their labels, and counts what that costs.
+    """Returns the probabilities of the labels of presentations, and counts the cost.
 
     Attributes:
-        alphabet: the labels questions are shown with.
+        alphabet: labels under which options are shown.
         model, elicitation: the live model and how it is asked, if there is one.
         in_words: answers are read from replies: probabilities are 1 for the option named, all 0 for no answer.
         notes: what a reader of the answers should know.
@@ -59,7 +60,7 @@ class ModelAsker(Asker):
 
     Args:
         elicitation: by default :func:`elicitation_of` the model and the ``plain`` template.
-        remember: keep every score until :meth:`forget`, so that no prompt is scored twice.
+        remember: keep every score until :meth:`forget`, so that no prompt is scored a second time.
         progress: called as scores come in.
     """
 
@@ -75,7 +76,7 @@ class ModelAsker(Asker):
         self.model: ScoringModel = model
         self.elicitation: Elicitation = elicitation or elicitation_of(model, Writer(load_template("plain")))
         self.alphabet, self.remember = alphabet, remember
-        self._known: dict[Prompt, Floats] = {}
+        self._scores: dict[Prompt, Floats] = {}
         self._written: dict[tuple[Presentation, tuple[tuple[str, str], ...]], list[Prompt]] = {}
         self._progress = progress
 
@@ -84,12 +85,12 @@ class ModelAsker(Asker):
         return self.model.cost
 
     def forget(self) -> None:
-        self._known.clear()
+        self._scores.clear()
 
     def _prompts(self, presentation: Presentation) -> list[Prompt]:
-        """The prompts, written once for all listings of a question that look the same."""
-        shown = tuple((option.label, option.text) for option in presentation.shown)
-        key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), shown)
+        # Answers, kind, run and item do not show in a prompt, so all listings that look the same share their prompts.
+        lines = tuple((option.label, option.text) for option in presentation.shown)
+        key = (replace(presentation, shown=(), answers=frozenset(), kind="", run=0, item=""), lines)
         if key not in self._written:
             self._written[key] = self.elicitation.prompts(presentation)
         return self._written[key]
@@ -98,35 +99,32 @@ class ModelAsker(Asker):
         """See :meth:`Asker.ask`. Equal prompts are scored once.
 
         Raises:
-            QuestionError: naming questions with a prompt that got no score; the scores of the others are kept.
+            QuestionError: naming questions with a prompt that got no score; the scores of the others are remembered.
             ModelError: if no prompt got one.
         """
-        wanted = [self._prompts(presentation) for presentation in presentations]
-        new = list(dict.fromkeys(prompt for prompts in wanted for prompt in prompts if prompt not in self._known))
-        scored = try_all(self.model, new, lambda done: self._progress("scoring", done, len(new))) if new else []
-        self._known |= {
-            prompt: one.logprobs for prompt, one in zip(new, scored, strict=True) if one.logprobs is not None
-        }
-        if scored and all(one.logprobs is None for one in scored):
-            raise unscored(self.model, new, scored)
-        failed = {prompt for prompt in new if prompt not in self._known}
-        if failed:
-            names = [p.question_id for p, prompts in zip(presentations, wanted, strict=True) if failed & {*prompts}]
-            raise QuestionError(
-                dict.fromkeys(names, "a prompt got no score"), unscored(self.model, new, scored), "error"
-            )
+        batches = [self._prompts(presentation) for presentation in presentations]
+        new = list(dict.fromkeys(prompt for prompts in batches for prompt in prompts if prompt not in self._scores))
+        results = try_all(self.model, new, lambda done: self._progress("scoring", done, len(new))) if new else []
+        scores = {prompt: one.logprobs for prompt, one in zip(new, results, strict=True) if one.logprobs is not None}
+        if new and not scores:
+            raise unscored(self.model, new, results)
+        self._scores |= scores
+        if failed := set(new) - scores.keys():
+            names = [p.question_id for p, prompts in zip(presentations, batches, strict=True) if failed & {*prompts}]
+            reasons = dict.fromkeys(names, "a prompt got no score")
+            raise QuestionError(reasons, unscored(self.model, new, results), "error")
         probs: list[Floats] = [
-            softmax(self.elicitation.read(presentation, [self._known[prompt] for prompt in prompts]))
-            for presentation, prompts in zip(presentations, wanted, strict=True)
+            softmax(self.elicitation.read(presentation, [self._scores[prompt] for prompt in prompts]))
+            for presentation, prompts in zip(presentations, batches, strict=True)
         ]
         if not self.remember:
-            self._known.clear()
+            self._scores.clear()
             self._written.clear()
         return probs
 
 
 class ReplyAsker(Asker):
-    """Asks a model for replies. One without an answer, or that never came, has probability 0 for every label.
+    """Asks a model for replies. One that is missing or has no answer has probability 0 for every label.
 
     Attributes:
         replies, unanswered, failed: requests made; replies without an answer; requests that got no reply.
@@ -157,15 +155,15 @@ class ReplyAsker(Asker):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """How many requests brought no answer so far."""
-        counts = ((self.unanswered, "replies are no answer"), (self.failed, "requests got no reply"))
+        """How many requests have not yielded an answer so far."""
+        counts = ((self.unanswered, "replies give no answer"), (self.failed, "requests got no reply"))
         return tuple(f"{n:,} of {self.replies:,} {what}; they have no vote" for n, what in counts if n)
 
     @property
     def mostly_failed(self) -> str:  # type: ignore[override]
         """See :class:`Asker`."""
         if self.unanswered and self.unanswered + self.failed == self.replies:
-            return f"none of {self.replies:,} replies of {self.chat.name} is an answer"
+            return f"none of {self.replies:,} replies of {self.chat.name} gives an answer"
         failed = self.failed + self.empty
         if 2 * failed <= self.replies:
             return ""
@@ -184,7 +182,7 @@ class ReplyAsker(Asker):
         self.last_error = errors[-1] if errors else self.last_error
         rows = []
         for presentation, reply in zip(presentations, replies, strict=True):
-            probs = np.zeros(len(presentation.labels))
+            probs = np.zeros(len(presentation.labels))  # a reply without an answer votes for nothing
             if reply.text is not None and not reply.declined:
                 labels = extract(reply.text, presentation).labels
                 if len(labels) == 1:  # a reply that names several options votes for none of them
@@ -216,17 +214,17 @@ class RecordedAsker(Asker):
 
     def __init__(self, scores: OrderScores) -> None:
         self.alphabet, self._cost = scores.labels, Cost()
-        self._known: dict[tuple[str, Order], Floats] = {}
+        self._probs: dict[tuple[str, Order], Floats] = {}
         self._orders: dict[str, list[Order]] = {}
-        self._asked: set[tuple[str, Order]] = set()
+        self._charged: set[tuple[str, Order]] = set()
         for block in scores.blocks:
             for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
                 self._orders[name] = [tuple(order) for order in contents.tolist()]
-                self._known |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
+                self._probs |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
 
     @classmethod
     def of(cls, responses: Responses, *, answered: bool = False) -> RecordedAsker:
-        """Everything in a table, also of questions with orders or replies missing; of repeats, the first.
+        """All answers in a table, also to questions with missing orders or replies; of repeats, the first.
 
         Args:
             answered: leave out replies without an answer, which otherwise have probability 0 for every label.
@@ -236,22 +234,22 @@ class RecordedAsker(Asker):
         asker.in_words = scores.elicitation == GENERATE
         kinds, unanswered = ("order", "given", "reverse"), 0
         for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
-            if (row.question_id, row.contents) in asker._known:
+            if (row.question_id, row.contents) in asker._probs:
                 continue
             unanswered += row.choice < 0
             if answered and row.choice < 0:
                 continue
             vote = np.array([float(content == row.choice) for content in row.contents])
             probs = vote if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
-            asker._known[row.question_id, row.contents] = probs
+            asker._probs[row.question_id, row.contents] = probs
             asker._orders.setdefault(row.question_id, []).append(row.contents)
         if unanswered and not answered:
-            asker.notes = (f"{unanswered:,} replies are no answer; they have no vote",)
+            asker.notes = (f"{unanswered:,} replies give no answer; they have no vote",)
         return asker
 
     def has(self, question: Question, orders: Sequence[Order]) -> bool:
         """Whether a question was recorded in all of some orders."""
-        return all((question.id, order) in self._known for order in orders)
+        return all((question.id, order) in self._probs for order in orders)
 
     def recorded(self, question: Question) -> bool:
         """Whether a question was recorded in any order."""
@@ -271,18 +269,18 @@ class RecordedAsker(Asker):
         """See :meth:`Asker.ask`; InputError if a presentation was not recorded."""
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
         for name, contents in keys:
-            if (name, contents) not in self._known:
+            if (name, contents) not in self._probs:
                 raise InputError(
                     f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
                     "audit --orders ... --responses FILE), or use a live model"
                 )
-        self._asked.update(keys)  # a model's scores are remembered: what the fit asked costs no more in the answers
-        self._cost.prompts = len(self._asked)
-        return [self._known[key] for key in keys]
+        self._charged.update(keys)  # as with a model that remembers: scores of the fit are free in the answers
+        self._cost.prompts = len(self._charged)
+        return [self._probs[key] for key in keys]
 
 
 def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
-    """(n,) probability of each of the question's own options; that of other options is left out."""
+    """(n,) probability of each of the question's options; options added to the presentation are left out."""
     contents = np.asarray(presentation.contents)
     by_option = np.zeros(n)
     by_option[contents[contents >= 0]] = np.asarray(probs)[contents >= 0]
@@ -290,13 +288,11 @@ def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
 
 
 def ask_orders(asker: Asker, questions: Sequence[Question], orders: Sequence[Sequence[Order]]) -> list[Floats]:
-    """For each question, (K, n) probabilities of its options under each of its K orders; all asked in one call."""
-    shown = [
-        [present(question, order, asker.alphabet) for order in some]
-        for question, some in zip(questions, orders, strict=True)
-    ]
-    answers = iter(asker.ask([presentation for some in shown for presentation in some]))
+    """For each question, (K, n) probabilities of its options under each of its K orders; all in one call."""
+    pairs = zip(questions, orders, strict=True)
+    presentations = [[present(question, order, asker.alphabet) for order in of_one] for question, of_one in pairs]
+    answers = iter(asker.ask(list(chain.from_iterable(presentations))))
     return [
-        np.stack([by_content(presentation, next(answers), len(question.options)) for presentation in some])
-        for question, some in zip(questions, shown, strict=True)
+        np.stack([by_content(presentation, next(answers), len(question.options)) for presentation in of_one])
+        for question, of_one in zip(questions, presentations, strict=True)
     ]

@@ -37,15 +37,21 @@ class Outcome:
     """The debiased answer to one question.
 
     Attributes:
-        probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``.
-            Of replies, the share that names it; the rest to 1 are replies without an answer.
-        choice: index of the answer; -1 where no reply was one.
+        probs: (n,) probability of each option, by its index in the question; sums to 1 - ``abstain``. With replies,
+            the share of replies that name it; replies without an answer make up the rest to 1.
+        choice: index of the answer; -1 without one.
         orders: number of presentations it rests on.
-        abstain: probability kept by an added option ("I don't know").
+        abstain: probability of an added option ("I don't know").
         text: of the answer.
-        status: ``ok``; ``unparsed``: no reply was an answer; ``unsupported``: the method cannot take this question;
-            ``error``: no scores came.
+        status: ``ok``; ``unparsed``: no reply has an answer; ``unsupported``: the method cannot handle this question;
+            ``error``: there are no scores.
         reason: why there is no answer.
+
+    Examples:
+        >>> with unslant.Debiased("prefers-a", "vote") as model:
+        ...     outcome = model.answer(unslant.load_questions("embedded")[0])
+        >>> outcome.orders
+        24
     """
 
     probs: Floats
@@ -58,7 +64,7 @@ class Outcome:
 
     @property
     def confidence(self) -> float:
-        """Probability of the answer; of replies, its share of the votes."""
+        """Probability of the answer; with replies, its share of the votes."""
         return float(self.probs[self.choice]) if self.choice >= 0 else 0.0
 
     def described(self, question: Question) -> Outcome:
@@ -66,7 +72,7 @@ class Outcome:
         if self.choice >= 0:
             return replace(self, text=question.options[self.choice])
         if self.status == "ok":
-            return replace(self, status="unparsed", reason="no reply was an answer")
+            return replace(self, status="unparsed", reason="no reply gives an answer")
         return self
 
     @classmethod
@@ -104,12 +110,12 @@ class Debiaser(ABC):
 
     @abstractmethod
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        """One outcome per question, in order; QuestionError naming all questions that this method cannot take."""
+        """One outcome per question, in order; QuestionError naming all questions that this method cannot handle."""
 
     def answer(self, questions: Sequence[Question]) -> list[Outcome]:
-        """One outcome per question, in order; a question that the method cannot take has none, and says why.
+        """One outcome per question, in order; where the method cannot handle a question, the outcome says why.
 
-        Where one of several listings of a question cannot be taken, none of them has an answer, so that listings are
+        If one of several listings of a question cannot be handled, none of them has an answer, so that listings are
         always compared over the same questions.
         """
         failed: dict[str, tuple[str, str]] = {}
@@ -136,10 +142,10 @@ class Debiaser(ABC):
 
 
 def without_failed(ask: Callable[[], T], failed: dict[str, tuple[str, str]]) -> T:
-    """What ``ask`` returns once no question that it asks is refused.
+    """The result of ``ask``, called again without the questions that it refused until it refuses none.
 
-    Whole batches are asked, because one by one nothing would be shared. What was scored before a question was refused
-    is remembered, so asking again costs little.
+    Whole batches are asked, because questions asked one by one would share nothing. Scores from before a refusal are
+    remembered, so that asking again costs little.
 
     Args:
         failed: id -> status and reason of the questions to leave out; filled here.
@@ -154,7 +160,7 @@ def without_failed(ask: Callable[[], T], failed: dict[str, tuple[str, str]]) -> 
 
 
 class OrderDebiaser(Debiaser):
-    """Answers from some orders of each question; this class itself from the given order alone."""
+    """Answers from some orders of each question; this class itself from the published order alone."""
 
     def orders(self, question: Question) -> list[Order]:
         """The orders to ask."""
@@ -175,7 +181,7 @@ class Method(ABC):
     Attributes:
         needs_labels: the fit uses the right answers.
         needs_model: it works inside the model, so a server or recorded responses are not enough.
-        needs_scores: it works with probabilities of labels; choices read from replies do not do.
+        needs_scores: it works with probabilities of labels; choices read from replies are not enough.
         held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
     """
 
@@ -196,7 +202,7 @@ class Method(ABC):
 
     @property
     def order_invariant(self) -> bool:
-        """Whether it claims the same answers however a file lists the options."""
+        """Whether it claims the same answers however the file orders the options."""
         return False
 
     @abstractmethod
@@ -218,7 +224,7 @@ class Method(ABC):
         return debiaser
 
     def asks(self, in_words: bool) -> tuple[str, ...]:
-        """What a model must be able to do, for :func:`unslant.models.open.open_model`.
+        """Abilities that the model must have, for :func:`unslant.models.open.open_model`.
 
         Args:
             in_words: replies are read, rather than the scores of labels.
@@ -228,8 +234,8 @@ class Method(ABC):
         """
         if in_words and self.needs_scores:
             raise InputError(
-                f"{self.name} needs log-probabilities of labels, and replies are read: use none, vote, vote-hard or "
-                "adaptive"
+                f"{self.name} needs log-probabilities of labels, but this run reads replies: use none, vote, "
+                "vote-hard or adaptive"
             )
         return ("generate",) if in_words else ("score", "attend") if self.needs_model else ("score",)
 
@@ -247,10 +253,10 @@ def left_out(outcomes: Sequence[Outcome]) -> dict[str, int]:
     return dict(Counter(o.reason for o in outcomes if o.status in ("unsupported", "error")).most_common())
 
 
-def left_out_notes(reasons: Mapping[str, int], asked: int) -> tuple[str, ...]:
-    """A note that says how many questions have no answer, and why; none where all have one."""
+def left_out_notes(reasons: Mapping[str, int], n_questions: int) -> tuple[str, ...]:
+    """A note on how many questions have no answer, and why; none if all have one."""
     why = counted_reasons(reasons)
-    return (f"no answer to {sum(reasons.values()):,} of {asked:,} questions: {why}",) * bool(why)
+    return (f"no answer to {sum(reasons.values()):,} of {n_questions:,} questions: {why}",) * bool(why)
 
 
 @dataclass(frozen=True)
@@ -259,10 +265,15 @@ class Answers:
 
     Attributes:
         questions, outcomes: aligned.
-        fit_cost, cost: of fitting, and of answering all questions. ``prompts`` are the presentations scored: the
-            forward passes a plain implementation would need.
+        fit_cost, cost: of fitting, and of answering all questions. ``prompts`` counts presentations, the forward passes
+            that a plain implementation would need.
         notes: what a reader should know.
         mostly_failed: why most requests for replies failed, if they did.
+
+    Examples:
+        >>> answers = unslant.debias("prefers-a", "embedded", method="vote", limit=10)
+        >>> len(answers.outcomes)
+        10
     """
 
     method: str
@@ -326,7 +337,7 @@ def debias(
 
 
 def check_any(name: str, outcomes: Sequence[Outcome]) -> None:
-    """Raise InputError if a method cannot take any of the questions, saying why."""
+    """Raise InputError if a method cannot handle any of the questions, saying why."""
     if outcomes and all(outcome.status in ("unsupported", "error") for outcome in outcomes):
         (note,) = left_out_notes(left_out(outcomes), len(outcomes))
         raise InputError(f"{name}: {note}: use another method or other questions")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,9 +25,9 @@ class BiasNodePruning(Method):
 
     Questions that are answered right in some orders and wrong in others (between 1:2 and 2:1) show the bias: b is the
     mean, over up to ``questions`` of them, of the mean final hidden state where the answer is wrong minus where it is
-    right. Unit j scores b_j sum_v W[v, j], with W the output head. The ``nodes`` units of highest score are zeroed on
-    their way into the head, which is the same as zeroing the head's columns but leaves all weights, and input
-    embeddings tied to the head, as they are.
+    right. Unit j scores b_j sum_v W[v, j], with W the output head. The ``nodes`` units with the highest scores are
+    zeroed on their way into the head. That equals zeroing the head's columns, but changes no weights, and no input
+    embeddings tied to the head.
 
     Args:
         nodes: number of units to prune (m).
@@ -79,18 +78,18 @@ class BiasNodePruning(Method):
 
     def _difference(self, asker: Asker, question: Question) -> Tensor | None:
         """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""
-        shown = [present(question, order, asker.alphabet) for order in orders_for(question, self.orders, self.seed)]
+        orders = orders_for(question, self.orders, self.seed)
         with torch.inference_mode():
-            scored = label_pass(asker, shown, "BNP")
-        right = np.asarray(
-            [p.contents[int(s.argmax())] in question.answers for p, s in zip(shown, scored.logprobs, strict=True)]
+            scored = label_pass(asker, [present(question, order, asker.alphabet) for order in orders], "BNP")
+        right = torch.tensor(
+            [order[int(s.argmax())] in question.answers for order, s in zip(orders, scored.logprobs, strict=True)]
         )
         correct, wrong = int(right.sum()), int((~right).sum())
         if not (correct and wrong and 0.5 <= correct / wrong <= 2):
             return None
         hidden = scored.hidden.double().clone()
-        at = torch.from_numpy(right).to(hidden.device)
-        return hidden[~at].mean(dim=0) - hidden[at].mean(dim=0)
+        right = right.to(hidden.device)
+        return hidden[~right].mean(dim=0) - hidden[right].mean(dim=0)
 
 
 @dataclass(eq=False)
@@ -108,7 +107,8 @@ def _silenced(head: Any, units: Tensor) -> Callable[[], None]:
     """Zero some units on their way into the output head; returns a function that restores it."""
     keep = torch.ones(head.weight.shape[1], device=units.device)
     keep[units] = 0
-    # A buffer is part of the model's identity: by a hook alone, models with other units pruned would look alike.
+    # The buffer makes the pruned units part of the model's identity; a hook alone would not show in it, and a store
+    # would mix up the scores of models with different units pruned.
     head.register_buffer(_KEPT, keep, persistent=False)
     hook = head.register_forward_pre_hook(
         lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])

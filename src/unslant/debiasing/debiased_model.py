@@ -24,7 +24,7 @@ from unslant.questions import Question, load_questions
 
 
 class DebiasedKeywords(ModelKeywords, TrainKeywords, total=False):
-    """How a named model is opened, and settings of a method given by its name, for editors and type checkers."""
+    """How a named model is opened, and settings of a method given by name, for editors and type checkers."""
 
     orders: str | int
     rule: Literal["soft", "hard"]
@@ -42,15 +42,8 @@ class DebiasedKeywords(ModelKeywords, TrainKeywords, total=False):
 class Debiased:
     """A model and a debiasing method.
 
-    >>> with unslant.Debiased("prefers-a", "vote") as model:
-    ...     answer = model.answer(question)
-    >>> answer.text, answer.probs
-
-    A model that gives only replies is asked for these, and any other with ``elicit="generate"``:
-
-    >>> with unslant.Debiased("inspect:openai/gpt-4o-mini", "vote", orders=4) as model:
-    ...     answer = model.answer(question)
-    >>> answer.choice, answer.confidence, model.cost.prompts
+    Models that only generate replies (``inspect:openai/gpt-4o-mini``) are asked for replies, and so are others with
+    ``elicit="generate"``.
 
     Methods that change the model (``bnp``, ``lora-1``) change it until :meth:`close` or the end of the block.
 
@@ -61,16 +54,23 @@ class Debiased:
             to call :meth:`fit` later.
         labels, template, chat: how questions are asked; labels as a list, or as for ``--labels``; by default the
             template ``plain``, for replies ``label-alone`` or, with ``reasoning``, ``reasoning``.
-        elicit: what is read of a model: ``labels`` or ``generate``; ``auto`` is labels where it gives
+        elicit: ``labels`` reads scores of labels, ``generate`` replies; ``auto`` is ``labels`` for a model that gives
             log-probabilities.
         generate: how replies are generated.
         options: how a named model is opened (``base_url="http://127.0.0.1:8080/v1"``, ``device="cpu"``, ...: fields of
-            :class:`~unslant.models.ModelOptions`); all others are settings of a method that is given by name. Those of
-            a method from another package go with its name, or give the method itself.
+            :class:`~unslant.models.ModelOptions`); all others are settings of a method that is given by name. Settings
+            of a method from another package are written in its name, or in the method itself.
 
     Raises:
         InputError: if the method needs questions to fit on and has none, needs log-probabilities where replies are
             read, or a name is unknown; before the model is loaded.
+
+    Examples:
+        >>> question = unslant.load_questions("embedded")[0]
+        >>> with unslant.Debiased("prefers-a", "vote:orders=4") as model:
+        ...     answer = model.answer(question)
+        >>> answer.text in question.options, answer.orders, len(answer.probs) == len(question.options)
+        (True, 4, True)
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Debiased:
         generate: GenerateOptions | None = None,
         **options: Unpack[DebiasedKeywords],
     ) -> None:
-        given: dict[str, Any] = {**options}
-        models = ModelOptions(**{f.name: given.pop(f.name) for f in fields(ModelOptions) if f.name in given})
-        self.method = method_named(method, given) if isinstance(method, str) else method
+        settings: dict[str, Any] = {**options}
+        models = ModelOptions(**{f.name: settings.pop(f.name) for f in fields(ModelOptions) if f.name in settings})
+        self.method = method_named(method, settings) if isinstance(method, str) else method
         self.method.check_installed()
         later = fit is None
         fit = [] if later or (isinstance(fit, list | tuple) and not fit) else list(load_questions(fit))
@@ -105,14 +105,14 @@ class Debiased:
         self._debiaser = None if later and self.method.needs_fit else self.method.fitted(self.asker, fit)
 
     def fit(self, questions: Any) -> Self:
-        """Fit the method on questions, in place of those before; methods that need none ignore them.
+        """Fit the method on these questions instead of earlier ones; methods that need none ignore them.
 
         Args:
             questions: anything that :func:`unslant.load_questions` takes.
         """
-        found = list(load_questions(questions)) if self.method.needs_fit else []
+        fit_on = list(load_questions(questions)) if self.method.needs_fit else []
         self.close()
-        self._debiaser = self.method.fitted(self.asker, found)
+        self._debiaser = self.method.fitted(self.asker, fit_on)
         return self
 
     def predict(self, questions: Any) -> NDArray[np.int64]:
@@ -121,15 +121,14 @@ class Debiased:
 
     def predict_proba(self, questions: Any) -> list[Floats]:
         """The probabilities of each question's options, which sum to 1; NaN where there is no answer."""
-        asked = load_questions(questions, need_answers=False).questions
         return [
-            np.asarray(one.probs, np.float64) if one.status == "ok" else np.full(len(question.options), np.nan)
-            for question, one in zip(asked, self.answers(asked), strict=True)
+            np.asarray(one.probs, np.float64) if one.status == "ok" else np.full(len(one.probs), np.nan)
+            for one in self.answers(questions)
         ]
 
     @property
     def cost(self) -> Cost:
-        """What all answers have cost so far."""
+        """The cost of all answers so far."""
         return self.asker.cost
 
     def answer(self, question: Question | Mapping[str, Any]) -> Outcome:
@@ -137,7 +136,7 @@ class Debiased:
         return self.answers([question])[0]
 
     def answers(self, questions: Any) -> list[Outcome]:
-        """Answers to many questions, at a lower cost than one by one; ``status`` says why one has none.
+        """Answers to many questions, at a lower cost than one by one; ``status`` says why an answer is missing.
 
         Args:
             questions: anything that :func:`unslant.load_questions` takes; right options are not needed.

@@ -20,13 +20,12 @@ from unslant.questions import Question
 class GrayBox(Method):
     """The mean of each option's probability in the given and the reversed order. Two presentations per question.
 
-    The answer does not change when the file's order is reversed; any other rearrangement may change it. No right
-    answers needed.
+    Reversing the file's order does not change the answer; any other rearrangement may. No right answers needed.
 
     Args:
-        calibrated: divide each label's probability by how often that label is answered, before averaging. The
-            frequencies are measured in both orders on a share of the questions to fit on, separately for each number
-            of options; one is added to every count.
+        calibrated: divide each label's probability by the label's frequency among answers before averaging. The
+            frequencies come from both orders of a share of the questions to fit on, separately for each number of
+            options; one is added to every count.
         share: that share, 0 to 1.
         seed: for drawing it.
     """
@@ -49,6 +48,7 @@ class GrayBox(Method):
         frequencies = {}
         sample = drawn_questions(questions, self.share, self.seed)
         for n, by_label in ask_labels(asker, sample, _both_orders).items():
+            # One is added to every count: a label that is never answered would be divided by 0.
             counts = 1 + np.bincount(np.concatenate(by_label).argmax(axis=1), minlength=n)
             frequencies[n] = counts / counts.sum()
         return _TwoOrders(asker, frequencies)

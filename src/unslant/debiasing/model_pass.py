@@ -1,4 +1,4 @@
-"""One pass of a loaded model that also returns hidden states, and scores that gradients flow through."""
+"""One pass of a loaded model that returns hidden states and differentiable scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNLIMITED = 1 << 30
 
 def loaded_model(asker: Asker, what: str) -> TransformersModel:
     """The loaded model behind an asker; InputError saying that ``what`` needs one, if there is none."""
-    # A store in front of it asks who the model is at every call, so a model that is changed here shares no scores.
+    # A store in front of the model asks for its identity at every call, so that a model changed here shares no scores.
     model = asker.model.unwrapped if asker.model else None
     if not isinstance(model, TransformersModel):
         raise InputError(f"{what} works inside the model: give a loaded model (not recorded responses or a server)")
@@ -47,7 +47,7 @@ class ModelPass:
     tokens: int
 
 
-def label_pass(asker: Asker, shown: Sequence[Presentation], what: str, *, tree: bool = True) -> ModelPass:
+def label_pass(asker: Asker, presentations: Sequence[Presentation], what: str, *, tree: bool = True) -> ModelPass:
     """The labels of all presentations scored in one pass of the asker's model, whose cost it adds to.
 
     Raises:
@@ -55,9 +55,9 @@ def label_pass(asker: Asker, shown: Sequence[Presentation], what: str, *, tree: 
     """
     model = loaded_model(asker, what)
     assert asker.elicitation is not None
-    prompts = [prompt for presentation in shown for prompt in asker.elicitation.prompts(presentation)]
-    if len(prompts) != len(shown):
-        raise InputError(f"{what} reads the labels where the answer begins: ask by cloze, one prompt a presentation")
+    prompts = [prompt for presentation in presentations for prompt in asker.elicitation.prompts(presentation)]
+    if len(prompts) != len(presentations):
+        raise InputError(f"{what} reads the labels where the answer begins: ask by cloze, one prompt per presentation")
     scored = run(model.model, model.encode(prompts), tree=tree and model.engine == "tree")
     asker.cost.tokens += scored.tokens
     asker.cost.prompts += len(prompts)
@@ -83,7 +83,7 @@ def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPa
     scores = logits[at, torch.as_tensor(token, device=device)] - torch.logsumexp(logits, dim=-1)[at]
     where = torch.as_tensor(candidate, device=device)
     sums = torch.zeros(first[-1], device=device, dtype=scores.dtype).index_add(0, where, scores)
-    # Reads of a candidate are in text order: the first one of each prompt's first candidate is where the answer begins.
+    # Reads of a candidate are in text order, so the answer begins at the first read of a prompt's first candidate.
     by_candidate = np.argsort(candidate, kind="stable")
     starts = row[by_candidate[np.searchsorted(candidate[by_candidate], np.asarray(first[:-1]))]]
     return ModelPass(
@@ -121,7 +121,7 @@ def _plain(
 
 @contextmanager
 def _head_input(model: Any) -> Iterator[list[Tensor]]:
-    """Catches the input of the output head while the block runs."""
+    """Captures the input of the output head while the block runs."""
     seen: list[Tensor] = []
     handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     try:

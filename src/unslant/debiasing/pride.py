@@ -56,6 +56,8 @@ class Pride(Method):
 
 def label_prior(by_label: Floats) -> Floats:
     """(n,) prior over labels from (Q, n, n) label probabilities of Q questions, one row per cyclic order."""
+    # Over the n cyclic orders every option is under every label once, so the content's share of the mean is the same
+    # for all labels and cancels in the softmax.
     priors = softmax(np.log(by_label + EPSILON).mean(axis=1), axis=-1)
     return np.asarray(priors.mean(axis=0))
 
@@ -92,14 +94,14 @@ def ask_labels(
     """By number of options n, the (K, n) label probabilities of each question under its K orders."""
     by_label: dict[int, list[Floats]] = {}
     orders = [orders_of(question) for question in questions]
-    for shown, probs in zip(orders, ask_orders(asker, questions, orders), strict=True):
-        by_label.setdefault(probs.shape[1], []).append(np.take_along_axis(probs, np.asarray(shown), axis=1))
+    for contents, probs in zip(orders, ask_orders(asker, questions, orders), strict=True):
+        by_label.setdefault(probs.shape[1], []).append(np.take_along_axis(probs, np.asarray(contents), axis=1))
     return by_label
 
 
-def sizes_without(known: Collection[int], questions: Sequence[Question]) -> list[int]:
-    """Numbers of options of the questions that are not among ``known``."""
-    return sorted({len(question.options) for question in questions}.difference(known))
+def sizes_without(sizes: Collection[int], questions: Sequence[Question]) -> list[int]:
+    """Numbers of options of the questions that are not among ``sizes``."""
+    return sorted({len(question.options) for question in questions}.difference(sizes))
 
 
 @dataclass(eq=False)

@@ -32,7 +32,7 @@ _MOST_TOKENS = 16_384
 
 @dataclass(frozen=True)
 class SetBased(Method):
-    """All options side by side at the same positions, blind to each other: one pass per question, PBM 0 by design.
+    """All options at the same positions, blind to each other: one pass per question, PBM 0 by design.
 
     The question comes first. Every option line is a branch that sees only the question, and all branches begin at the
     same position; the answer cue sees the question and the branches, and comes after the longest. No labels, no fit.
@@ -75,42 +75,38 @@ set_based_text = partial(SetBased, answer="text")
 
 @dataclass(eq=False)
 class _SetScorer(Debiaser):
-    """Remembers answers by what was shown, so that a question listed in another order costs nothing more."""
+    """Remembers answers by the set of options, so that a question listed in another order costs nothing."""
 
     cloze: Cloze
     by_label: bool
 
     def __post_init__(self) -> None:
         self.model = loaded_model(self.asker, "set-based scoring")
-        self._known: dict[tuple[object, ...], Floats] = {}
+        self._scores: dict[tuple[object, ...], Floats] = {}
         self._check()
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         outcomes: list[Outcome] = []
         failed: dict[str, str] = {}
         for question in questions:
-            # stable by text; options of the same text are interchangeable
+            # Canonical order: by text, so that rounding is the same for every order of the file.
             order = sorted(range(len(question.options)), key=lambda i: question.options[i])
             key = (question.id, question.stem, question.context, tuple(question.options[i] for i in order))
-            if key not in self._known:
+            if key not in self._scores:
                 try:
-                    self._known[key] = self._score(question, order)
+                    self._scores[key] = self._score(question, order)
                 except QuestionError as error:
                     failed |= error.reasons
                     continue
             probs = np.empty(len(order))
-            probs[order] = self._known[key]
+            probs[order] = self._scores[key]
             outcomes.append(Outcome.by_text(question, probs, 1))
         if failed:
             raise QuestionError(failed)
         return outcomes
 
     def _score(self, question: Question, order: Sequence[int]) -> Floats:
-        """(n,) probabilities of the options in ``order``.
-
-        Raises:
-            QuestionError: if the question cannot be laid out in this way.
-        """
+        """(n,) probabilities of the options in ``order``; QuestionError if they cannot be laid out side by side."""
         n = len(order)
         if not self.by_label and references(question):
             raise QuestionError({question.id: "an option names others by letter, and no letters are shown"})
@@ -124,7 +120,7 @@ class _SetScorer(Debiaser):
             branches = [f"- {question.options[i]}\n" for i in order]
             seen = [[1 + i for i in range(n)]]
         parts = ((head, tuple(branches)), (head + branches[0] + foot, texts), (head + branches[0], (foot,)))
-        # branches and texts may be equal, or begin one another: none of them is chosen by its first tokens alone
+        # Branches and texts may be equal, or prefixes of each other; apart=False allows that.
         first, whole, before = self.model.encode([Prompt(*part, group=question.id) for part in parts], apart=False)
         cue = whole.context[len(before.context) :]
         if not len(cue):
@@ -175,34 +171,30 @@ class _SetScorer(Debiaser):
         (prompt,) = self.cloze.prompts(present(marked, alphabet=self.asker.alphabet))
         if prompt.messages:
             raise InputError(
-                "set-based scoring cuts the prompt in pieces, which chat templates do not allow: no --chat"
+                "set-based scoring cuts the prompt in pieces, which chat templates do not allow: leave out --chat"
             )
         pieces = self.model.encoder.text_of(prompt).splitlines(keepends=True)
         places = [i for i, piece in enumerate(pieces) if mark in piece]
-        shown = [pieces[i] for i in range(places[0], places[-1] + 1)] if places else []
-        if len(shown) != len(marks) or any(mark not in line for mark, line in zip(marks, shown, strict=True)):
-            raise InputError("set-based scoring needs a template that writes every option on a line of its own")
+        rows = pieces[places[0] : places[-1] + 1] if places else []
+        if len(rows) != len(marks) or any(mark not in row for mark, row in zip(marks, rows, strict=True)):
+            raise InputError("set-based scoring needs a template that writes every option on its own line")
         labels = labels_for(self.asker.alphabet, n)
-        # an option carries a label in one assignment only, and names the others by their labels in that one
+        # An option carries a given label in one assignment only, so it names other options by their labels in that one.
         texts = [
             texts_under(question, {order[i]: labels[(i + turn) % n] for i in range(n)}) if self.by_label else ()
             for turn in range(n)
         ]
         lines = [
             [
-                line.replace(mark, texts[(k - i) % n][order[i]] if self.by_label else question.options[order[i]])
-                for k, (mark, line) in enumerate(zip(marks, shown, strict=True))
+                row.replace(mark, texts[(k - i) % n][order[i]] if self.by_label else question.options[order[i]])
+                for k, (mark, row) in enumerate(zip(marks, rows, strict=True))
             ]
             for i in range(n)
         ]
         return "".join(pieces[: places[0]]), lines, "".join(pieces[places[-1] + 1 :]), prompt.continuations
 
     def _check(self) -> None:
-        """Check that a text in segments, one after the other, scores as the same text in one piece.
-
-        Raises:
-            ModelError: if it does not.
-        """
+        """Raise ModelError unless a text in segments, one after the other, scores as the same text in one piece."""
         vocabulary = int(self.model.model.get_input_embeddings().weight.shape[0])
         ids = np.random.default_rng(0).integers(0, vocabulary, 24).astype(np.int32)
         refusal = f"{self.model.name}: set-based scoring cannot serve this model"
@@ -211,7 +203,7 @@ class _SetScorer(Debiaser):
             parts = [Segment(ids[:10], 0), Segment(ids[10:18], 10, (0,)), Segment(ids[18:], 18, (0, 1))]
             blind = [Segment(ids[:10], 0), Segment(ids[3:9], 10, (0,)), *parts[1:2], Segment(ids[18:], 18, (0, 2))]
             cut = torch.cat([last_logits(self.model.model, parts, [2]), last_logits(self.model.model, blind, [3])])
-        except Exception as error:  # model classes differ in how they reject an explicit mask; any failure means no
+        except Exception as error:  # model classes reject an explicit mask in different ways
             raise ModelError(f"{refusal}: {error}") from error
         scale = max(1.0, float(whole.abs().max()))
         if float((cut - whole).abs().max()) > _TOLERANCE * scale * (1 if self.model.dtype == torch.float32 else 60):
@@ -220,9 +212,9 @@ class _SetScorer(Debiaser):
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of tokens. Several runs may have the same positions in the text, as branches of it.
+    """A run of tokens; branches of a text are runs at the same positions.
 
-    It attends to itself (causally) and to the segments it names, whole.
+    It attends to itself (causally) and to all tokens of the segments that it names.
 
     Attributes:
         ids: token ids, at least one.
@@ -249,11 +241,11 @@ def last_logits(model: Any, segments: Sequence[Segment], wanted: Sequence[int]) 
     seen = torch.zeros(total, total, dtype=torch.bool)
     for i, segment in enumerate(segments):
         if not len(segment.ids) or any(not 0 <= j < i for j in segment.sees):
-            raise ValueError(f"segment {i} is empty, or sees one that does not stand before it")
-        own = slice(int(starts[i]), int(starts[i + 1]))
-        seen[own, own] = torch.ones(len(segment.ids), len(segment.ids)).tril().bool()
+            raise ValueError(f"segment {i} is empty, or sees a segment that does not come before it")
+        span = slice(int(starts[i]), int(starts[i + 1]))
+        seen[span, span] = torch.ones(len(segment.ids), len(segment.ids)).tril().bool()
         for j in segment.sees:
-            seen[own, int(starts[j]) : int(starts[j + 1])] = True
+            seen[span, int(starts[j]) : int(starts[j + 1])] = True
     device, dtype = model.get_input_embeddings().weight.device, model.dtype
     mask = torch.zeros(total, total, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
     positions = np.concatenate([np.arange(s.position, s.position + len(s.ids)) for s in segments])

@@ -38,9 +38,9 @@ class Vote(Method):
 
     Args:
         orders: as ``--orders``; with all or sampled orders the answer does not depend on the file's order. ``auto`` has
-            that property up to four options; beyond, it begins with the file's order. Recorded scores are voted on in
-            all the orders they have, and replies are asked for in one round (every option once in every place), unless
-            orders other than the default are asked for.
+            that property up to four options; beyond, it begins with the file's order. By default, the vote uses all
+            recorded orders where scores were recorded, and one round (every option once in every place) where replies
+            are read.
         rule: ``soft`` averages probabilities; ``hard`` counts the orders in which an option is chosen (equal counts go
             to the higher mean probability).
         seed: for sampling orders.

@@ -1,4 +1,4 @@
-"""Runs side by side: what each scores, how they differ, how they rank, and whether another ranking agrees."""
+"""Runs side by side: their scores, differences and ranks, and the agreement with another ranking."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from unslant.arrays import jsonable
 from unslant.errors import InputError
-from unslant.experiment.provenance import settings_rows
+from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
 from unslant.metrics.registry import metric_at
-from unslant.reports import Chart, Column, Figure, Page, Plot, model_charts
+from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count
 
 EQUAL = 1e-12
@@ -29,13 +30,13 @@ class Comparison:
     """Runs of one study, each as its numbers.
 
     Attributes:
-        runs: name -> metric key -> value, in the order shown; differences are from the first.
+        runs: name -> metric key -> value, in display order; differences are from the first.
         metrics: keys of the metrics compared.
-        pairing: differences of one run from another, by name, on the questions of both; None where there are none. By
+        pairing: differences of one run from another, by name, on the questions of both, if these can be compared; by
             default differences come from the intervals of both.
         ranking: scores of the runs elsewhere, higher is better; empty without another ranking.
 
-    Example:
+    Examples:
         >>> runs = {name: {"accuracy": Estimate.bare(value, 9, "made")} for name, value in (("a", 0.5), ("b", 0.75))}
         >>> Comparison(runs, ["accuracy"]).ranks("accuracy")
         {'a': 2, 'b': 1}
@@ -56,30 +57,30 @@ class Comparison:
         return {name: numbers[key] for name, numbers in self.runs.items()}
 
     def best_first(self, key: str) -> tuple[str, ...]:
-        """Names of the runs by one metric; those where it is undefined last."""
+        """Names of the runs by one metric; runs where it is undefined come last."""
         scores = self.scores(key)
         return tuple(sorted(scores, key=lambda name: -scores[name].value if scores[name].defined else math.inf))
 
     def ranks(self, key: str) -> dict[str, int | None]:
-        """1 for the highest; equal ones share a rank, None for those undefined."""
+        """1 for the highest; equal scores share a rank, undefined ones have None."""
         scores = self.scores(key)
         return dict(zip(scores, ranks_of(list(scores.values())), strict=True))
 
     @cached_property
     def pairs(self) -> Mapping[str, Paired | None]:
-        """How each other run differs from the first on the questions of both, where these can be compared."""
+        """Name of each other run -> differences from the first on the questions of both, if these can be compared."""
         return {name: self.pairing(name, self.base) if self.pairing else None for name in list(self.runs)[1:]}
 
     @cached_property
     def differences(self) -> tuple[tuple[str, PairedDifference], ...]:
         """Run and difference from the first run, metric by metric."""
-        every = [(name, one) for name, pairs in self.pairs.items() for one in self._differences(name, pairs)]
-        place = {key: i for i, key in enumerate(dict.fromkeys((*self.metrics, *(one.measure for _, one in every))))}
-        return tuple(sorted(every, key=lambda pair: place[pair[1].measure]))
+        pairs = [(name, pair) for name, paired in self.pairs.items() for pair in self._differences(name, paired)]
+        keys = list(dict.fromkeys((*self.metrics, *(pair.measure for _, pair in pairs))))
+        return tuple(sorted(pairs, key=lambda named: keys.index(named[1].measure)))
 
-    def _differences(self, name: str, pairs: Paired | None) -> Sequence[PairedDifference]:
-        if pairs is not None:
-            return pairs.differences
+    def _differences(self, name: str, paired: Paired | None) -> Sequence[PairedDifference]:
+        if paired is not None:
+            return paired.differences
         both = [(key, self.runs[name].get(key), self.runs[self.base].get(key)) for key in self.metrics]
         return [
             PairedDifference(key, now, before, unpaired_difference(now, before), 0, 0, math.nan, 0)
@@ -89,17 +90,17 @@ class Comparison:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the differences have to be read with."""
+        """Caveats for reading the differences."""
         return tuple(dict.fromkeys(remark for pairs in self.pairs.values() if pairs for remark in pairs.remarks))
 
     def agreement(self, key: str) -> Numbers | None:
-        """Of one metric with the other ranking, over the runs in both; None without one."""
+        """Agreement of one metric with the other ranking, over the runs in both; None without such a ranking."""
         scores = {name: score.value for name, score in self.scores(key).items()}
         return agreement(scores, self.ranking) if self.ranking else None
 
     @property
     def unranked(self) -> list[str]:
-        """A note on the runs that the other ranking does not hold, if any."""
+        """A note on the runs that are missing in the other ranking, if any."""
         missing = [name for name in self.runs if name not in self.ranking]
         if not missing or not self.ranking:
             return []
@@ -109,7 +110,7 @@ class Comparison:
     def figure(
         self, id: str, title: str, columns: Sequence[str | Column], plots: Sequence[Plot | Chart] = ()
     ) -> Figure:
-        """One row a run: its numbers."""
+        """A figure with one row per run."""
         rows = [{"model": name, **numbers} for name, numbers in self.runs.items()]
         return Figure(id, title, ["model"], columns, rows, plots)
 
@@ -124,7 +125,7 @@ class Comparison:
         *,
         folded: bool = False,
     ) -> Figure:
-        """One column a run.
+        """A figure with one column per run.
 
         Args:
             names: columns that name a row.
@@ -142,12 +143,12 @@ class Comparison:
     def difference_figure(
         self, id: str, title: str, plots: Sequence[Plot | Chart] = (), explanation: str = ""
     ) -> Figure:
-        """One row a metric and run: its value in the first run and in this one, and the difference.
+        """A figure with one row per metric and run: its value in the first run and in this one, and the difference.
 
-        Plots find the short name of the metric under ``label``.
+        Rows have the short name of the metric under ``label``, for plots.
         """
         two = len(self.runs) == 2
-        before, now = list(self.runs) if two else (self.base, "this run")
+        before, now = self.runs if two else (self.base, "this run")
         columns = [Column(before, key="b"), Column(now, key="a"), Column.of("difference")]
         if self.paired:
             only = "questions where the measure holds only for this one"
@@ -174,8 +175,8 @@ def metric_of(key: str) -> Metric:
 def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
     """``now`` minus ``before`` as if measured on independent questions.
 
-    The interval is made of the distances of both values to the ends of their own intervals (MOVER, Zou and Donner
-    2008). On the same questions answers are usually correlated, and the interval is then too wide.
+    The interval combines the distances of both values to the ends of their intervals (MOVER, Zou and Donner 2008). On
+    the same questions answers are usually correlated, which makes this interval too wide.
     """
     if not (now.defined and before.defined):
         return Estimate.undefined((now if not now.defined else before).note)
@@ -190,15 +191,14 @@ def unpaired_difference(now: Estimate, before: Estimate) -> Estimate:
 
 
 def lead(names: Sequence[str], difference: Callable[[str, str], Estimate]) -> Verdict:
-    """Whether the first of several is ahead of all others: the verdict on the lead that is hardest to show.
-
-    Corrected for all pairs, because the first is picked as the best of them.
+    """Whether the first of several is ahead of all others: the verdict on its least certain lead.
 
     Args:
         names: two or more, the best first.
         difference: of two, paired by question.
     """
     first, *others = names
+    # All pairs count as looked at, not only those of the first: it was picked as the best after looking at them.
     pairs = len(names) * len(others) // 2
     return min(
         (verdict(difference(first, other), looked_at=pairs) for other in others),
@@ -207,7 +207,7 @@ def lead(names: Sequence[str], difference: Callable[[str, str], Estimate]) -> Ve
 
 
 def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
-    """1 for the highest; equal ones share a rank, None for those undefined."""
+    """1 for the highest; equal scores share a rank, undefined ones have None."""
     return [
         1 + sum(other.value > one.value + EQUAL for other in scores if other.defined) if one.defined else None
         for one in scores
@@ -217,34 +217,31 @@ def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
 def slope_chart(
     id: str, places: Sequence[tuple[str, int | None, int | None]], n: int, now: str = "mean over orders"
 ) -> tuple[Chart, ...]:
-    """Name, published rank and rank over orders of each model, one line each; nothing for fewer than two."""
-    known = [(name, before, after) for name, before, after in places if before is not None and after is not None]
+    """A line for each model from its published rank to its rank over orders; nothing for fewer than two."""
+    ranked = [(name, before, after) for name, before, after in places if before is not None and after is not None]
     chart = Chart(
         id,
         "From the published rank to the rank over all orders",
         "One line a model, the best at the top; those that change rank are highlighted.",
-        lambda style: model_charts.slopes(known, style, ends=("as published", now), n=n),
+        lambda style: charts.slopes(ranked, style, ends=("as published", now), n=n),
     )
-    return (chart,) if len(known) > 1 else ()
+    return (chart,) if len(ranked) > 1 else ()
 
 
-def agreements(id: str, title: str, found: Mapping[tuple[str, ...], Numbers | None], *names: str) -> Figure:
-    """A table of correlations: the cells under ``names`` -> correlation; those that are None are left out."""
+def agreements(id: str, title: str, values: Mapping[tuple[str, ...], Numbers | None], *names: str) -> Figure:
+    """A table of correlations: cells under ``names`` -> correlation; those that are None are left out."""
     keys = ["kendall", "kendall_p", "pearson", "pearson_p"]
     rows = [
-        {**dict(zip(names, cells, strict=True)), **one.cells(*keys)} for cells, one in found.items() if one is not None
+        {**dict(zip(names, cells, strict=True)), **one.cells(*keys)} for cells, one in values.items() if one is not None
     ]
     return Figure(id, title, names, keys, rows)
 
 
 def check_comparable(results: Sequence[RecordedResult], settings: Collection[str] | None = None) -> None:
-    """Refuse results of different questions or of different settings.
+    """Raise InputError for results of different questions or settings, naming the models and what differs.
 
     Args:
         settings: those that must agree; by default all.
-
-    Raises:
-        InputError: naming the models, and what differs.
     """
     first = results[0].run
     for other in (result.run for result in results[1:]):
@@ -256,37 +253,47 @@ def check_comparable(results: Sequence[RecordedResult], settings: Collection[str
             raise InputError(f"{one} and {two} cannot be compared: their {differ[0]} differ")
 
 
-def check_one_of_each(results: Sequence[RecordedResult]) -> None:
-    """Refuse no results, and two of one model.
-
-    Raises:
-        InputError: naming the models.
-    """
-    if not results:
-        raise InputError("nothing to compare: give the responses of one model or more")
-    names = [name_of(result) for result in results]
-    if len(set(names)) < len(names):
-        raise InputError(f"two of the results are of one model: {', '.join(names)}")
-
-
-def name_of(result: RecordedResult) -> str:
-    """Name of the model of a result."""
-    return result.run.model or "model"
-
-
 @dataclass(frozen=True)
 class ComparedModels(StudyResult, Generic[T]):
     """Results of several models on the same questions, one of each.
 
     Attributes:
-        results: in the order shown.
-        ranking: scores of the models elsewhere; empty without another ranking.
+        results: in display order.
+        ranking: scores of the models elsewhere, higher is better; empty without another ranking.
+        ranked_by: the metric of :attr:`comparison` that decides the order.
+        asked: settings that decide what is asked, and must agree; by default all.
+        written: properties that JSON has among the fields.
     """
 
     unwritten = ("results",)
+    ranked_by: ClassVar[str]
+    asked: ClassVar[Collection[str] | None] = None
+    written: ClassVar[tuple[str, ...]] = ()
 
     results: tuple[T, ...]
     ranking: Mapping[str, float]
+
+    @classmethod
+    def of(cls, results: Sequence[T], ranking: Mapping[str, float] | None = None) -> Self:
+        """Results side by side, the best first.
+
+        Raises:
+            InputError: if there is no result, two are of one model, or they are of different questions or settings.
+        """
+        if not results:
+            raise InputError("nothing to compare: give the responses of one model or more")
+        names = [result.model for result in results]
+        if len(set(names)) < len(names):
+            raise InputError(f"two results are of the same model: {', '.join(names)}")
+        check_comparable(results, cls.asked)
+        unsorted = cls(tuple(results), dict(ranking or {}))
+        order = unsorted.comparison.best_first(cls.ranked_by)
+        return replace(unsorted, results=tuple(unsorted.models[name] for name in order))
+
+    @property
+    def comparison(self) -> Comparison:
+        """The scores of every model."""
+        raise NotImplementedError
 
     @property
     def parts(self) -> Sequence[T]:
@@ -295,11 +302,12 @@ class ComparedModels(StudyResult, Generic[T]):
     @property
     def models(self) -> dict[str, T]:
         """Name -> result."""
-        return {name_of(result): result for result in self.results}
+        return {result.model: result for result in self.results}
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, JSON-able."""
-        return super().to_dict() | {"models": {name: result.to_dict() for name, result in self.models.items()}}
+        models = {name: result.to_dict() for name, result in self.models.items()}
+        return super().to_dict() | {name: jsonable(getattr(self, name)) for name in self.written} | {"models": models}
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model, as ``NAME-MODEL``."""

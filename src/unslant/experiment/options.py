@@ -1,38 +1,22 @@
-"""Options defined once, with default and help: flags of the commands and keywords of the Python functions.
+"""Shared options, each defined once with default and help: flags of the commands and keywords of the functions.
 
-A study's settings are a dataclass that inherits shared options from here. ``with_options`` makes one from keywords,
-:mod:`unslant.cli.commands` from flags, which reads the annotations and the docstrings below the fields.
+The settings of a study are a dataclass that inherits its shared options from here. ``with_options`` makes one from
+keywords; :mod:`unslant.cli.commands` makes one from flags, by the annotations and the docstrings below the fields.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    SupportsFloat,
-    SupportsIndex,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from unslant.errors import InputError, one_of
-from unslant.flags import Flag, Heading, Without
+from unslant.errors import InputError
+from unslant.flags import Flag, Heading, Without, check_unused, pairs, typed
 from unslant.models import GenerateOptions as GenerateOptions
-from unslant.models import LengthOptions as LengthOptions
 from unslant.models import ModelOptions as ModelOptions
 from unslant.models.options import options_for, scoring_options
 from unslant.reach import Reach, url_without_secrets
-from unslant.scale.options import ShardOptions as ShardOptions
+from unslant.scale import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
     from unslant.presentations import ShotChooser
@@ -43,23 +27,6 @@ SERVED_ONLY = {f.name for f in dataclasses.fields(ModelOptions)} - options_for("
 DEFAULT_MODEL = "prefers-a"
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 T = TypeVar("T")
-
-
-def pairs(name: str, given: "Mapping[str, Any] | Sequence[str]", kind: Callable[[str], Any] = str) -> dict[str, Any]:
-    """A mapping, or ``NAME=VALUE`` texts converted to one; InputError, naming the option ``name``, on anything else."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    found: dict[str, Any] = {}
-    for text in given:
-        key, sign, value = text.partition("=")
-        try:
-            found[key] = kind(value)
-        except ValueError:
-            sign = ""
-        if not sign or not key:
-            example = "question=prompt" if kind is str else "OS=0.3"
-            raise InputError(f"{name} {text!r}: write it as NAME=VALUE, for example {example}")
-    return found
 
 
 if TYPE_CHECKING:
@@ -78,44 +45,17 @@ else:  # as flags
     Pools = Annotated[Names, Reach.PLACE]
 
 
-def typed(name: str, value: Any, kind: Any) -> Any:
-    """A value given from Python as the command line would have read it: a text may be given as a number or a list.
-
-    Raises:
-        InputError: naming the option, if it is of another type.
-    """
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    if value is None and NoneType in kinds:
-        return None
-    kind = kinds[0]
-    if get_origin(kind) is tuple:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return (value,) if isinstance(value, int | float) else value
-    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
-        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
-        raise InputError(f"{name} {value!r}: give a whole number")
-    if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
-        raise InputError(f"{name} {value!r}: give a number")
-    if kind is bool and not isinstance(value, bool):
-        raise InputError(f"{name} {value!r}: give True or False")
-    return value
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options whose values are of their types (:func:`typed`), and numbers at least ``LEAST`` (InputError)."""
+    """Options with values of their types (:func:`typed`) and numbers of ``LEAST`` or more; InputError otherwise."""
 
     LEAST: ClassVar[Mapping[str, float]] = {}
 
     def __post_init__(self) -> None:
+        # Field.type is a text in a module with postponed annotations, and would check nothing.
+        hints = get_type_hints(type(self), include_extras=True)
         for f in dataclasses.fields(self):
-            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), f.type))
+            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), hints[f.name]))
         for kind in type(self).__mro__:
             for name, least in vars(kind).get("LEAST", {}).items():
                 value = getattr(self, name)
@@ -129,15 +69,16 @@ class Options:
 
     @property
     def scored_to_end(self) -> bool:
-        """Whether each label is scored together with what ends it."""
+        """Whether the score of a label includes its end."""
         return False
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, without those that only select questions."""
-        hidden = {*(f.name for f in dataclasses.fields(LoadOptions) if f.name != "seed"), "shots_from", *left_out}
-        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in hidden}
-        found = {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in given.items()}
-        return found | ({"seed": found.pop("seed")} if "seed" in found else {})
+        hidden = {*(f.name for f in dataclasses.fields(LoadOptions)), "shots_from", *left_out}
+        names = [f.name for f in dataclasses.fields(self)]
+        names = [name for name in names if name not in hidden] + ["seed"] * ("seed" in names and "seed" not in left_out)
+        values = {name: getattr(self, name) for name in names}
+        return {name: url_without_secrets(one) if isinstance(one, str) else one for name, one in values.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +86,7 @@ class FieldOptions(Options):
     """Which column holds what, and how answers are written."""
 
     fields: Annotated[Pairs, Flag(metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
-    """Column that holds a field, as in question=prompt; repeatable."""
+    """Read FIELD from COLUMN, as in question=prompt; repeatable."""
     answer_base: int | None = None
     """Number of the first option, 0 or 1; by default 0, or 1 if only 1 fits 20 answers or more."""
     answer_kind: str = "auto"
@@ -175,12 +116,12 @@ class LoadOptions(FieldOptions):
     """Random seed."""
 
     def load(self, source: Any, maths: bool = False) -> "QuestionSet[Any]":
-        """All questions of a source of :func:`unslant.load_questions`, multiple-choice or (``maths``) open maths.
+        """All questions of a source for :func:`unslant.load_questions`, multiple-choice or (``maths``) open maths.
 
         Raises:
             InputError: naming file, line and field that cannot be read.
         """
-        from unslant.questions import MathQuestion, QuestionSet, load_math, load_questions
+        from unslant.questions import MathQuestion, QuestionSet, load_questions
 
         first = next(iter(source), None) if isinstance(source, Sequence | QuestionSet) else None
         maths = maths or isinstance(first, MathQuestion)
@@ -188,10 +129,12 @@ class LoadOptions(FieldOptions):
             return load_questions(source, skip_bad=self.skip_bad, **self.reading)
         if self.answer_base is not None or self.answer_kind != "auto":
             raise InputError("--answer-base and --answer-kind are for options; the answers of open maths are numbers")
+        from unslant.questions import load_math
+
         return load_math(source, skip_bad=self.skip_bad, fields=dict(self.fields))
 
     def load_each(self, sources: Any) -> "list[QuestionSet[Any]]":
-        """One or several sets, from sources that :func:`unslant.load_questions` takes, sampled; their names differ.
+        """Samples of one or several sets of different names, from sources for :func:`unslant.load_questions`.
 
         Raises:
             InputError: if one cannot be read, or two have the same name.
@@ -199,13 +142,13 @@ class LoadOptions(FieldOptions):
         from unslant.questions import Question
 
         several = isinstance(sources, list | tuple) and not any(isinstance(q, Mapping | Question) for q in sources)
-        found = [self.sampled(self.load(source)) for source in (sources if several else [sources])]
-        if len({one.name for one in found}) < len(found):
+        sets = [self.sampled(self.load(source)) for source in (sources if several else [sources])]
+        if len({one.name for one in sets}) < len(sets):
             raise InputError("two question sets have the same name; give each set once")
-        return found
+        return sets
 
     def pool(self, source: Any, maths: bool = False) -> "QuestionSet[Any] | None":
-        """Further questions, from a source with our own field names; None for None."""
+        """Further questions, from a source with our field names; None for None."""
         return None if source is None else replace(self, fields={}).load(source, maths)
 
     def sampled(self, questions: "QuestionSet[Any]") -> "QuestionSet[Any]":
@@ -249,11 +192,11 @@ class ElicitOptions(PromptOptions):
 
     @property
     def in_words(self) -> bool:
-        """See :attr:`Options.in_words`; once resolved."""
+        """See :attr:`Options.in_words`; after :meth:`resolved`."""
         return self.elicit == "generate"
 
     def resolved(self, generate: bool) -> Self:
-        """The settings of one way to ask, its own template filled in; InputError on settings of the other way."""
+        """The settings of one way to ask, with its usual template; InputError on settings of the other way."""
         from unslant.prompts import usual_template
 
         if generate and self.scored_to_end:
@@ -284,7 +227,7 @@ class ScoredLabelOptions(LabelOptions):
 
 
 _OF_SHOTS = ("shots_from", "shots_by_subject")
-"""Options that say which worked examples are shown."""
+"""Options that choose worked examples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,17 +249,13 @@ class ShotOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ChooseShotsOptions(ShotOptions, LoadOptions):
-    """Worked examples, the same for many questions."""
+    """Worked examples, shared by many questions."""
 
     shots_by_subject: bool = False
     """Take worked examples from the question's subject, as in published MMLU scores."""
 
     def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "ShotChooser":
-        """Chooses the worked examples of a run.
-
-        Raises:
-            InputError: if there are too few.
-        """
+        """A chooser of the worked examples of a run; InputError if there are too few."""
         from unslant.presentations import ShotChooser, parse_labels
 
         pool = (self.pool(self.shots_from) or questions).questions
@@ -383,12 +322,11 @@ class StoreOptions:
 
 
 WITH_LOG = "--log reads recorded responses"
-"""Why an option has no effect there, for :func:`check_unused`."""
+"""The reason for :func:`check_unused` why an option has no effect."""
 Models = Annotated[ModelOptions, Heading("Model", 2)]
 LocalModels = Annotated[ModelOptions, Heading("Model", 2), Without("connections", *SERVED_ONLY)]
 ChatModels = Annotated[ModelOptions, Heading("Model", 2), Without(*scoring_options())]
 Generate = Annotated[GenerateOptions, Heading("Replies", 3)]
-Length = Annotated[LengthOptions, Heading("Replies", 3)]
 Outputs = Annotated[OutputOptions, Heading("Output", 4)]
 Reports = Annotated[ReportOptions, Heading("Output", 4)]
 Stores = Annotated[StoreOptions, Heading("Store", 5)]
@@ -407,7 +345,6 @@ MODEL = (
 )
 LOCAL_MODEL = "Folder, Hub id or .gguf file of a local model, or a reference model, such as fair."
 QUESTIONS = "File (JSONL, JSON, CSV, Excel, Parquet), a known set such as mmlu, embedded or embedded-skewed."
-Model = Annotated[str, Flag(help=MODEL), Reach.MODEL]
 LocalModel = Annotated[str, Flag(help=LOCAL_MODEL), Reach.MODEL]
 OptionalModel = Annotated[str | None, Flag(help=MODEL), Reach.MODEL]
 MoreModels = Annotated[
@@ -420,12 +357,14 @@ OptionalQuestions = Annotated[str | None, Flag(help=QUESTIONS), Reach.PLACE]
 
 
 def models_and_questions(
-    model: str | None, questions: str | None, more: "Sequence[str]", default: str = DEFAULT_MODEL
+    model: str | None, questions: str | None, more: Sequence[str], default: str = DEFAULT_MODEL
 ) -> tuple[list[str], str]:
     """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
 
     With ``--model`` a single word is the questions.
     """
+    if "" in (model, questions, *more):  # as a shell passes a variable that is not set
+        raise InputError("the name of a model or of questions is empty; give one, or leave it out for the default")
     if more and questions is None:
         model, questions = None, model
     names = [*([model] if model else []), *more] or [default] * bool(default)
@@ -434,82 +373,14 @@ def models_and_questions(
     return names, questions or EMBEDDED
 
 
-def check_no_model(model: str | None, questions: str | None, more: "Sequence[str]" = ()) -> None:
-    """Raise InputError if a model or questions are given where recorded responses are read."""
-    if given := [*filter(None, (model, questions)), *more]:
-        raise InputError(
-            f"--log takes the place of a model and its questions: leave out {' and '.join(map(str, given))}"
-        )
-
-
-def part_of(settings: object, kind: Callable[..., T], **changes: Any) -> T:
-    """A ``kind`` made of the fields it shares with ``settings``."""
-    names = [f.name for f in dataclasses.fields(cast(Any, kind)) if hasattr(settings, f.name)]
-    return kind(**{name: getattr(settings, name) for name in names} | changes)
-
-
-def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collection[str] | None = None) -> None:
-    """Refuse options that were given and would have no effect.
-
-    Args:
-        why: they have none, as the beginning of the message: ``--log reads what was asked before``.
-        groups: dataclasses of options; what differs from its default was given.
-        but: fields that do have an effect.
-        only: fields to look at; by default all.
-
-    Raises:
-        InputError: naming every such option and its value.
-    """
-    given = [
-        _flag(f) + _written(getattr(group, f.name))
-        for group in groups
-        for f in dataclasses.fields(group)
-        if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
-    ]
-    if given:
-        raise InputError(f"{why}: leave out {' and '.join(given)}, which would have no effect")
-
-
-def _flag(f: "dataclasses.Field[Any]") -> str:
-    named = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
-    return named[0] if named else f"--{f.name.replace('_', '-')}"
-
-
-def _is_default(f: "dataclasses.Field[Any]", value: Any) -> bool:
-    return bool(value == f.default or (f.default == () and not value))
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "".join(f" {key}={one}" for key, one in value.items())
-    return "" if value is True else f"={','.join(map(str, value)) if isinstance(value, tuple | list) else value}"
+def check_no_model(model: str | None, questions: str | None, more: Sequence[str] = ()) -> None:
+    """Raise InputError if a model or questions are named together with recorded responses."""
+    if names := [*filter(None, (model, questions)), *more]:
+        words = " and ".join(map(str, names))
+        raise InputError(f"--log replaces the model and its questions: leave out {words}")
 
 
 def check_generate(generate: GenerateOptions, in_words: bool, switch: str = "--elicit=generate") -> None:
-    """Refuse options of replies where labels are scored; ``switch`` would have replies read."""
+    """Raise InputError on options of replies if labels are scored; ``switch`` is the option that has replies read."""
     if not in_words:
         check_unused(f"labels are scored (for replies add {switch})", generate)
-
-
-class UnknownOptionError(InputError, TypeError):
-    """An unknown keyword option."""
-
-
-def by_kind(kinds: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Keywords sorted by the dataclass that has such a field, the first of several; UnknownOptionError lists all."""
-    places = {f.name: name for name in reversed([*kinds]) for f in dataclasses.fields(kinds[name])}
-    parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-    for name, value in options.items():
-        if name not in places:
-            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(places))}")
-        parts[places[name]][name] = value
-    return parts
-
-
-def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[str, Any]) -> T:
-    """The settings of a Python call, given as an object, keywords, or both; UnknownOptionError lists the valid ones."""
-    start: Any = settings if settings is not None else kind()
-    known = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
-    if not isinstance(start, cast(Any, kind)):
-        raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(known)}")
-    return cast(T, replace(start, **by_kind({"": kind}, options)[""]))

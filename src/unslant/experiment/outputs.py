@@ -1,4 +1,4 @@
-"""Outputs: paths are checked before any work, written after it, and the summary is printed."""
+"""Outputs: their paths are checked before any work; after it they are written, and the summary is printed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
-from unslant.experiment.baseline import Baseline
-from unslant.experiment.conditions import conditions_of, failed_conditions
 from unslant.experiment.options import OutputOptions, ReportOptions
-from unslant.experiment.provenance import mostly_failed, unanswered
+from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.extras import needed
 from unslant.files import dump_json
-from unslant.scale.options import ShardOptions
+from unslant.scale import ShardOptions
 from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
 
 if TYPE_CHECKING:
@@ -57,41 +55,46 @@ def check_folder(*paths: Path | None) -> None:
 
 def check_outputs(options: ReportOptions) -> None:
     """Raise InputError for an output that cannot be written, a baseline that cannot be read, or a bad condition."""
-    conditions_of(options.fail_if)
-    if options.baseline is not None:
-        Baseline.check(options.baseline)
-    wanted = wanted_files(options)
+    if options.fail_if or options.baseline:
+        from unslant.experiment.gates import Baseline, conditions_of
+
+        conditions_of(options.fail_if)
+        if options.baseline is not None:
+            Baseline.check(options.baseline)
     check_folder(options.out, options.figures, options.tables)
     if options.figures:
         needed("vl_convert", "drawing figures")
-    there = options.out is not None and options.out.exists()
-    for name, path in wanted.items():
-        if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or there):
+    # Files in a folder that does not exist yet cannot be tried out; check_folder tried the folder above it.
+    in_folder = options.out is not None and options.out.exists()
+    for name, path in files_of(options).items():
+        if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
 
 
-def wanted_files(options: ReportOptions) -> dict[str, Path | None]:
-    """The file of each option in :data:`FILES`, named or in the folder of ``--out``; None if it is not written."""
-    wanted = {name: getattr(options, name, None) for name in FILES}
-    return {name: path or (options.out / FILES[name] if options.out else None) for name, path in wanted.items()}
+def files_of(options: ReportOptions) -> dict[str, Path | None]:
+    """Option of :data:`FILES` -> the file named, or the one in the folder of ``--out``; None if it is not written."""
+    in_folder = {name: options.out / file if options.out else None for name, file in FILES.items()}
+    return {name: getattr(options, name, None) or file for name, file in in_folder.items()}
 
 
 def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[], object]) -> None:
-    """Print the summary unless ``quiet``, then write what was asked for; where one file fails, the others are written.
+    """Print the summary unless ``quiet``, then write the outputs; if one file fails, the others are still written.
 
     Args:
         also: each writes another output of the command.
 
     Raises:
         OutputError: naming every file that could not be written.
-        InputError: if the baseline is of other questions or another study, or a condition names no number.
-        MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer.
-        FailedConditionsError: if a condition of ``--fail-if`` holds.
-
-    After all of these but the first everything is written, after InputError all but the differences.
+        InputError: if the baseline is of other questions or another study, or a condition names no number; everything
+            but the differences is written.
+        MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer; everything is
+            written.
+        FailedConditionsError: if a condition of ``--fail-if`` holds; everything is written.
     """
     refused: InputError | None = None
     if options.baseline is not None:
+        from unslant.experiment.gates import Baseline
+
         try:
             result = Baseline.read(options.baseline, type(result)).compared_with(result)
         except InputError as error:
@@ -99,18 +102,23 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    wanted = wanted_files(options) | {"figures": options.figures, "tables": options.tables}
+    paths = files_of(options) | {"figures": options.figures, "tables": options.tables}
+    paths = {name: path for name, path in paths.items() if path and writers[name]}
     write_all(
         partial(_print_summary, result, options),
         *([partial(make_folder, options.out)] if options.out else ()),
-        *(partial(write, wanted[name]) for name, write in writers.items() if wanted[name] and write),
+        *(partial(write, paths[name]) for name, write in writers.items() if name in paths),
         *also,
     )
-    if files := [str(wanted[name]) for name, write in writers.items() if wanted[name] not in (None, STDOUT) and write]:
+    if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:
         raise refused
-    lines = failed_conditions(options.fail_if, result.to_dict()) if options.fail_if else []
+    lines = []
+    if options.fail_if:
+        from unslant.experiment.gates import failed_conditions
+
+        lines = failed_conditions(options.fail_if, result.to_dict())
     if result.failure:
         raise MostlyFailedError("; ".join((result.failure, *lines)))
     if lines:
@@ -118,13 +126,13 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
 
 
 def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:
-    """Raise InputError for a command that asks a shard and wants more than its table."""
+    """Raise InputError for a command that runs a shard but names other outputs than its table."""
     if len(models) > 1:
-        raise InputError("--shard is about one model: run the command once for each")
+        raise InputError("--shard takes one model: run the command once for each")
     if options.responses is None:
         raise InputError(f"--shard={shards.shard}: name the table of the shard with --responses FILE")
-    given = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
-    if useless := [name for name in given if name not in ("responses", "quiet")]:
+    names = [f.name for f in dataclasses.fields(options) if getattr(options, f.name) != f.default]
+    if useless := [name for name in names if name not in ("responses", "quiet")]:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
         raise InputError(f"--shard writes a table and no numbers: leave {flags} to unslant merge")
     if shards.plan and not shards.plan.exists():
@@ -142,8 +150,8 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
     responses.to_parquet(options.responses)
     shard = responses.run.shard
     if shard and not options.quiet:
-        asked = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
-        print(f"shard {shard.index} of {shard.of}: {asked} in {options.responses}")
+        size = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
+        print(f"shard {shard.index} of {shard.of}: {size} in {options.responses}")
         print("when all shards are there: unslant merge OUT SHARDS...")
     if reason := mostly_failed(responses.run.requests) or unanswered(responses):
         raise MostlyFailedError(reason)
@@ -153,8 +161,8 @@ def _print_summary(result: StudyResult, options: ReportOptions) -> None:
     from rich.console import Console
 
     console = Console(file=_stream(options))
-    known = console.is_terminal or "COLUMNS" in os.environ
-    width = max(80, min(console.width, 120)) if known else 100
+    has_width = console.is_terminal or "COLUMNS" in os.environ
+    width = max(80, min(console.width, 120)) if has_width else 100
     _print(result.summary(width=width, color=console.is_terminal, details=options.details).rstrip("\n"), options)
 
 
@@ -169,11 +177,7 @@ def _stream(options: ReportOptions) -> TextIO:
 
 
 def write_json(value: object, path: Path) -> None:
-    """Write a value to a file, or to standard output (:data:`STDOUT`).
-
-    Raises:
-        OutputError: if it cannot be written.
-    """
+    """Write a value to a file, or to standard output (:data:`STDOUT`); OutputError if it cannot be written."""
     text = dump_json(value)
     if path == STDOUT:
         print_whole(text)

@@ -21,7 +21,7 @@ Ranks = tuple[int, int]
 
 
 class Compared(Protocol):
-    """Two models that were compared: which one is higher, and whether the difference is shown."""
+    """A comparison of two models: which one is higher, and whether the difference is shown."""
 
     @property
     def higher(self) -> str: ...
@@ -34,10 +34,10 @@ class Compared(Protocol):
 def rank_sets(models: Sequence[str], pairs: Sequence[Compared]) -> dict[str, Ranks]:
     """The lowest and highest rank of each model that its pairs allow.
 
-    A model's rank is 1 plus the number of models that are better, so models that are equally good share the best rank.
-    It is at least 1 plus those shown to be better, and at most the number of models minus those shown to be worse.
-    All sets hold the true ranks together wherever no pair is called different the wrong way round (Mogstad, Romano,
-    Shaikh and Wilhelm 2024).
+    The rank of a model is 1 plus the number of better models; equally good models share the best rank. It is at least 1
+    plus the number shown to be better, and at most the number of models minus those shown to be worse. All sets contain
+    the true ranks at once if no pair is called different in the wrong direction (Mogstad, Romano, Shaikh and Wilhelm
+    2024).
     """
     better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
     for pair in pairs:
@@ -61,16 +61,16 @@ def load_ranking(path: str | Path) -> dict[str, float]:
     Raises:
         InputError: naming line and field.
     """
-    if (scores := _object(Path(path))) is not None:
-        return scores
-    found: dict[str, float] = {}
+    if (by_name := _object(Path(path))) is not None:
+        return by_name
+    scores: dict[str, float] = {}
     for place, row in table_rows(path, _Ranked):
-        if row.model in found:
+        if row.model in scores:
             raise InputError.at(place, f"{row.model!r} is ranked a second time", field="model")
         if (row.score is None) == (row.rank is None):
             raise InputError.at(place, "give each model a score or a rank", field="score")
-        found[row.model] = row.score if row.score is not None else -(row.rank or 0.0)
-    return found
+        scores[row.model] = row.score if row.score is not None else -(row.rank or 0.0)
+    return scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class RankingOptions:
     def scores(self, models: int) -> dict[str, float] | None:
         """Model -> score in that ranking, if one is named; InputError if there are not several models to rank."""
         if self.ranking is not None and models < 2:
-            raise InputError("--ranking is compared with the order of several models: give several, or leave it out")
+            raise InputError("--ranking needs several models to compare: name several, or leave it out")
         return load_ranking(self.ranking) if self.ranking else None
 
 
@@ -92,10 +92,9 @@ def _object(path: Path) -> dict[str, float] | None:
     if path.suffix != ".json" or not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError:  # the reader of tables says where
+        scores = json.loads(path.read_text("utf-8"))
+    except ValueError:  # the reader of tables names the line
         return None
-    numbers = isinstance(found, dict) and all(
-        type(value) in (int, float) and math.isfinite(value) for value in found.values()
-    )
-    return {str(name): float(value) for name, value in found.items()} if numbers else None
+    if isinstance(scores, dict) and all(type(one) in (int, float) and math.isfinite(one) for one in scores.values()):
+        return {str(name): float(score) for name, score in scores.items()}
+    return None

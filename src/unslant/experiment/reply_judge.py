@@ -1,4 +1,4 @@
-"""A second model that reads replies in which the patterns found no answer; see :mod:`unslant.replies.judge`."""
+"""A second model that reads the replies that our patterns cannot; see :mod:`unslant.replies.judge`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unslant.replies import Extracted
 from unslant.replies.judge import MAX_TOKENS, VALIDATION, judge_prompt, read_judgement, validate
 
 CERTAIN = GenerateOptions(temperature=0.0, max_tokens=MAX_TOKENS)
-"""How a judge is asked."""
+"""How a judge generates."""
 
 
 class ReplyJudge:
@@ -21,42 +21,42 @@ class ReplyJudge:
         model: opened with :data:`CERTAIN`.
 
     Attributes:
-        report: how it did on the validation cases.
+        report: its result on the validation cases.
 
     Raises:
-        ModelError: if there is no use in asking it.
+        ModelError: if the model cannot be asked.
     """
 
     def __init__(self, model: ChatModel, progress: Progress = no_progress) -> None:
         self.model, self._progress = model, progress
-        said = self._said([case.prompt for case in VALIDATION], "validating the judge")
-        self.failed = said.count(None)
-        self.report = validate([text or "" for text in said])
+        texts = self._ask([case.prompt for case in VALIDATION], "validating the judge")
+        self.failed = texts.count(None)
+        self.report = validate([text or "" for text in texts])
 
     def read(self, replies: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Extracted | None]:
         """The answer in each reply (text, labels it may choose, texts of the options); None where the judge gave no
         reply, or failed its validation."""
         if not self.report.passed:
             return [None] * len(replies)
-        said = self._said([judge_prompt(*reply) for reply in replies], "judging")
-        self.failed += said.count(None)
+        texts = self._ask([judge_prompt(*reply) for reply in replies], "judging")
+        self.failed += texts.count(None)
         return [
             None if text is None else read_judgement(text, labels)
-            for text, (_, labels, _) in zip(said, replies, strict=True)
+            for text, (_, labels, _) in zip(texts, replies, strict=True)
         ]
 
     @property
     def notes(self) -> list[str]:
-        """What a report must say of it."""
-        found = []
+        """Notes on the judge for a report."""
+        notes = []
         if not self.report.passed:
-            found.append(
+            notes.append(
                 f"judge {self.model.name} is not used: it read {self.report.right} of {self.report.n} replies right"
             )
         if self.failed:
-            found.append(f"the judge gave no reply to {self.failed:,} requests; these replies stay unparsed")
-        return found
+            notes.append(f"the judge gave no reply to {self.failed:,} requests; these replies stay unparsed")
+        return notes
 
-    def _said(self, asked: Sequence[str], phase: str) -> list[str | None]:
-        prompts = [Prompt("", (), (Message("user", text),)) for text in asked]
+    def _ask(self, requests: Sequence[str], phase: str) -> list[str | None]:
+        prompts = [Prompt("", (), (Message("user", text),)) for text in requests]
         return [reply.text for reply in generate_all(self.model, prompts, progress=self._progress, phase=phase)]

@@ -1,4 +1,4 @@
-"""Shared by the results of all studies."""
+"""The results of all studies, and the recorded responses that they are read from."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
+from unslant import __version__
 from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of
 from unslant.extras import needed
 from unslant.files import dump_json
-from unslant.responses.cost import ChatCost, Cost
-from unslant.version import __version__
+from unslant.responses.provenance import ChatCost, Cost
 from unslant.writing import write_all, write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from unslant.metrics import PairedDifference
-    from unslant.reports import Page
+    from unslant.reports import Page, Report
     from unslant.responses import Responses, Run
     from unslant.responses.provenance import Provenance
 
 
 class Paired(NamedTuple):
-    """Differences from an earlier result on the questions of both, and what they have to be read with."""
+    """Differences from an earlier result on the questions of both, and caveats for reading them."""
 
     differences: Sequence[PairedDifference]
     remarks: Sequence[str]
@@ -36,8 +36,8 @@ class Paired(NamedTuple):
 class StudyResult:
     """A study's result: a page that describes it, and every number.
 
-    Subclasses are frozen dataclasses, shown by the function ``page`` of the module ``panels`` next to them or by their
-    own ``described``.
+    Subclasses are frozen dataclasses. The function ``page`` of the module ``panels`` next to them draws them, unless
+    they override ``described``.
 
     Attributes:
         study: name, as in ``unslant study NAME``.
@@ -54,22 +54,23 @@ class StudyResult:
         cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
 
     def __repr__(self) -> str:
-        """What was asked and the headline, in a few lines."""
+        """Model, questions and headline, in a few lines."""
         from unslant.reports import outline
 
         return outline(type(self).__name__, self.page())
 
     def _repr_html_(self) -> str:
         """Headline, key numbers and the first table, for notebooks."""
-        from unslant.reports.html import fragment
+        from unslant.reports.report import fragment
 
         return fragment(self.page())
 
     def page(self) -> Page:
         """Headline, tiles and panels, for the terminal and for reports."""
-        from unslant.experiment.provenance import caveats_of, with_caveats, with_settings
+        from unslant.experiment.page_parts import caveats_of, settings_rows, with_caveats, with_settings
 
         page = with_caveats(self.described(), self.run)
+        page = replace(page, settings=page.settings or settings_rows(self.run), name=page.name or self.run.model)
         if self.failure:
             page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict", lines=())
         page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
@@ -78,7 +79,8 @@ class StudyResult:
         return with_settings(page, block) if self.is_documented else page
 
     def described(self) -> Page:
-        """The page without what every page has: how the model was asked, settings and date."""
+        """The page without the parts that all pages have: how the model was asked, date, and, unless they are more than
+        those of the run, name and settings."""
         panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
         return cast("Page", panels.page(self))
 
@@ -95,8 +97,8 @@ class StudyResult:
 
     @property
     def failure(self) -> str:
-        """The models most of whose requests failed, and why, so that no verdict is given; empty if there are none."""
-        from unslant.experiment.provenance import mostly_failed, unanswered
+        """The models most of whose requests failed, and why, so that there is no verdict; empty if there are none."""
+        from unslant.experiment.page_parts import mostly_failed, unanswered
 
         if self.parts:
             return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
@@ -104,7 +106,7 @@ class StudyResult:
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 
     def paired_with(self, earlier: StudyResult) -> Paired | None:
-        """How it differs from an earlier result of its study, by question; None where only intervals are compared."""
+        """Differences from an earlier result of the study, by question; None where only intervals are compared."""
         return None
 
     @property
@@ -114,7 +116,7 @@ class StudyResult:
 
     @cached_property  # not a property: a subclass may have a field of this name
     def run(self) -> Run:
-        """How its responses came to be; of a comparison, what its parts cost and what must be known of them."""
+        """How its responses came to be; of a comparison, the cost of its parts and their caveats."""
         from unslant.responses import Run
 
         runs = [part.run for part in self.parts]
@@ -128,13 +130,13 @@ class StudyResult:
 
     @property
     def is_documented(self) -> bool:
-        """Whether it is known how the result was made."""
+        """Whether the origin of the result is known."""
         return True
 
     @property
     def provenance(self) -> Provenance:
         """How the result was made."""
-        from unslant.experiment.provenance_block import combined, model_block, provenance
+        from unslant.experiment.run_record import combined, model_block, provenance
         from unslant.responses.provenance import Provenance
 
         if self.parts:
@@ -183,20 +185,20 @@ class StudyResult:
             return cast("DataFrame", pandas.DataFrame(self.of_questions()))
         tables = {table.id: table for panel in self.page().sections for table in panel.tables}
         if what not in tables:
-            known = ("metrics", *["questions", "responses"] * (responses is not None), *tables)
-            raise InputError(f"{self.study}: no table {what!r}: {one_of(what, known)}")
+            names = ("metrics", *["questions", "responses"] * (responses is not None), *tables)
+            raise InputError(f"{self.study}: no table {what!r}: {one_of(what, names)}")
         return table_frame(tables[what])
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
-        """Columns with one value a question: id, subject, how often it was asked and answered, and right answers."""
+        """Columns with one value per question: id, subject, and how often it was asked, answered and right."""
         counts: dict[str, dict[str, Any]] = {}
         for row in self.responses.rows():  # type: ignore[attr-defined]
-            if not row.answers:  # a page without a question
+            if not row.answers:  # a control without a question
                 continue
-            one = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
-            one["asked"] += 1
-            one["answered"] += row.status == "ok"
-            one["right"] += row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
+            tally = counts.setdefault(row.question_id, {"subject": row.subject, "asked": 0, "answered": 0, "right": 0})
+            tally["asked"] += 1
+            tally["answered"] += row.status == "ok"
+            tally["right"] += row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
         columns = ("subject", "asked", "answered", "right")
         return {"question": list(counts)} | {name: [one[name] for one in counts.values()] for name in columns}
 
@@ -211,11 +213,8 @@ class StudyResult:
         charts = {chart.id: chart for panel in self.page().sections for chart in panel.charts}
         name = name or next(iter(charts), "")
         if name not in charts:
-            raise InputError(
-                f"{self.study}: no chart {name!r}: {one_of(name, charts)}"
-                if charts
-                else f"{self.study}: no charts, tables only"
-            )
+            why = f"no chart {name!r}: {one_of(name, charts)}" if charts else "no charts, tables only"
+            raise InputError(f"{self.study}: {why}")
         return altair_chart(charts[name])
 
     def to_json(self, path: str | Path) -> None:
@@ -228,21 +227,21 @@ class StudyResult:
 
     def to_html(self, path: str | Path) -> None:
         """Write a report as one HTML file that works offline."""
-        from unslant.reports import Report
-
-        Report.of([self]).to_html(path)
+        self._report.to_html(path)
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """Write every chart as :func:`unslant.reports.export.save_figures` does."""
-        from unslant.reports import Report
-
-        return Report.of([self]).save_figures(folder)
+        return self._report.save_figures(folder)
 
     def save_tables(self, folder: str | Path) -> list[Path]:
         """Write every table as :func:`unslant.reports.export.save_tables` does."""
+        return self._report.save_tables(folder)
+
+    @property
+    def _report(self) -> Report:
         from unslant.reports import Report
 
-        return Report.of([self]).save_tables(folder)
+        return Report.of([self])
 
 
 class RecordedResult(StudyResult):
@@ -255,8 +254,18 @@ class RecordedResult(StudyResult):
         return self.responses.run
 
     @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.run.model or "model"
+
+    def renamed(self, model: str) -> Self:
+        """The same result under another name of the model."""
+        run: Any = replace(self.run, model=model)
+        return replace(self, responses=replace(self.responses, run=run))  # type: ignore[type-var]
+
+    @property
     def cost(self) -> Cost:
-        """What its scores have cost."""
+        """The cost of its scores."""
         return self.run.cost
 
     @property
@@ -283,13 +292,14 @@ class RecordedResult(StudyResult):
         Raises:
             InputError: naming a file that cannot be read or belongs to another study.
         """
-        from unslant.experiment.recorded import responses_in
         from unslant.responses.importers.logged import placed
 
         responses = responses_in(path)
         if responses.run.study != cls.study:
-            held = f"contains responses of the study {responses.run.study}"
-            raise InputError.at(path, f"{held}; this command reads those of {cls.study}")
+            study = responses.run.study
+            raise InputError.at(
+                path, f"contains responses of the study {study}; this command reads those of {cls.study}"
+            )
         with placed(path):
             return cls.of(responses)
 
@@ -301,12 +311,54 @@ class RecordedResult(StudyResult):
 
 def write_each(results: Sequence[Any], path: str | Path) -> None:
     """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
-    from unslant.reports.escape import file_name
+    from unslant.reports.numbers import file_name
 
     write_tables({file_name(result.model): result for result in results}, path)
 
 
 def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
-    """Write the responses of each result to a file of its own, ``NAME-KEY``; where one fails the others are written."""
+    """Write the responses of each result to a file ``NAME-KEY``; if one fails, the others are still written."""
     path = Path(path)
     write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))
+
+
+def tables_of(
+    study: str, logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
+) -> list[Responses]:
+    """The recorded responses of each model.
+
+    Args:
+        study: the study of the responses; those that other harnesses logged are of ``audit`` or ``judge``.
+        logs: files of any format that :mod:`unslant.responses.importers` knows; files of one model are joined.
+        fields: field -> column or key, for tables of your own.
+
+    Raises:
+        InputError: naming a file that cannot be read or belongs to another study.
+    """
+    from unslant.responses.importers import load_logs
+
+    tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
+    for table in tables:
+        if table.run.study != study:
+            reason = f"contains responses of the study {table.run.study}; this command reads those of {study}"
+            raise InputError(f"{listed_files(logs)}: {reason}")
+    return tables
+
+
+def responses_in(path: str | Path) -> Responses:
+    """The responses in one file, of ours or of another harness, which must be of one model.
+
+    Raises:
+        InputError: naming a file that cannot be read or holds answers of several models.
+    """
+    from unslant.responses.importers import load_logs
+
+    responses, *others = load_logs([path])
+    if others:
+        raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
+    return responses
+
+
+def listed_files(logs: str | Path | Sequence[str | Path]) -> str:
+    """The files as an error names them."""
+    return str(logs) if isinstance(logs, str | Path) else ", ".join(map(str, logs))

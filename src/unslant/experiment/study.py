@@ -1,8 +1,8 @@
-"""What a study is: one declaration, from which its command, its Python function and the reader of its files come.
+"""A study: one declaration that gives its command, its Python function and the reader of its files.
 
-A study is a subclass of :class:`Study`. Its docstring is the help of its command; its attributes say which options it
-has; :meth:`Study.ask` is its recipe. Most studies ask one model at a time and are measured on the table of its
-responses alone; those that look at several models at once override :meth:`Study.measure`.
+A study is a subclass of :class:`Study`. Its docstring is the help of its command, its attributes declare its options,
+and :meth:`Study.ask` is its recipe. Most studies ask one model at a time, and their result follows from the responses
+alone; studies of several models at once override :meth:`Study.measure`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
 from unslant.asking import Progress, no_progress
-from unslant.errors import InputError, MostlyFailedError, UnslantError
+from unslant.errors import InputError, MostlyFailedError, UnslantError, for_the_caller
 from unslant.experiment import options as o
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.options import (
@@ -27,13 +28,14 @@ from unslant.experiment.options import (
     StoreOptions,
 )
 from unslant.experiment.result import RecordedResult, StudyResult
-from unslant.flags import Flag, Heading, Without
+from unslant.flags import Flag, Heading, Without, by_kind, check_unused, part_of
+from unslant.models.base import Model, is_whole
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
-from unslant.scale.options import WHOLE
+from unslant.scale import WHOLE
 
 if TYPE_CHECKING:
-    from unslant.experiment.recording import Recording
+    from unslant.experiment.running import Recording
     from unslant.responses import Responses
 
 P = ParamSpec("P")
@@ -46,18 +48,18 @@ class Study(Generic[S]):
 
     Attributes:
         name: as in ``unslant study NAME``.
-        settings: the dataclass of what can be chosen.
-        result: what it gives for one model.
-        model, questions: what is asked where none is named; without a default they must be.
+        settings: the dataclass of its settings.
+        result: the class of its result for one model.
+        model, questions: defaults; without a default the user must name them.
         inputs: a dataclass of further inputs that the study reads.
-        outputs: what its command can write.
-        generate: options of replies, if it can ask for any.
-        of_logs: settings that have an effect on recorded responses; None where the study cannot be made from any.
+        outputs: the dataclass of options that say what its command writes.
+        generate: options of replies, if it can ask for replies.
+        of_logs: settings that have an effect on recorded responses; None if the study cannot use any.
         several: whether it takes several models.
-        in_commas: whether several models and question sets can be given as one text, between commas.
+        in_commas: whether one text may name several models or question sets, separated by commas.
         in_shards: whether several machines can share its work.
-        without: options of models that cannot matter, as models are asked for replies only.
-        switch: what has replies read, for the error where options of replies are given and labels are scored.
+        without: options of models that have no effect, because models are asked for replies only.
+        switch: the option that has replies read, for the error on options of replies where labels are scored.
     """
 
     name: ClassVar[str]
@@ -77,14 +79,14 @@ class Study(Generic[S]):
     switch: ClassVar[str] = "--elicit=generate"
     function: ClassVar[Any]
 
-    # What a study says of itself
+    # What a study declares
 
     def ask(self, asking: Asking[S]) -> Responses:
-        """The recipe: what one model is asked."""
+        """The recipe: ask one model."""
         raise NotImplementedError
 
     def measure(self, job: Job[S]) -> StudyResult:
-        """The result: of one model, measured on its responses; of several, their comparison."""
+        """The result of one model, from its responses, or the comparison of several."""
         tables = [self.responses_of(job, place) for place in range(len(job.given.models))]
         if len(tables) == 1:
             job.record.keep(tables[0])
@@ -92,16 +94,16 @@ class Study(Generic[S]):
         return results[0] if len(results) == 1 else self.compare(results, job.given)
 
     def measured(self, responses: Responses) -> Any:
-        """The result of one model from what it has just answered."""
+        """The result of one model from its fresh responses."""
         return cast("type[RecordedResult]", self.result).of(responses)
 
     def compare(self, results: Sequence[Any], given: Given[S]) -> StudyResult:
-        """One result of those of several models."""
+        """One result from those of several models."""
         raise InputError(f"{self.name}: one model at a time; to compare several, use: unslant report FILES")
 
     def read(self, given: Given[S]) -> StudyResult:
         """The result of recorded responses."""
-        from unslant.experiment.recorded import listed_files, tables_of
+        from unslant.experiment.result import listed_files, tables_of
         from unslant.responses.importers.logged import placed
 
         with placed(listed_files(given.log)):
@@ -110,7 +112,7 @@ class Study(Generic[S]):
         return results[0] if len(results) == 1 else self.compare(results, given)
 
     def recorded(self, responses: Responses, given: Given[S]) -> Any:
-        """The result of one model from a file, with the settings that have an effect there (:attr:`of_logs`)."""
+        """The result of one model from a file, with the settings of :attr:`of_logs`."""
         return cast("type[RecordedResult]", self.result).of(responses)
 
     def load(self, given: Given[S]) -> Any:
@@ -118,48 +120,47 @@ class Study(Generic[S]):
         return given.settings.load(given.questions)
 
     def settings_of_each(self, given: Given[S]) -> list[S]:
-        """The settings of each model, refused here where they do not go together."""
+        """The settings of each model; InputError if they are incompatible."""
         return [given.settings] * len(given.models)
 
     def needs(self, settings: S) -> tuple[str, ...]:
-        """What a model must be able to do."""
+        """The abilities that a model must have."""
         return ("generate",) if settings.in_words else ("score",)
 
     def check(self, given: Given[S]) -> None:
-        """Refuse what the types cannot: called first, before anything is read."""
+        """Raise InputError on options that the types allow but the study does not; called before anything is read."""
 
     def also(self, result: StudyResult, given: Given[S]) -> Iterator[Callable[[], object]]:
-        """What else is written."""
+        """Functions that write further outputs."""
         yield from ()
 
-    # What follows from that
+    # What follows from the declaration
 
     def responses_of(self, job: Job[S], place: int) -> Responses:
         return self.ask(Asking(self.name, job, place, job.settings[place]))
 
     def of_model(self, model: Any, questions: Any, settings: S, record: Recording) -> Any:
-        """The result of an open model, as a part of another study."""
+        """The result of an open model, as part of another study."""
         given = Given(settings=settings, models=(model,), options=(ModelOptions(),))
         return self.measured(self.responses_of(Job(self.needs, given, questions, [settings], record), 0))
 
     def prepared(self, given: Given[S], record: Recording) -> Job[S]:
-        """Everything checked and read, nothing opened."""
+        """Check and read everything without opening a model."""
         settings = self.settings_of_each(given)
-        named = [
-            (model, options, one)
-            for model, options, one in zip(given.models, given.options, settings, strict=True)
-            if isinstance(model, str)
-        ]
-        names = [(model, address_of(model, options, self.needs(one)).model) for model, options, one in named]
-        names += [(model.name, model.name) for model in given.models if isinstance(getattr(model, "name", None), str)]
+        names: list[tuple[str, str]] = []  # as typed, and as results call the model
+        for model, options, one in zip(given.models, given.options, settings, strict=True):
+            if isinstance(model, str):
+                names.append((model, address_of(model, options, self.needs(one)).model))
+            elif isinstance(model, Model) and is_whole(model):  # opening refuses or names any other object
+                names.append((model.name, model.name))
         if len({name for _, name in names}) < len(names):
-            raise InputError(f"models {', '.join(model for model, _ in names)}: two have the same name")
+            raise InputError(f"models {', '.join(typed for typed, _ in names)}: two have the same name")
         return Job(self.needs, given, self.load(given), settings, record)
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
         from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
-        from unslant.experiment.recording import recording
+        from unslant.experiment.running import recording
         from unslant.writing import write_all
 
         self.check(given)
@@ -185,7 +186,7 @@ class Study(Generic[S]):
         return write_outputs(result, outputs, *job.saves, *self.also(result, given), record.check_kept)
 
     def check_replies(self, given: Given[S], settings: Sequence[S]) -> None:
-        """Refuse options of replies where none is read."""
+        """Raise InputError on options of replies if the run reads none."""
         if self.generate:
             o.check_generate(given.generate, any(one.in_words for one in settings), self.switch)
 
@@ -194,6 +195,7 @@ class Study(Generic[S]):
         self.check(given)
         if given.log:
             return self.read(given)
+        self.check_replies(given, self.settings_of_each(given))
         job = self.prepared(given, record)
         result = self.measure(job)
         for write in (*job.saves, *self.also(result, given)):
@@ -209,8 +211,8 @@ class Study(Generic[S]):
         shards: ShardOptions = WHOLE,
         progress: Progress = no_progress,
     ) -> Responses:
-        """What the study's function measures: the answers of one model to all questions, or to those of a shard."""
-        from unslant.experiment.recording import Recording
+        """The responses of one model to all questions, or to those of a shard, without measuring them."""
+        from unslant.experiment.running import Recording
 
         given = replace(self.given((model,), questions, (), {}), shards=shards)
         given = replace(given, settings=settings) if settings is not None else given
@@ -218,29 +220,19 @@ class Study(Generic[S]):
         return self.responses_of(self.prepared(given, Recording(progress, None)), 0)
 
     def given(self, models: Any, questions: Any, log: Any, options: Mapping[str, Any]) -> Given[S]:
-        """The arguments of a Python call, sorted.
-
-        Raises:
-            UnknownOptionError: naming an unknown keyword and those there are.
-        """
+        """The arguments of a Python call; UnknownOptionError naming an unknown keyword and all valid ones."""
         kinds = {"settings": self.settings, "options": ModelOptions, "generate": GenerateOptions}
         kinds |= {"inputs": self.inputs} if self.inputs else {}
-        parts = o.by_kind(kinds, options)
-        made: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
+        parts = by_kind(kinds, options)
+        groups: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
         log = (log,) if isinstance(log, str | Path) else tuple(log)
         if log:
-            named = next(iter(models), None)
-            groups = [made["settings"], made["options"], *([made["generate"]] if self.generate else [])]
-            self.check_log(named, questions, (), groups)
-            return Given(**made | {"options": ()}, models=tuple(models), questions=questions, log=log)
-        if not models:
-            models = (self.model,) if self.model else ()
-        return Given(
-            **made | {"options": tuple(options_of_each(models, made["options"]))},
-            models=tuple(models),
-            questions=self._default_questions(questions),
-            log=log,
-        )
+            checked = [groups["settings"], groups["options"], *([groups["generate"]] if self.generate else [])]
+            self.check_log(next(iter(models), None), questions, (), checked)
+            return Given(**groups | {"options": ()}, models=tuple(models), questions=questions, log=log)
+        models = tuple(models) or ((self.model,) if self.model else ())
+        groups["options"] = tuple(options_of_each(models, groups["options"]))
+        return Given(**groups, models=models, questions=self._default_questions(questions))
 
     def _default_questions(self, questions: Any) -> Any:
         return self.questions if questions is None else questions
@@ -251,12 +243,11 @@ class Study(Generic[S]):
         """The parameters of the command."""
         once, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
         model = Flag(help=o.MODEL + f" [default: {self.model}]" * bool(self.model))
-        asked = Flag(
-            help=(self.about_questions or o.QUESTIONS) + f" [default: {self.questions}]" * bool(self.questions)
-        )
+        about = self.about_questions or o.QUESTIONS
+        source = Flag(help=about + f" [default: {self.questions}]" * bool(self.questions))
         rows: list[tuple[str, Any, Any, Any]] = [
             ("model", once, None, Annotated[str | None, model, Reach.MODEL]),
-            ("questions", once, None, Annotated[str | None, asked, Reach.PLACE]),
+            ("questions", once, None, Annotated[str | None, source, Reach.PLACE]),
         ]
         rows += [("more", keyword, (), o.MoreModels)] * self.several
         rows += [("log", keyword, (), o.Logs)] if self.of_logs is not None else []
@@ -272,7 +263,7 @@ class Study(Generic[S]):
 
     @property
     def command(self) -> Callable[..., None]:
-        """The function of the command; its parameters are :meth:`parameters`."""
+        """The function of the command, with :meth:`parameters`."""
 
         def run(*arguments: Any, **options: Any) -> None:
             self._command(**inspect.signature(run).bind(*arguments, **options).arguments)
@@ -298,46 +289,38 @@ class Study(Generic[S]):
         more: Sequence[str] = (),
         log: Sequence[Path] = (),
     ) -> None:
-        replies = o.part_of(generate, GenerateOptions) if generate is not None else GenerateOptions()
+        replies = part_of(generate, GenerateOptions) if generate is not None else GenerateOptions()
+        given = Given(
+            settings=settings, log=tuple(log), generate=replies, shards=shards, inputs=inputs, outputs=outputs
+        )
         if log:
             groups = [settings, models, *([generate] if generate is not None else [])]
             self.check_log(model, questions, more, groups)
             shards.check_none("--log")
-            given = Given(settings=settings, log=tuple(log), generate=replies, inputs=inputs, outputs=outputs)
-            return self.run(replace(given, models=(model,) if model else (), questions=questions), outputs, store)
-        names, asked = self.named(model, questions, more)
-        return self.run(
-            Given(
-                settings=settings,
-                models=tuple(names),
-                questions=asked,
-                options=tuple(options_of_each(names, models)),
-                generate=replies,
-                shards=shards,
-                inputs=inputs,
-                outputs=outputs,
-            ),
-            outputs,
-            store,
-        )
+            given = replace(given, models=(model,) if model else (), questions=questions)
+        else:
+            names, source = self.named(model, questions, more)
+            options = tuple(options_of_each(names, models))
+            given = replace(given, models=tuple(names), questions=source, options=options)
+        self.run(given, outputs, store)
 
     def check_log(self, model: str | None, questions: str | None, more: Sequence[str], groups: Sequence[Any]) -> None:
-        """Refuse what has no effect on recorded responses."""
-        o.check_unused(o.WITH_LOG, *groups, but=self.of_logs or ())
+        """Raise InputError on arguments that have no effect on recorded responses."""
+        check_unused(o.WITH_LOG, *groups, but=self.of_logs or ())
         o.check_no_model(model, questions, more)
 
     def named(self, model: str | None, questions: str | None, more: Sequence[str]) -> tuple[Sequence[str], Any]:
         """Models and questions of the command."""
         if not self.in_commas:
-            names, asked = o.models_and_questions(model, questions, more, default=self.model or "")
-            return names, asked if questions or (model and more) else self._default_questions(questions)
+            names, source = o.models_and_questions(model, questions, more, default=self.model or "")
+            return names, source if questions or (model and more) else self._default_questions(questions)
         texts = [model] if model else []
         names = [part.strip() for text in (*texts, *more) for part in text.split(",") if part.strip()]
         return names or ([self.model] if self.model else []), self._default_questions(questions)
 
 
 class StudyFunction(Protocol[P, R_co]):
-    """A study as a Python function; its keywords are those that its command takes as options."""
+    """A study as a Python function; its keywords are the options of its command."""
 
     study: Study[Any]
 
@@ -345,15 +328,17 @@ class StudyFunction(Protocol[P, R_co]):
         """Ask models, or read recorded responses with ``log=``."""
 
 
-def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co]) -> StudyFunction[P, R_co]:
+def function(
+    study: Study[Any], keywords: Callable[P, object], result: type[R_co], example: str = ""
+) -> StudyFunction[P, R_co]:
     """The Python function of a study.
 
     Args:
         keywords: a dataclass with every keyword, for editors and type checkers.
+        example: a call and what follows from it, in place of the examples of the command in the docstring.
     """
 
-    from unslant.experiment.progress import progress_of_python
-    from unslant.experiment.recording import Recording
+    from unslant.experiment.running import Recording, progress_of_python
 
     def run(model: Any = None, questions: Any = None, /, **options: Any) -> Any:
         progress, log = options.pop("progress", None) or progress_of_python(), options.pop("log", ())
@@ -362,24 +347,31 @@ def function(study: Study[Any], keywords: Callable[P, object], result: type[R_co
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")
-    run.__module__, run.__doc__ = type(study).__module__, study.__doc__
-    made: Any = run
-    made.study = study
-    type(study).function = made
+    run.__module__ = type(study).__module__
+    about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
+    # no list of keywords: their help is read from the sources of the settings, which is too slow for an import
+    run.__doc__ = (
+        f"{about}\n\nKeywords are the options of the command ``{study.name}``; its ``--help-all`` explains each.\n"
+    )
+    if example:
+        run.__doc__ += f"\nExamples:\n{indent(inspect.cleandoc(example), '    ')}\n"
+    public: Any = run
+    public.study = study
+    type(study).function = public
     positional = [p for p in inspect.signature(run).parameters.values() if p.name in ("model", "questions")]
     kinds = get_type_hints(keywords)
     by_name = [p.replace(annotation=kinds[p.name]) for p in inspect.signature(keywords).parameters.values()]
-    made.__signature__ = inspect.Signature([*positional, *by_name])
-    return cast("StudyFunction[P, R_co]", made)
+    public.__signature__ = inspect.Signature([*positional, *by_name])
+    return cast("StudyFunction[P, R_co]", public)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords(ModelOptions):
-    """Keywords that every study has: with its settings they are those of its function.
+    """The keywords that functions of all studies have, besides their settings.
 
     Attributes:
         progress: called with phase, done and total; by default a line in notebooks, and nothing elsewhere.
-        log: files of recorded responses, in place of a model and its questions.
+        log: files of recorded responses, instead of a model and questions.
     """
 
     progress: Progress | None = None
@@ -387,8 +379,8 @@ class Keywords(ModelOptions):
 
 
 def check_answered(responses: Responses, error: InputError) -> UnslantError:
-    """The error that few answers led to, which is the model's fault where few of them came."""
-    from unslant.experiment.provenance import unanswered
+    """The error to raise for too few answers: :class:`MostlyFailedError` if most requests failed, else ``error``."""
+    from unslant.experiment.page_parts import unanswered
 
     failure = unanswered(responses)
     return MostlyFailedError(f"{failure}: {error}") if failure else error

@@ -1,9 +1,11 @@
-"""Right and wrong: under the given order, under every order, and for the vote; and whether that is above chance.
+"""Right and wrong: under the given order, under every order, for the vote, against chance, and against confidence.
 
-Everything is per question, ``nan`` where undefined (no reply, no right option, orders missing), so that any mean over
+Accuracies are per question, ``nan`` where undefined (no reply, no right option, orders missing), so that any mean over
 questions leaves those out and knows its N. An answer is right when its content is one of the right ones, so several
 right options are fine; a reply without an answer is not right. Accuracies over orders are defined with one order (where
 every option is pinned, say), so that they cover the same questions as the accuracy under the given order.
+
+The vote is over all orders of a question (P1 sec. 3.3.1, eq. 6).
 """
 
 from __future__ import annotations
@@ -15,13 +17,68 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
+from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.registry import metric, question_metric
-from unslant.metrics.scores import OrderScores, View, is_right, over_orders
-from unslant.metrics.ties import choose, credit
-from unslant.metrics.vote import VotedAnswers, vote
+from unslant.metrics.registry import Measured, Numbers, metric, question_metric
+from unslant.metrics.scores import OrderScores, View, choose, credit, is_right, is_tie, over_orders
+
+
+@dataclass(frozen=True)
+class VotedAnswers:
+    """Voted answers of Q questions.
+
+    Attributes:
+        content: (Q,) the voted content; -1 without a complete order set.
+        shares: (Q, N) mean probabilities (soft) or shares of orders (hard), padded with 0.
+        tied: (Q,) whether several contents have the highest share.
+    """
+
+    content: NDArray[np.intp]
+    shares: Floats
+    tied: Bools
+
+
+def mean_over_orders(probs: Floats) -> Floats:
+    """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in any sequence."""
+    # sums of floats depend on their sequence, and the vote must not depend on the order of options in the file
+    mean: Floats = np.sort(probs, axis=-2).mean(axis=-2)
+    return mean
+
+
+def vote_over_orders(
+    probs: Floats, text_ranks: Ints, rule: Literal["soft", "hard"] = "soft"
+) -> tuple[NDArray[np.intp], Floats]:
+    """Content (...) and shares (..., n), as in :class:`VotedAnswers`, from (..., K, n) probabilities; see :func:`vote`.
+
+    Args:
+        text_ranks: (..., n) rank of each content's text; the least wins a tie.
+    """
+    mean = mean_over_orders(probs)
+    if rule == "soft":
+        return choose(mean, text_ranks), mean
+    shares = mean_over_orders(credit(probs))
+    return choose(np.where(credit(shares) > 0, mean, 0.0), text_ranks), shares
+
+
+def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAnswers:
+    """Vote over all orders of each question.
+
+    ``soft``: the content of highest mean probability. ``hard``: the content chosen under most orders, where tied
+    options share the vote of their order and equal counts go to the higher mean probability.
+
+    Ties (see ``TIE_TOLERANCE``) go to the option whose text sorts first, so that the vote does not depend on the order
+    of options in the file; to the first in the file where the table has no text ranks.
+    """
+    content = np.full(len(scores), -1, dtype=np.intp)
+    shares = np.zeros(scores.answers.shape)
+    ties = np.zeros(len(scores), bool)
+    for block in scores.blocks:
+        content[block.index], votes = vote_over_orders(block.probs, block.text_ranks, rule)
+        ties[block.index] = is_tie(votes)
+        shares[block.index, : block.n] = votes
+    return VotedAnswers(content, shares, ties)
+
 
 TieRule = Literal["first", "last", "split"]
 LEVEL = 0.05
@@ -39,8 +96,8 @@ def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
         right = np.zeros(len(scores))
         right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
     else:
-        chosen = view.chosen if ties == "first" else choose(view.probs, -view.positions)
-        right = is_right(scores.answers, chosen[:, None])[:, 0].astype(np.float64)
+        choice = view.chosen if ties == "first" else choose(view.probs, -view.positions)
+        right = is_right(scores.answers, choice[:, None])[:, 0].astype(np.float64)
     right[~view.ok | ~scores.has_answer] = np.nan
     return right
 
@@ -79,9 +136,8 @@ def order_advantage(scores: OrderScores) -> Floats:
 
 
 def _voted(scores: OrderScores, values: NDArray[np.generic]) -> Floats:
-    """Values of the vote, which there is where orders are complete, and any question was shown in two."""
-    voted = scores.order_counts > 0 if scores.reordered else np.zeros(len(scores), bool)
-    return np.where(voted, values.astype(np.float64), np.nan)
+    """Values of the vote; nan where orders are incomplete, or no question was shown in two."""
+    return np.where(scores.reordered & (scores.order_counts > 0), values.astype(np.float64), np.nan)
 
 
 def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
@@ -124,9 +180,8 @@ def vote_tie_rate(scores: OrderScores) -> Floats:
                  unit="share", missing=NO_REPLIES)  # fmt: skip
 def answered(scores: OrderScores) -> Floats:
     result = np.full(len(scores), np.nan)
-    if not scores.is_scored:
-        for block in scores.blocks:
-            result[block.index] = (block.chosen >= 0).mean(axis=1)
+    for block in scores.blocks if not scores.is_scored else ():
+        result[block.index] = (block.chosen >= 0).mean(axis=1)
     return result
 
 
@@ -141,7 +196,7 @@ class ChanceTest:
     """A score against guessing.
 
     Attributes:
-        excess: score less chance, question by question.
+        excess: score minus chance, question by question.
         p: one-sided p-value of "no better than guessing".
         above: whether p is below ``LEVEL``; if not, the score is not above chance.
     """
@@ -164,23 +219,23 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
         right: (Q,) whether each question is right, or the share of orders in which it is; nan where unknown.
         chance: (Q,) share of its options that are right; nan where none is.
     """
-    known = np.isfinite(right) & np.isfinite(chance)
-    excess = bootstrap.mean(
-        np.where(known, right - chance, np.nan), share=False, note="" if known.any() else "no answer"
-    )
-    if not known.any():
-        return ChanceTest(excess, math.nan, False)
-    right, chance = right[known], chance[known]
+    both = np.isfinite(right) & np.isfinite(chance)
+    if not both.any():
+        return ChanceTest(Estimate.undefined("no answer", confidence=bootstrap.confidence), math.nan, False)
+    # narrower bounds than those of any difference of shares: of four options, all right is 0.75 above chance, not 1
+    bounds = -float(chance[both].max()), 1 - float(chance[both].min())
+    excess = bootstrap.mean(np.where(both, right - chance, np.nan), bounds=bounds)
+    right, chance = right[both], chance[both]
     if np.isin(right, (0.0, 1.0)).all():
         p = _at_least(int(right.sum()), chance)
     else:
-        residuals = np.zeros(len(known))
-        residuals[known] = (right - chance - excess.value) / len(right)
-        variance = float(bootstrap.sampling.variance(residuals, known))
+        residuals = np.zeros(len(both))
+        residuals[both] = (right - chance - excess.value) / len(right)
+        variance = float(bootstrap.sampling.variance(residuals, both))
         if len(right) > 1 and variance > 1e-24:
             from scipy.special import stdtr
 
-            p = float(stdtr(bootstrap.sampling.degrees(residuals, known), -excess.value / math.sqrt(variance)))
+            p = float(stdtr(bootstrap.sampling.degrees(residuals, both), -excess.value / math.sqrt(variance)))
         else:
             p = 0.0 if excess.low > 0 else 1.0
     return ChanceTest(excess, p, p < LEVEL)
@@ -190,7 +245,130 @@ def _at_least(hits: int, chance: Floats) -> float:
     """Probability of this many hits or more from independent guesses."""
     from scipy.stats import binom
 
+    # questions with as many options are one binomial each; their sum is the Poisson binomial
     distribution = np.ones(1)
     for share, count in zip(*np.unique(chance, return_counts=True), strict=True):
         distribution = np.convolve(distribution, binom.pmf(np.arange(count + 1), count, share))
     return float(min(1.0, distribution[hits:].sum()))
+
+
+BINS = 10
+_DRAWS, _AT_ONCE = 1000, 2_000_000
+
+
+@dataclass(frozen=True)
+class CalibrationBin(Jsonable):
+    """Answers of similar confidence.
+
+    Attributes:
+        above, to: their confidence is more than the one (in the first bin it can be 0) and at most the other.
+        replies: how many answers these are.
+        confidence: mean confidence.
+        right: share that is right.
+    """
+
+    above: float
+    to: float
+    replies: int
+    confidence: float
+    right: Estimate
+
+
+@dataclass(frozen=True)
+class Calibration(Measured):
+    """Confidence against what is right, over all answers that have both.
+
+    The confidence is the probability of the label chosen among the labels shown, or what a reply states.
+
+    Attributes:
+        replies: how many answers these are.
+        numbers: see :func:`calibration`.
+        bins: those with an answer, for the reliability diagram.
+    """
+
+    replies: int
+    numbers: Numbers
+    bins: tuple[CalibrationBin, ...]
+
+
+@metric("calibration.confidence", "confidence", "of the label chosen, given order, or as the reply states",
+        unit="share")  # fmt: skip
+@metric("calibration.right", "right, of these", "share right of the answers with a confidence", unit="share")
+@metric("calibration.ece", "ECE", "distance of confidence from the share right, in ten equal bins",
+        unit="share", source="Guo et al. 2017")  # fmt: skip
+@metric("calibration.ece_by_chance", "ECE by chance", "what ECE would be were the confidence right",
+        unit="share", plain=True)  # fmt: skip
+@metric("calibration.p", "p", "answers are right as often as the confidence says", unit="p",
+        source="Bröcker and Smith 2007")  # fmt: skip
+@metric("calibration.brier", "Brier score", "squared distance of confidence from right (1) or wrong (0)",
+        unit="share", source="Brier 1950")  # fmt: skip
+def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap) -> Calibration | None:
+    """Calibration of R answers; None if there are none.
+
+    ECE: in :data:`BINS` bins of equal width, the mean distance between confidence and share right, weighted by answers
+    (Guo et al. 2017, eq. 3). Chance alone makes it more than 0, so it is shown with what it is on average for answers
+    of the same confidence that are right exactly that often, and with the share ``p`` of such samples whose ECE is as
+    large (Bröcker and Smith 2007). The Brier score is over the answer given, 0.25 for saying 0.5 always: not
+    the sum over all options that lm-eval calls ``brier_score``.
+
+    Args:
+        question: (R,) row of the question in what ``bootstrap`` resamples.
+        confidence: (R,) 0 to 1.
+        right: (R,) whether the answer is right.
+    """
+    if not len(question):
+        return None
+    size, hit = bootstrap.n_questions, right.astype(np.float64)
+    # rounded, so that a confidence of 0.3 is in the bin up to 0.3
+    bins = np.clip(np.ceil(np.round(confidence * BINS, 9)).astype(np.int64) - 1, 0, BINS - 1)
+
+    def mean(values: Floats, of: Bools) -> Estimate:
+        counts = np.bincount(question[of], minlength=size).astype(np.float64)
+        return bootstrap.ratio(np.bincount(question[of], values[of], size).astype(np.float64), counts)
+
+    every = np.ones(len(bins), bool)
+    error = float(np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins))
+    # Answers to one question, or to questions on one passage, are taken to be right together: the test is cautious.
+    chance = _by_chance(bootstrap.sampling.unit[question], bins, confidence, bootstrap.seed)
+    numbers: dict[str, Estimate | float] = {
+        "calibration.confidence": mean(confidence, every),
+        "calibration.right": mean(hit, every),
+        "calibration.ece": Estimate.bare(error, len(np.unique(question)), "holds chance as well: no interval"),
+        "calibration.ece_by_chance": float(chance.mean()),
+        "calibration.p": float((1 + (chance >= error - 1e-12).sum()) / (1 + len(chance))),
+        "calibration.brier": mean((confidence - hit) ** 2, every),
+    }
+    return Calibration(
+        len(question),
+        Numbers(numbers),
+        tuple(
+            CalibrationBin(b / BINS, (b + 1) / BINS, int(of.sum()), float(confidence[of].mean()), mean(hit, of))
+            for b in range(BINS)
+            if (of := bins == b).any()
+        ),
+    )
+
+
+def _by_chance(unit: Ints, bins: Ints, confidence: Floats, seed: int) -> Floats:
+    """ECE of samples in which answers of confidence c are right with probability c, all of a unit by the same draw."""
+    rng = np.random.default_rng(seed)
+    by_bin = np.argsort(bins, kind="stable")
+    _, starts = np.unique(bins[by_bin], return_index=True)
+    units, unit = np.unique(unit[by_bin], return_inverse=True)
+    errors: list[Floats] = []
+    step = max(1, _AT_ONCE // len(bins))  # draws at a time, so that memory stays small
+    for start in range(0, _DRAWS, step):
+        right = rng.random((min(step, _DRAWS - start), len(units)))[:, unit] < confidence[by_bin]
+        gaps = np.add.reduceat(confidence[by_bin] - right, starts, axis=1)
+        errors.append(np.abs(gaps).sum(axis=1) / len(bins))
+    return np.concatenate(errors)
+
+
+def given_calibration(scores: OrderScores, right: Floats, bootstrap: Bootstrap) -> Calibration | None:
+    """Calibration of the scored labels under the given order; None for replies, whose probabilities are 0 and 1.
+
+    Args:
+        right: (Q,) whether the question is right under the given order; nan where unknown.
+    """
+    rows = np.flatnonzero(np.isfinite(right) & (scores.given.chosen >= 0) & scores.is_scored)
+    return calibration(rows, scores.given.probs[rows].max(axis=1), right[rows] > 0, bootstrap)

@@ -20,6 +20,7 @@ MIN_PAIRS = 3
 EXACT_BELOW = 10
 """Number of pairs from which p is the usual approximation; below, all n! ways to pair x with y are counted."""
 _LEAST_EXPECTED = 5.0
+"""Right and wrong answers at every place for chi-squared's distribution (Cochran 1954)."""
 _DRAWS = 9999
 
 
@@ -51,9 +52,9 @@ def correlation(
         return Estimate.undefined(f"all {of} have the same value", n, confidence), math.nan
     from scipy import stats
 
-    found = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
-    r = float(found.statistic)
-    p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(found.pvalue)
+    test = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
+    r = float(test.statistic)
+    p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(test.pvalue)
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
     if n <= less or abs(r) >= 1:
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
@@ -96,23 +97,11 @@ def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> N
     return Numbers({"pearson": pearson, "pearson_p": pearson_p, "kendall": kendall, "kendall_p": kendall_p})
 
 
-@metric(
-    "pbm_accuracy.pearson",
-    "PBM against accuracy, r",
-    "Pearson correlation across subjects, or sets and models",
-    digits=2,
-    source="P1 sec. 4",
-    short="r",
-)
+@metric("pbm_accuracy.pearson", "PBM against accuracy, r", "Pearson correlation across subjects, or sets and models",
+        digits=2, source="P1 sec. 4", short="r")  # fmt: skip
 @metric("pbm_accuracy.pearson_p", "p", "of the Pearson correlation, two-sided, exact for fewer than ten", unit="p")
-@metric(
-    "pbm_accuracy.spearman",
-    "PBM against accuracy, Spearman",
-    "rank correlation across subjects, or sets and models",
-    digits=2,
-    short="Spearman",
-    plain=True,
-)
+@metric("pbm_accuracy.spearman", "PBM against accuracy, Spearman",
+        "rank correlation across subjects, or sets and models", digits=2, short="Spearman", plain=True)  # fmt: skip
 @metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided, exact for fewer than ten", unit="p")
 def pbm_accuracy(
     rows: Sequence[Numbers], *, of: str = "subjects", over: str = "pbm", confidence: float = CONFIDENCE
@@ -151,29 +140,30 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[E
         V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
     """
     association = room = statistic = 0.0
-    kept = [(counts[counts > 0], right[counts > 0]) for counts, right in groups]
-    kept = [(counts, right) for counts, right in kept if len(counts) > 1 and 0 < right.sum() < counts.sum()]
-    if not kept:
+    tables = [(counts[counts > 0], right[counts > 0]) for counts, right in groups]
+    tables = [(counts, right) for counts, right in tables if len(counts) > 1 and 0 < right.sum() < counts.sum()]
+    if not tables:
         return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
     usual = True
-    for counts, right in kept:
+    for counts, right in tables:
         n, share = counts.sum(), right.sum() / counts.sum()
-        own = float(_pearson(counts, right))
-        association += own - (len(counts) - 1) * n / (n - 1)
-        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) less one
-        statistic += own
+        chi2 = float(_pearson(counts, right))
+        association += chi2 - (len(counts) - 1) * n / (n - 1)
+        room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) minus one
+        statistic += chi2
         usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
     if usual:
         from scipy.special import chdtrc
 
-        p = float(chdtrc(sum(len(counts) - 1 for counts, _ in kept), statistic))
+        p = float(chdtrc(sum(len(counts) - 1 for counts, _ in tables), statistic))
     else:
+        # of a model that knows 90 %, so few answers are wrong that chi-squared's distribution misleads
         rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
-        for counts, right in kept:
-            drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
-            draws += _pearson(counts, drawn.astype(np.float64))
+        for counts, right in tables:
+            deals = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
+            draws += _pearson(counts, deals.astype(np.float64))
         p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
-    questions = int(sum(counts.sum() for counts, _ in kept))
+    questions = int(sum(counts.sum() for counts, _ in tables))
     if room <= 0:
         return Estimate.undefined("two questions", questions), p
     value = min(1.0, math.sqrt(max(0.0, association) / room))
@@ -183,5 +173,5 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[E
 def _pearson(counts: Floats, right: Floats) -> Floats:
     """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
     share = right.sum(axis=-1, keepdims=True) / counts.sum()
-    found: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
-    return found
+    chi2: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
+    return chi2

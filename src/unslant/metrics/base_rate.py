@@ -1,18 +1,147 @@
-"""Base rates: how probable each label is where there is nothing to know (P5, section 3.1)."""
+"""Scores by label, and base rates: how probable each label is where there is nothing to know (P5, section 3.1)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from unslant.arrays import Floats, Ints, jsonable
+from unslant.arrays import Bools, Floats, Ints, jsonable
+from unslant.errors import InputError
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.label_scores import LabelScores, standard_labels
 from unslant.metrics.registry import Measured, Numbers, metric
-from unslant.presentations.controls import CONTROL
+from unslant.metrics.scores import choose, credit, is_tie
+from unslant.presentations.presentation import CONTROL
 from unslant.responses.table import Responses
+
+TIE_RULES = ("first", "split", "last")
+"""Which label wins a tie: the first one shown, each tied label in part, or the last."""
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """R rows of one presentation and elicitation, without failed ones. Columns are N labels in standard sequence.
+
+    Attributes:
+        ids, subjects: of each row.
+        labels: the standard sequence (A, B, ...).
+        n_options: (R,)
+        logprobs: (R, N) natural log, not renormalised; ``-inf`` where a question has fewer labels.
+        right: (R, N) which labels are right.
+        positions: (R, N) position of each label, 0 = top.
+        n_failed: rows left out because they are not answers.
+    """
+
+    ids: tuple[str, ...]
+    subjects: tuple[str, ...]
+    labels: tuple[str, ...]
+    n_options: Ints
+    logprobs: Floats
+    right: Bools
+    positions: Ints
+    n_failed: int = 0
+
+    @classmethod
+    def read(
+        cls, responses: Responses, kind: str, elicitation: str, labels: Sequence[str], item: str = ""
+    ) -> LabelScores:
+        """The rows of one kind of presentation (and item of it) and elicitation, without repeats.
+
+        Raises:
+            InputError: if a row does not show the first of ``labels``, in any order.
+        """
+        table = responses.where(elicitation=elicitation, kind=kind, item=item).table
+        table = table.filter(pc.equal(table["repeat"], 0))
+        scored = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.is_valid(table["logprobs"])))
+        ids = tuple(scored["question_id"].to_pylist())
+        size, width = len(ids), len(labels)
+        n_options = np.asarray(scored["n_options"].to_pylist(), np.int64)
+        logprobs = np.full((size, width), -np.inf)
+        right = np.zeros((size, width), bool)
+        positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
+        columns = {label: i for i, label in enumerate(labels)}
+        by_labels: dict[tuple[str, ...], list[int]] = {}
+        for r, order in enumerate(scored["labels"].to_pylist()):
+            by_labels.setdefault(tuple(order), []).append(r)
+        values, contents, answers = (scored[name].to_pylist() for name in ("logprobs", "contents", "answers"))
+        for order, rows in by_labels.items():
+            places = [columns.get(label, width) for label in order]
+            if sorted(places) != list(range(len(order))):
+                what = f"{kind} {item}".strip()
+                raise InputError(
+                    f"question {ids[rows[0]]!r}, presentation {what!r}: labels {','.join(order)} where "
+                    f"the first {len(order)} of {','.join(labels)} are expected; measure each label set on its own"
+                )
+            cells = np.ix_(rows, places)
+            logprobs[cells] = [values[r] for r in rows]
+            positions[cells] = range(len(order))
+            right[cells] = [[content in answers[r] for content in contents[r]] for r in rows]
+        subjects = tuple(scored["subject"].to_pylist())
+        scores = cls(ids, subjects, tuple(labels), n_options, logprobs, right, positions)
+        scores = scores.take(np.isfinite(logprobs.max(axis=1)))
+        return replace(scores, n_failed=table.num_rows - len(scores))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: NDArray[np.integer] | Bools) -> LabelScores:
+        """Some of the rows, by index or mask."""
+        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+        texts: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in index) for name in ("ids", "subjects")}
+        arrays = {name: getattr(self, name)[index] for name in ("n_options", "logprobs", "right", "positions")}
+        return replace(self, **texts | arrays)
+
+    @cached_property
+    def relative(self) -> Floats:
+        """(R, N) probability relative to the most probable label, which does not underflow."""
+        weights: Floats = np.exp(self.logprobs - self.logprobs.max(axis=1, keepdims=True))
+        return weights
+
+    @cached_property
+    def tied(self) -> Bools:
+        """(R,) whether several labels are most probable."""
+        return is_tie(self.relative)
+
+    @cached_property
+    def gold(self) -> Ints:
+        """(R,) column of the right label; -1 where none or several are right."""
+        return np.where(self.right.sum(axis=1) == 1, self.right.argmax(axis=1), -1)
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """(R,) column of the chosen label, ties to the first shown."""
+        return choose(self.relative, self.positions).astype(np.int64)
+
+    def correct(self, ties: str = "first") -> Floats:
+        """(R,) 0 or 1 (``split``: the tied right labels' part); ``nan`` where no label is right."""
+        if ties == "split":
+            result = (credit(self.relative) * self.right).sum(axis=1)
+        else:
+            choice = self.chosen if ties == "first" else choose(self.relative, -self.positions)
+            result = np.take_along_axis(self.right, choice[:, None], axis=1)[:, 0].astype(np.float64)
+        result[~self.right.any(axis=1)] = np.nan
+        return np.asarray(result, np.float64)
+
+
+def standard_labels(responses: Responses, kinds: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
+    """The label sequence of a table: that of its first row with most labels.
+
+    Raises:
+        InputError: if the table has no such row.
+    """
+    table = responses.where(kind=list(kinds)).table
+    lists = table["labels"]
+    if not len(lists):
+        raise InputError(f"no responses to presentation {' or '.join(kinds)}: nothing to read the labels from")
+    lengths = np.asarray(pc.list_value_length(lists))
+    return tuple(lists[int(lengths.argmax())].as_py())
+
 
 PERMUTATIONS = 9_999
 ALPHA = 0.05
@@ -71,27 +200,16 @@ class BaseRates(Measured):
         return {**super().to_dict(), "shares": jsonable(self.shares), "uneven": self.uneven}
 
 
-@metric(
-    "base_rates.by_label",
-    "base rate",
-    "probability of a label where there is nothing to know",
-    digits=4,
-    unit="share",
-    source="P5 sec. 3.1",
-)
+@metric("base_rates.by_label", "base rate", "probability of a label where there is nothing to know", digits=4,
+        unit="share", source="P5 sec. 3.1")  # fmt: skip
 @metric("base_rates.by_position", "rate by position", "probability of the label at a position", digits=4, unit="share")
 @metric("base_rates.shares", "share", "base rate as a share of all labels'", unit="share", plain=True)
-@metric(
-    "base_rates.distance",
-    "distance from even",
-    "guesses that would change if labels were equally likely",
-    unit="share",
-)
+@metric("base_rates.distance", "distance from even", "guesses that would change if labels were equally likely",
+        unit="share")  # fmt: skip
 @metric("base_rates.position_distance", "distance by position", "the same for positions", unit="share")
 @metric("base_rates.label_part", "variance by label", "part of the variance that the label explains", unit="share")
-@metric(
-    "base_rates.position_part", "variance by position", "part of the variance that the position explains", unit="share"
-)
+@metric("base_rates.position_part", "variance by position", "part of the variance that the position explains",
+        unit="share")  # fmt: skip
 @metric("base_rates.label_p", "p", "permutation test: the label makes no difference", unit="p")
 @metric("base_rates.position_p", "p", "permutation test: the position makes no difference", unit="p")
 def base_rates(
@@ -110,7 +228,8 @@ def base_rates(
     controls = responses.where(kind=CONTROL, elicitation=elicitation)
     if not len(controls):
         return {}
-    more = [one for one in standard_labels(controls, (CONTROL,)) if one not in labels]  # than a shard's questions have
+    # controls may have more labels than the questions of one shard
+    more = [one for one in standard_labels(controls, (CONTROL,)) if one not in labels]
     scores = LabelScores.read(controls, CONTROL, elicitation, (*labels, *more))
     return {
         int(n): _measured(scores.take(scores.n_options == n), elicitation, int(n), seed)
@@ -128,8 +247,8 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
     note = ""
 
     def exact(value: float) -> Estimate:
-        shown = "all orders" if k >= math.factorial(n) else f"{k} orders"
-        return Estimate.bare(float(value), k, f"over {shown} of the labels, none drawn at random: no interval")
+        orders = "all orders" if k >= math.factorial(n) else f"{k} orders"
+        return Estimate.bare(float(value), k, f"over {orders} of the labels, none drawn at random: no interval")
 
     if (counts == counts[0, 0]).all():
         parts = [exact(_part(values)), exact(_part(by_place))]
@@ -179,15 +298,15 @@ def _part(values: Floats) -> float:
 def permutation_p(values: Floats, places: Ints, rng: np.random.Generator, permutations: int = PERMUTATIONS) -> float:
     """Permutation test of "the label makes no difference, only the position does" (or the other way round).
 
-    Under that hypothesis the scores by position do not depend on which labels stood there, so the rows of scores can be
-    permuted among the label orders. The statistic is the variance between the labels' means. Unlike a test on the
-    labels' scores alone (chi-squared, Friedman), it holds under a position effect of any size. One-sided;
+    Under that hypothesis the scores by position do not depend on which labels are there, so the rows of scores can be
+    permuted among the label orders. The statistic is the variance between the labels' means. One-sided;
     p = (1 + as extreme) / (1 + permutations).
 
     Args:
         values: (K, n) scores by position (by label, to test positions).
         places: (K, n) position of each label (label at each position).
     """
+    # A test on the labels' scores alone (chi-squared, Friedman) would not hold its level under a position effect.
     k = len(values)
     if k < 2:
         return math.nan

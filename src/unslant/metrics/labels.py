@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Floats
 from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores
 
@@ -26,11 +26,11 @@ MIN_GOLD = 10
 
 @dataclass(frozen=True)
 class Slots:
-    """Per question and slot, as shares of the presentations looked at; nan where a question has no such slot.
+    """Per question and slot, as shares of its presentations; nan where a question has no such slot.
 
     Attributes:
         predicted: (Q, N) share in which the slot was answered (the first shown, among tied options).
-        gold: (Q, N) share in which the right option stood there; nan without exactly one right option.
+        gold: (Q, N) share in which the right option was there; nan without exactly one right option.
         hit: (Q, N) share in which both.
     """
 
@@ -90,7 +90,8 @@ class LabelShare(Measured):
 def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
     """One row per label of the standard sequence, then ``last``.
 
-    Shares are among the questions that have this label; gold and recall need exactly one right option.
+    Shares are among the questions that have this label; gold and recall need exactly one right option. Gold is a matter
+    of the questions and their orders, not of any answer, and has no interval.
     """
     rows = []
     for j, label in enumerate((*scores.labels, "last")):
@@ -103,7 +104,7 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
         )
         numbers = {
             "predicted": bootstrap.mean(predicted),
-            "gold": bootstrap.mean(gold),
+            "gold": by_design(gold),
             "recall": recall,
             "predicted_excess": bootstrap.mean(predicted - gold, share=False),
         }
@@ -163,9 +164,9 @@ def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:
 class LabelBias(Measured):
     """The label metrics of the given order, over the questions with exactly one right option; none has an interval.
 
-    A spread of recalls holds their chance as well: with few questions a label it is far from 0 for a fair model, and no
-    interval we know covers as it should (``docs/intervals.md``). So the paper's numbers are followed by those with the
-    part of chance taken out, and the p-value of "recall is the same under every label".
+    A spread of recalls holds their chance as well, and no interval we know covers as it should (``docs/intervals.md``).
+    So the paper's numbers are followed by those with the part of chance taken out, and the p-value of "recall is the
+    same under every label".
 
     Attributes:
         numbers: see :func:`label_bias`.
@@ -237,7 +238,8 @@ def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int]:
         if enough.sum() < 2:
             continue
         golds, recalls = golds[enough], hits[enough] / golds[enough]
-        # the population variance over labels of recalls that differ by chance alone
+        # the population variance over labels of recalls that differ by chance alone: with few questions a label, the
+        # spread of a fair model is far from 0
         noise = (recalls * (1 - recalls) / (golds - 1)).mean() * (1 - 1 / len(recalls))
         variance = recalls.var() - noise
         pooled += golds.sum() * variance * np.array([1.0, 1 / max(recalls.mean() ** 2, 1e-12)])

@@ -17,9 +17,7 @@ from unslant.metrics.scores import Block, OrderScores, is_right
 from unslant.metrics.verdicts import verdict
 
 MATERIAL = 0.02
-"""Least distance from the median of the other variants at which a variant stands out, if significant."""
-
-
+"""Least distance from the median of the other variants at which a significant variant is reported."""
 _LEAST_NOTE = "the least of several lies low by chance: no interval"
 
 
@@ -39,12 +37,12 @@ def never_score(n: int) -> float:
 
 @dataclass(frozen=True)
 class LabelReading:
-    """A variant that stands out.
+    """A variant whose accuracy differs from that of the others.
 
     Attributes:
         label: X.
         kind: ``prefers`` (accuracy far below the others: X is answered when unsure) or ``avoids`` (far above).
-        gap: accuracy on Nvr-X less the median of the other variants, over questions of the most common option count;
+        gap: accuracy on Nvr-X minus the median of the other variants, over questions of the most common option count;
             the interval allows for picking the extreme one of several.
     """
 
@@ -54,7 +52,6 @@ class LabelReading:
 
     @property
     def phrase(self) -> str:
-        """In words."""
         return f"{self.kind} {self.label} when unsure"
 
 
@@ -65,7 +62,7 @@ class Nvr(Measured):
     Attributes:
         accuracy: of each variant, over the questions that have its label.
         numbers: see :func:`nvr`.
-        extremes: the lowest variant and, of more than two, the highest, whether or not they stand out.
+        extremes: the lowest variant and, of more than two, the highest, whether or not they differ from the others.
         left_out: questions without a complete set of variants.
     """
 
@@ -77,31 +74,24 @@ class Nvr(Measured):
 
     @property
     def readings(self) -> tuple[LabelReading, ...]:
-        """The variants that stand out."""
-        gaps = ((one, verdict(one.gap)) for one in self.extremes)
-        return tuple(one for one, found in gaps if found.differs and abs(one.gap.value) >= MATERIAL)
+        """The variants that differ from the others, by chance and by what matters."""
+        return tuple(one for one in self.extremes if verdict(one.gap).differs and abs(one.gap.value) >= MATERIAL)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        known = super().to_dict() | {"readings": jsonable(self.readings)}
-        del known["extremes"]
-        return known
+        values = super().to_dict() | {"readings": jsonable(self.readings)}
+        del values["extremes"]
+        return values
 
 
-@metric(
-    "nvr.score",
-    "Nvr-X score",
-    "least accuracy when the right option is never under a label",
-    unit="share",
-    source="P5 sec. 3.2",
-)
+@metric("nvr.score", "Nvr-X score", "least accuracy when the right option is never under a label", unit="share",
+        source="P5 sec. 3.2")  # fmt: skip
 @metric("nvr.accuracy", "Nvr-X", "accuracy when the right option is never there", unit="share", source="P5 sec. 3.2")
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
 @metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")
 @metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)
-@metric(
-    "nvr.never", "avoiding one label", "expected Nvr-X score of never answering one label", unit="share", plain=True
-)
+@metric("nvr.never", "avoiding one label", "expected Nvr-X score of never answering one label", unit="share",
+        plain=True)  # fmt: skip
 @metric("readings.gap", "gap", "one Nvr-X minus the median of the others", unit="difference")
 def nvr(
     right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
@@ -109,8 +99,7 @@ def nvr(
     """Nvr-X from the answers to all variants.
 
     The score is the least of the variants. Where questions differ in their number of options, it is the least within
-    each number, weighted by questions (a question of three options has no Nvr-D). It has no interval: the least of
-    several lies low by chance, and no interval we know covers as it should where variants are much alike.
+    each number, weighted by questions (a question of three options has no Nvr-D).
 
     Args:
         right: (Q, N) whether each question is answered right in the variant for each label; ``nan`` without one.
@@ -125,12 +114,14 @@ def nvr(
         none = Estimate.undefined("no question has all its Nvr-X variants", confidence=bootstrap.confidence)
         nothing = {f"nvr.{key}": none for key in ("plain", "score", "drop", "guess", "never")}
         return Nvr(tuple(labels), (none,) * len(labels), Numbers(nothing), (), len(right))
-    kept = n_options[complete]
+    sizes = n_options[complete].tolist()
     paired = complete & np.isfinite(plain)
 
+    # no interval: the least of several lies low by chance, and none that we know covers as it should where variants are
+    # much alike
     def least(rows: Bools) -> float:
-        own = [right[rows & (n_options == size), :size] for size in np.unique(kept)]
-        return sum(float(variants.sum(axis=0).min()) for variants in own if len(variants)) / int(rows.sum())
+        groups = [right[rows & (n_options == size), :size] for size in sorted(set(sizes))]
+        return sum(float(variants.sum(axis=0).min()) for variants in groups if len(variants)) / int(rows.sum())
 
     drop = Estimate.undefined("no question is answered as given")
     if paired.any():
@@ -145,8 +136,8 @@ def nvr(
                 "nvr.plain": bootstrap.mean(np.where(complete, plain, np.nan)),
                 "nvr.score": Estimate.bare(least(complete), n, _LEAST_NOTE),
                 "nvr.drop": drop,
-                "nvr.guess": float(np.mean([guess_score(n) for n in kept.tolist()])),
-                "nvr.never": float(np.mean([never_score(n) for n in kept.tolist()])),
+                "nvr.guess": float(np.mean([guess_score(n) for n in sizes])),
+                "nvr.never": float(np.mean([never_score(n) for n in sizes])),
             }
         ),
         extremes=_extremes(right, complete, n_options, labels, bootstrap),
@@ -163,7 +154,7 @@ def _extremes(
     mask = complete & (n_options == size)
     means = right[mask, :size].mean(axis=0)
     strict = 1 - (1 - bootstrap.confidence) / size  # the lowest and highest are picked from ``size`` variants
-    found: list[LabelReading] = []
+    readings: list[LabelReading] = []
     extremes: list[tuple[int, Literal["prefers", "avoids"]]] = [(int(means.argmin()), "prefers")]
     if size > 2:  # of two labels, to prefer one is to avoid the other
         extremes.append((int(means.argmax()), "avoids"))
@@ -171,8 +162,8 @@ def _extremes(
         others = sorted(np.delete(np.arange(size), x), key=lambda y: means[y])
         middle = [others[(size - 2) // 2], others[(size - 1) // 2]]  # the variants that are the median of the others
         gap = np.where(mask, right[:, x] - right[:, middle].mean(axis=1), np.nan)
-        found.append(LabelReading(labels[x], kind, bootstrap.mean(gap, share=False, confidence=strict)))
-    return tuple(found)
+        readings.append(LabelReading(labels[x], kind, bootstrap.mean(gap, share=False, confidence=strict)))
+    return tuple(readings)
 
 
 def nvr_from_scores(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Nvr:
@@ -196,9 +187,8 @@ def nvr_values(scores: OrderScores) -> tuple[Floats, Floats]:
     for block in scores.blocks:
         right[block.index, : block.n] = _expected(block)
     plain = np.full(len(scores), np.nan)
-    given = scores.given
-    ok = given.ok & scores.has_answer
-    plain[ok] = is_right(scores.answers, given.chosen[:, None])[ok, 0]
+    ok = scores.given.ok & scores.has_answer
+    plain[ok] = is_right(scores.answers, scores.given.chosen[:, None])[ok, 0]
     return right, plain
 
 

@@ -1,25 +1,25 @@
-"""How near fewer orders would have come to all that were asked: computed from the scores at hand, nothing is asked."""
+"""How close fewer orders would have come to the result of all orders, computed from scores already there."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.accuracy import vote_over_orders
 from unslant.metrics.permutation import pbm
 from unslant.metrics.scores import Block, OrderScores, is_right
-from unslant.metrics.vote import vote_over_orders
 from unslant.presentations import Order, orders_for
 from unslant.questions.question import Question
 
 SIZES = (2, 3, 4, 6, 8, 12, 24)
 KINDS = ("given:{k}", "cyclic:{k}", "balanced:{k}", "shared:{k}")
 MOST_QUESTIONS = 4_000
-"""Questions that are looked at, evenly chosen of more."""
+"""Questions compared, evenly spaced among more."""
 SAME = 0.01
 """Fewer orders give the same result where nothing is further apart than this."""
 _POOL, _DRAWS = 48, 4
@@ -53,20 +53,20 @@ class OrderPoint:
     @property
     def apart(self) -> float:
         """The largest of the distances; infinite where one is not known."""
-        found = (self.accuracy, self.vote, self.pbm)
-        return math.inf if any(map(math.isnan, found)) else max(found)
+        distances = (self.accuracy, self.vote, self.pbm)
+        return math.inf if any(map(math.isnan, distances)) else max(distances)
 
 
 @dataclass(frozen=True)
 class OrderCurve:
-    """Smaller sets of orders against all that were asked.
+    """Smaller sets of orders against the whole set.
 
     Attributes:
         n_options, n_orders, n_questions: the questions compared, the largest group with one number of options and
             orders.
         points: by number of orders; the last is the whole set.
-        ordinary_runs: what was asked cost, which is less than the last point where not every question was asked in the
-            whole set; nan where not known.
+        ordinary_runs: cost of the audit; less than that of the last point if not every question was asked in the whole
+            set; nan if unknown.
     """
 
     n_options: int
@@ -77,15 +77,15 @@ class OrderCurve:
 
     @property
     def enough(self) -> OrderPoint | None:
-        """The cheapest set that gives the same result within :data:`SAME`, where costs are known, else that of the
-        fewest orders; None if there is none, or none cheaper than what was asked."""
+        """The cheapest set that gives the same result to within :data:`SAME` (if costs are unknown, the smallest);
+        None if no set does, or none that is cheaper than what was asked."""
         near = [point for point in self.points[:-1] if point.apart <= SAME and not point.ordinary_runs >= self.spent]
         cost = {point.orders: point.ordinary_runs if point.ordinary_runs >= 0 else math.inf for point in near}
         return min(near, key=lambda point: (cost[point.orders], point.k, point.apart), default=None)
 
     @property
     def spent(self) -> float:
-        """What the audit cost, in ordinary runs; infinite where that is not known."""
+        """Cost of the audit in ordinary runs; infinite if unknown."""
         return self.ordinary_runs if self.ordinary_runs >= 0 else math.inf
 
 
@@ -94,8 +94,8 @@ def set_names(n: int, k: int) -> list[str]:
     names = ["given", "reverse", *["latin"] * (n < k)]
     for size in (size for size in SIZES if size < k):
         names += [str(size), *(kind.format(k=size) for kind in KINDS if size % n == 0)]
-    turned = range(n, k, n) if all(size % n for size in SIZES) else ()
-    return names + [f"cyclic:{size}" for size in turned]
+    rotations = range(n, k, n) if all(size % n for size in SIZES) else ()
+    return names + [f"cyclic:{size}" for size in rotations]
 
 
 def order_curve(
@@ -103,9 +103,8 @@ def order_curve(
 ) -> OrderCurve | None:
     """The curve of the largest group of questions whose labels were scored in two orders or more.
 
-    Sets that are drawn are drawn for every question; those that hold orders which were not asked are left out. Where
-    every question had orders of its own, only random subsets of them can be compared, and only if they were drawn
-    freely.
+    Random sets are drawn separately for every question; sets with orders that were not asked are left out. If every
+    question had its own orders, only random subsets of them can be compared, and only if the orders were drawn freely.
 
     Args:
         spec: the orders asked, as ``--orders`` named them.
@@ -137,11 +136,11 @@ def _pool(block: Block, name: str) -> Ints | None:
         if not name.isdecimal():
             return None
         return np.stack([np.random.default_rng(i).permutation(block.k)[: int(name)] for i in range(_POOL)])
-    asked = {tuple(int(c) for c in contents): k for k, contents in enumerate(block.contents[0])}
-    draws = _draws(block.n, tuple(int(i) for i in np.flatnonzero(block.pinned[0])), name)
-    if len(draws[0]) >= block.k or any(order not in asked for orders in draws for order in orders):
+    places = {tuple(contents): k for k, contents in enumerate(block.contents[0].tolist())}
+    draws = _draws(block.n, tuple(np.flatnonzero(block.pinned[0]).tolist()), name)
+    if len(draws[0]) >= block.k or any(order not in places for orders in draws for order in orders):
         return None
-    return np.asarray([[asked[order] for order in orders] for orders in draws])
+    return np.asarray([[places[order] for order in orders] for orders in draws])
 
 
 @lru_cache
@@ -164,38 +163,31 @@ class _Whole:
 
     @classmethod
     def of(cls, block: Block) -> _Whole:
-        kept = np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)]
-        block = replace(
-            block, index=block.index[kept], ids=(), subjects=(), probs=block.probs[kept],
-            positions=block.positions[kept], answers=block.answers[kept], pinned=block.pinned[kept],
-            text_ranks=block.text_ranks[kept], decided=None if block.decided is None else block.decided[kept],
-        )  # fmt: skip
-        right = block.right
+        block = block.only(np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)], np.arange(block.k))
         content, _ = vote_over_orders(block.probs, block.text_ranks)
-        return cls(block, right, content, _voted(block, content, right), pbm(block.probs))
+        return cls(block, block.right, content, _voted(block, content, block.right), pbm(block.probs))
 
     def point(self, name: str, pool: Ints, runs: float) -> OrderPoint:
-        """The set of that name, ``pool`` being (P, K) its draws."""
+        """Compare a set with the whole; ``pool`` has its draws, (P, K)."""
         questions = np.arange(len(self.right))[:, None]
         rng = np.random.default_rng(0)
         apart: list[tuple[Floats, Floats, Floats, Bools]] = []
         for _ in range(_DRAWS if len(pool) > 1 else 1):
-            chosen = pool[rng.integers(len(pool), size=len(questions))]
-            probs = self.block.probs[questions, chosen]
+            orders = pool[rng.integers(len(pool), size=len(questions))]
+            probs = self.block.probs[questions, orders]
             content, _ = vote_over_orders(probs, self.block.text_ranks)
             apart.append(
                 (
-                    self.right[questions, chosen].mean(axis=1) - self.right.mean(axis=1),
+                    self.right[questions, orders].mean(axis=1) - self.right.mean(axis=1),
                     _voted(self.block, content, self.right) - self.voted,
                     pbm(probs) - self.pbm,
                     content != self.content,
                 )
             )
-        accuracy, vote, bias, differ = (np.concatenate(found) for found in zip(*apart, strict=True))
-        size = len(self.right)
-        mean, voted, moved = (_distance(values, size) for values in (accuracy, vote, bias))
+        *differences, differ = (np.concatenate(draws) for draws in zip(*apart, strict=True))
+        accuracy, vote, bias = (_distance(values, len(self.right)) for values in differences)
         k = pool.shape[1]
-        return OrderPoint(name, k, mean, voted, moved if k > 1 else math.nan, float(differ.mean()), runs)
+        return OrderPoint(name, k, accuracy, vote, bias if k > 1 else math.nan, float(differ.mean()), runs)
 
 
 def _voted(block: Block, content: Ints, right: Floats) -> Floats:
@@ -205,5 +197,5 @@ def _voted(block: Block, content: Ints, right: Floats) -> Floats:
 
 def _distance(values: Floats, questions: int) -> float:
     """sqrt(d^2 + s^2) of the differences of single questions."""
-    known = values[~np.isnan(values)]
-    return float(math.sqrt(known.mean() ** 2 + known.var() / questions)) if known.size else 0.0
+    values = values[~np.isnan(values)]
+    return float(math.sqrt(values.mean() ** 2 + values.var() / questions)) if values.size else 0.0

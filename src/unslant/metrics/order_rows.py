@@ -13,7 +13,7 @@ from unslant.errors import InputError
 from unslant.metrics.scores import Block, OrderScores, Places, QuestionArrays, View
 
 ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
-"""Kinds of presentation that order metrics look at."""
+"""Kinds of presentation that order metrics read."""
 ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
 
 
@@ -78,7 +78,7 @@ def order_scores(
     for block in blocks:
         complete[block.index] = True
     turned = _view(groups, questions, REVERSE)
-    if full is not None:  # in the square of others by chance, more often the fewer their options are
+    if full is not None:  # the square of another question may hold it by chance, more often the fewer its options
         turned = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
     in_orders = np.zeros(len(questions), bool)
     for rows in groups.values():
@@ -105,7 +105,7 @@ def order_scores(
 
 
 _ALL = 1 - 1e-6
-"""A mass that every row shares does not come from a model: the scores are normalised over the labels."""
+"""Where every row has at least this mass, it is not a model's: the scores are normalised over the labels."""
 
 
 def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str]) -> Floats | None:
@@ -117,9 +117,9 @@ def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str])
     total, rows = np.zeros(size), np.zeros(size)
     for group in groups.values():
         if group.mass is not None:
-            known = np.isfinite(group.mass) & (group.role < len(roles))
-            np.add.at(total, group.question[known], group.mass[known])
-            np.add.at(rows, group.question[known], 1)
+            counted = np.isfinite(group.mass) & (group.role < len(roles))
+            np.add.at(total, group.question[counted], group.mass[counted])
+            np.add.at(rows, group.question[counted], 1)
     mean: Floats = np.divide(total, rows, out=np.full(size, np.nan), where=rows > 0)
     return None if rows.any() and np.nanmin(mean) > _ALL else mean
 
@@ -159,36 +159,36 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
     labels = positions.copy()
     decided = np.zeros(size, np.int64) if any(rows.decided is not None for rows in groups.values()) else None
     for n, rows in groups.items():
-        own = rows.role == role
-        looked_at = np.flatnonzero(own | (rows.role == ORDER) if role in (GIVEN, REVERSE) else own)
+        of_role = rows.role == role
+        candidates = np.flatnonzero(of_role | (rows.role == ORDER) if role in (GIVEN, REVERSE) else of_role)
         expected: Places = np.arange(n)
         if role in (REVERSE, BOTH_REVERSED):
-            expected = reversed_contents(questions, n).astype(np.int16)[rows.question[looked_at]]
-        matches = np.zeros_like(own)
-        matches[looked_at] = (rows.contents[looked_at] == expected).all(axis=1)
-        if (own & ~matches).any():
-            row = int(np.flatnonzero(own & ~matches)[0])
-            wanted = np.broadcast_to(expected, (len(looked_at), n))[np.searchsorted(looked_at, row)]
+            expected = reversed_contents(questions, n).astype(np.int16)[rows.question[candidates]]
+        matches = np.zeros_like(of_role)
+        matches[candidates] = (rows.contents[candidates] == expected).all(axis=1)
+        if (of_role & ~matches).any():
+            row = int(np.flatnonzero(of_role & ~matches)[0])
+            order = np.broadcast_to(expected, (len(candidates), n))[np.searchsorted(candidates, row)]
             raise InputError(
                 f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[role]!r}: shows its options in "
-                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in wanted)}"
+                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in order)}"
             )
-        shared = (rows.role == ORDER) & matches if role in (GIVEN, REVERSE) else np.zeros_like(own)
-        for source in (shared, own):
-            used = np.flatnonzero(source & rows.ok)
-            question = rows.question[used]
-            row_probs, row_positions = _by_content(rows, used)
+        of_set = (rows.role == ORDER) & matches if role in (GIVEN, REVERSE) else np.zeros_like(of_role)
+        for source in (of_set, of_role):
+            which = np.flatnonzero(source & rows.ok)
+            question = rows.question[which]
+            row_probs, row_positions = _by_content(rows, which)
             ok[question] = True
             probs[question, :n] = row_probs
             positions[question, :n] = row_positions
             labels[question, :n] = labels_at(role, n)[row_positions]
             if decided is not None and rows.decided is not None:
-                decided[question] = rows.decided[used]
+                decided[question] = rows.decided[which]
     return View(ok, probs, positions, labels, decided)
 
 
 def _blocks(
-    groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools, drawn: Bools
+    groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools, full: Bools
 ) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for n, rows in groups.items():
@@ -205,18 +205,18 @@ def _blocks(
                 f"question {questions.ids[question[row]]!r} has order {tuple(int(c) for c in contents[row])} twice: "
                 "two runs, or two questions of the same id, are mixed in one table"
             )
-        asked, start, counts = np.unique(question, return_index=True, return_counts=True)
+        at, start, counts = np.unique(question, return_index=True, return_counts=True)
         failed = np.add.reduceat((~rows.ok[which]).astype(np.int64), start) > 0
-        pinned = questions.pinned[asked, :n].sum(axis=1)
-        full = np.zeros((2, n + 1), np.int64)
-        asked_on, phase = ~stopped[asked], drawn[asked].astype(np.int64)
-        np.maximum.at(full, (phase[asked_on], pinned[asked_on]), counts[asked_on])
-        complete = ~failed & (counts == full[phase, pinned]) & asked_on
-        for of, k in np.unique(np.stack([phase, counts])[:, complete], axis=1).T:
-            chosen = complete & (counts == k) & (phase == of)
-            row_index = which[(start[chosen][:, None] + np.arange(k)).ravel()]
+        pinned = questions.pinned[at, :n].sum(axis=1)
+        most = np.zeros((2, n + 1), np.int64)
+        in_orders, phase = ~stopped[at], full[at].astype(np.int64)
+        np.maximum.at(most, (phase[in_orders], pinned[in_orders]), counts[in_orders])
+        complete = ~failed & (counts == most[phase, pinned]) & in_orders
+        for part, k in np.unique(np.stack([phase, counts])[:, complete], axis=1).T:
+            alike = complete & (counts == k) & (phase == part)
+            row_index = which[(start[alike][:, None] + np.arange(k)).ravel()]
             probs, positions = _by_content(rows, row_index)
-            index = asked[chosen]
+            index = at[alike]
             blocks.append(
                 Block(
                     index,

@@ -1,20 +1,25 @@
-"""How much the answer to one question moves with the order of its options. No right answer is needed.
+"""How much answers and scores move with the order of the options, and when the same page is asked again.
 
-The functions named like the papers' metrics take probabilities P[..., k, i] of option content i under order k, over the
-shown labels only (each row sums to 1), of one question or any leading axes of questions.
+First of single questions: no right answer is needed. The functions named like the papers' metrics take probabilities
+P[..., k, i] of option content i under order k, over the shown labels only (each row sums to 1), of one question or any
+leading axes of questions. Then of the whole set: how far its score moves with the order, and how far it would by
+chance alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats
-from unslant.metrics.registry import question_metric
-from unslant.metrics.scores import Block, OrderScores, View, over_orders
-from unslant.metrics.ties import choose, is_tie
+from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.registry import Measured, Numbers, metric, question_metric
+from unslant.metrics.scores import Block, OrderScores, View, choose, is_tie, over_orders
 
 
 def pbm(probs: Floats) -> Floats:
@@ -65,8 +70,8 @@ def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
     Returns:
         (...)
     """
-    chosen = choose(probs, positions)
-    same: Bools = ((chosen == chosen[..., :1]) & (chosen >= 0)).all(axis=-1)
+    choice = choose(probs, positions)
+    same: Bools = ((choice == choice[..., :1]) & (choice >= 0)).all(axis=-1)
     return same
 
 
@@ -106,10 +111,10 @@ def flipped(scores: OrderScores, other: View) -> Floats:
         (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable
         options and the labels in place).
     """
-    given = scores.given
-    differs: Floats = (given.chosen != other.chosen).astype(np.float64)
-    same_page = (given.positions == other.positions).all(axis=1) & (given.labels == other.labels).all(axis=1)
-    answered = given.ok & other.ok & (given.chosen >= 0) & (other.chosen >= 0)
+    first = scores.given
+    differs: Floats = (first.chosen != other.chosen).astype(np.float64)
+    same_page = (first.positions == other.positions).all(axis=1) & (first.labels == other.labels).all(axis=1)
+    answered = first.ok & other.ok & (first.chosen >= 0) & (other.chosen >= 0)
     differs[~answered | same_page] = np.nan
     return differs
 
@@ -160,3 +165,199 @@ def margin(scores: OrderScores) -> Floats:
 def label_mass(scores: OrderScores) -> Floats:
     """Small where the model would probably say something other than a label; nan for scores normalised over labels."""
     return np.full(len(scores), np.nan) if scores.label_mass is None else scores.label_mass
+
+
+def flips(answers: Sequence[int]) -> float:
+    """Share of pairs of answers that differ; those below 0 are no answers. nan with fewer than two."""
+    _, counts = np.unique([answer for answer in answers if answer >= 0], return_counts=True)
+    n = counts.sum()
+    return float(1 - (counts * (counts - 1)).sum() / (n * (n - 1))) if n > 1 else float("nan")
+
+
+@metric("noise.between_orders", "flips between orders", "pairs of orders with different answers", unit="share")
+@metric("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ", unit="share")
+@metric("noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions",
+        unit="difference")  # fmt: skip
+@metric("unparsed", "unparsed", "replies in which no answer is found; they count as not right", unit="share")
+@metric("refused", "refused", "refusals; they count as not right", unit="share")
+@metric("unreadable", "no answer", "replies that are no answer, unparsed or refused; they count as not right",
+        unit="share")  # fmt: skip
+@metric("readable", "right among readable replies", "accuracy without the replies that are no answer", unit="share")
+@metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
+def noise_floor(
+    ids: Sequence[str],
+    by_order: Mapping[str, Sequence[int]],
+    by_repeat: Mapping[str, Sequence[Sequence[int]]],
+    bootstrap: Bootstrap,
+) -> Numbers:
+    """How often two answers to a question differ: between orders, between repeats, and what the order itself does.
+
+    Replies without an answer are in no pair; a question without a pair is left out, and N says so.
+
+    Args:
+        ids: the questions that ``bootstrap`` resamples.
+        by_order: question -> its answer under each order.
+        by_repeat: question -> for every page that was shown again, all answers to it.
+    """
+
+    def of(pages: Mapping[str, Sequence[Sequence[int]]]) -> Floats:
+        by_question = [[share for page in pages.get(name, ()) if (share := flips(page)) == share] for name in ids]
+        return np.asarray([np.mean(shares) if shares else np.nan for shares in by_question])
+
+    def mean(values: Floats, missing: str, *, share: bool = True) -> Estimate:
+        return bootstrap.mean(values, share=share, note="" if np.isfinite(values).any() else missing)
+
+    orders, repeats = of({name: [answers] for name, answers in by_order.items()}), of(by_repeat)
+    once = "nothing was asked twice: see --repeats"
+    return Numbers(
+        {
+            "noise.between_orders": mean(orders, "needs two or more orders a question"),
+            "noise.between_repeats": mean(repeats, once),
+            "noise.beyond_noise": mean(orders - repeats, once, share=False),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class CochranTest:
+    """Whether the orders differ at all: Cochran's Q on questions that were all shown in the same orders.
+
+    Attributes:
+        n_options, orders, questions: what was tested; a question right or wrong in every order decides nothing.
+        q: Cochran's Q (Cochran 1950).
+        degrees: orders - 1.
+        epsilon: Huynh and Feldt's (1976) measure of how alike orders are, up to 1. Orders with the same option on top
+            are right and wrong together, so that Q varies more than chi-squared with ``degrees``.
+        p: chance of so large a Q where no order is better than another: that of chi-squared at epsilon Q, with epsilon
+            times ``degrees``.
+    """
+
+    n_options: int
+    orders: int
+    questions: int
+    q: float
+    degrees: int
+    epsilon: float
+    p: float
+
+
+@dataclass(frozen=True)
+class OrderAccuracy(Measured):
+    """Accuracy of the whole set under one order after another.
+
+    Attributes:
+        numbers: AccStd, worst and best order; ``p`` of all tests together, their Qs and degrees added up.
+        tests: Cochran's Q for each set of questions that were shown in the same orders.
+    """
+
+    numbers: Numbers
+    tests: tuple[CochranTest, ...]
+
+
+_KEYS = ("acc_std", "acc_std_by_chance", "acc_std_corrected", "over_orders.worst", "over_orders.best")
+SAMPLED_NOTE = "orders were sampled for each question, so order k is a different one for each: mostly chance"
+_RANGE_NOTE = "the range over the orders shown: no interval"
+_STD_NOTE = "holds chance as well: compare the value by chance; no interval"
+_CORRECTED_NOTE = "no interval: see the test of whether orders differ"
+
+
+@metric("over_orders.worst", "accuracy, worst order", "whole set under one order", unit="share", short="worst order")
+@metric("over_orders.best", "accuracy, best order", "whole set under one order", unit="share", short="best order")
+@metric("acc_std", "AccStd", "spread of accuracy over the orders", digits=4, source='P1, "Perm Acc Std"')
+@metric("acc_std_by_chance", "AccStd by chance", "what AccStd would be if no order were better", digits=4)
+@metric("acc_std_corrected", "AccStd, chance taken out", "spread that the orders themselves make", digits=4)
+@metric("over_orders.p", "p", "Cochran's Q: no order is better than another", unit="p", source="Cochran 1950")
+def order_accuracy(scores: OrderScores) -> OrderAccuracy:
+    """AccStd (P1, "Perm Acc Std"), the accuracy under the worst and best order, and whether orders differ at all.
+
+    "Order k" is the k-th in lexicographic order. Questions with other option or order counts have no order k in
+    common, so each group's order is taken to be drawn independently of the other groups'. With group g holding a
+    share w_g of the questions: AccStd^2 = sum_g w_g^2 Var_k(accuracy of g under order k); worst and best are
+    sum_g w_g min_k and sum_g w_g max_k. For one group this is the plain definition.
+
+    The part of chance is that of a two-way layout of questions by orders: the mean square of what neither explains,
+    divided by the number of questions (times (K-1)/K, AccStd being a population value).
+    """
+    rights, tests = [], []
+    for block in scores.blocks:
+        right = block.right
+        scored = np.isfinite(right[:, 0])
+        if not scored.any():
+            continue
+        rights.append(right[scored])
+        _, orders = np.unique(block.positions.reshape(len(right), -1), axis=0, return_inverse=True)
+        for code in np.unique(orders[scored]):
+            same = right[scored & (orders == code)]
+            if len(same) > 1 and block.k > 1:
+                tests.append(cochran(same, block.n))
+    n = sum(map(len, rights))
+    if all(right.shape[1] < 2 for right in rights):
+        empty = dict.fromkeys(_KEYS, Estimate.undefined("needs two or more orders a question"))
+        return OrderAccuracy(Numbers({**empty, "over_orders.p": math.nan}), ())
+    weights = [len(right) / n for right in rights]
+    means = [right.mean(axis=0) for right in rights]
+    variance = sum(w**2 * float(mean.var()) for w, mean in zip(weights, means, strict=True))
+    chance = sum(w**2 * _chance_variance(right) for w, right in zip(weights, rights, strict=True))
+    mean = float(np.concatenate([right.mean(axis=1) for right in rights]).mean())
+    worst = min(mean, sum(w * float(mean.min()) for w, mean in zip(weights, means, strict=True)))
+    best = max(mean, sum(w * float(mean.max()) for w, mean in zip(weights, means, strict=True)))
+    sampled = "" if all(block.same_orders for block in scores.blocks) else f"{SAMPLED_NOTE}; "
+
+    def bare(value: float, note: str) -> Estimate:
+        return Estimate.bare(value, n, sampled + note)
+
+    numbers: dict[str, Estimate | float] = {
+        "acc_std": bare(math.sqrt(variance), _STD_NOTE),
+        "acc_std_by_chance": bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
+        "acc_std_corrected": bare(math.sqrt(max(0.0, variance - chance)), _CORRECTED_NOTE),
+        "over_orders.worst": bare(worst, _RANGE_NOTE),
+        "over_orders.best": bare(best, _RANGE_NOTE),
+        "over_orders.p": _together(tests),
+    }
+    return OrderAccuracy(Numbers(numbers), tuple(tests))
+
+
+def _chance_variance(right: Floats) -> float:
+    """Expected population variance over K orders of the mean over Q questions where orders do not differ."""
+    questions, orders = right.shape
+    if questions < 2:
+        return float(right.mean(axis=0).var())
+    within = ((right - right.mean(axis=1, keepdims=True)) ** 2).sum()
+    between = questions * orders * right.mean(axis=0).var()
+    return float(max(0.0, within - between) / (orders * questions * (questions - 1)))
+
+
+def cochran(right: Floats, n_options: int) -> CochranTest:
+    """Cochran's Q of (Q, K) answers that are right (1) or wrong (0), two questions and two orders at least."""
+    questions, orders = right.shape
+    rest = right - right.mean(axis=1, keepdims=True)
+    within = float((rest**2).sum())
+    if within == 0:
+        return CochranTest(n_options, orders, questions, 0.0, orders - 1, 1.0, 1.0)
+    q = orders * (orders - 1) * float((rest.sum(axis=0) ** 2).sum()) / (orders * within)
+    epsilon = _epsilon(np.atleast_2d(np.cov(rest, rowvar=False)), questions)
+    return CochranTest(n_options, orders, questions, q, orders - 1, epsilon, _chi2(q, orders - 1, epsilon))
+
+
+def _epsilon(covariance: Floats, questions: int) -> float:
+    """Huynh and Feldt's epsilon from the (K, K) covariance of answers minus their question's mean."""
+    degrees = len(covariance) - 1
+    square = float((covariance**2).sum())
+    if square == 0:
+        return 1.0
+    box = float(np.trace(covariance)) ** 2 / (degrees * square)
+    below = degrees * (questions - 1 - degrees * box)
+    epsilon = (questions * degrees * box - 2) / below if below > 0 else 1.0
+    return min(1.0, max(1 / degrees, epsilon))
+
+
+def _chi2(q: float, degrees: float, epsilon: float) -> float:
+    from scipy.special import chdtrc
+
+    return float(chdtrc(epsilon * degrees, epsilon * q))
+
+
+def _together(tests: list[CochranTest]) -> float:
+    if not tests:
+        return math.nan
+    return _chi2(sum(t.epsilon * t.q for t in tests), sum(t.epsilon * t.degrees for t in tests), 1.0)

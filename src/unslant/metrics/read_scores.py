@@ -23,7 +23,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     """Read the presentations of kind ``order``, ``given``, ``reverse``, and those with the labels in other places.
 
     ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
-    and repeats beyond the first are not looked at. A reply (no log-probabilities) counts as
+    and repeats beyond the first are ignored. A reply (no log-probabilities) counts as
     probability 1 for the one option it names; one that is unparsed, refused, or names none or several has no answer.
 
     Args:
@@ -39,48 +39,48 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         present = pc.unique(responses.table["elicitation"]).to_pylist()
         present = [name for name in present if name != AGAIN]
         elicitation = present[0] if present in ([GENERATE], [DECISION]) else "cloze"
-    known: dict[str, _OfQuestion] = {}
+    columns: dict[str, _OfQuestion] = {}
     same: dict[Any, Any] = {}  # few different values: one object each
     for piece in _pieces(responses.table, elicitation):
         first: dict[str, int] = {}
         for i, name in enumerate(piece["question_id"].to_pylist()):
-            if name not in known:
+            if name not in columns:
                 first.setdefault(name, i)
         rows = piece.select(_OF_QUESTION).take(pa.array(first.values(), pa.int64())).to_pydict().values()
         for name, *values in zip(first, *rows, strict=True):
-            kept = (tuple(value) if isinstance(value, list) else value for value in values)
-            known[name] = tuple(same.setdefault(value, value) for value in kept)
-    if not known:
+            hashable = (tuple(value) if isinstance(value, list) else value for value in values)
+            columns[name] = tuple(same.setdefault(value, value) for value in hashable)
+    if not columns:
         raise InputError(_nothing_to_read(responses, elicitation))
-    ids = tuple(sorted(known))
+    ids = tuple(sorted(columns))
     passages = {question.id: question.context for question in responses.questions}
-    questions = _questions([known.pop(name) for name in ids], ids, passages)
+    questions = _questions([columns.pop(name) for name in ids], ids, passages)
     place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
-    found: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}
+    parts: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}
     n_censored = n_bounds = 0
     for piece in _pieces(responses.table, elicitation):
         codes = _encoded(piece["question_id"], place)
         role = _encoded(piece["kind"], {name: role for role, name in enumerate(ROLES)})
         offsets, labels = _lists(piece["labels"])
         labels = _encoded(labels, vocabulary)
-        for n, own in found.items():
+        for n, part in parts.items():
             rows = np.flatnonzero(questions.n_options[codes] == n)
-            made = _rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets)
-            own.append((dict(vars(made)), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
+            fields = vars(_rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets))
+            part.append((dict(fields), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
         n_censored += piece["status"].to_pylist().count("censored")
         n_bounds += len(_lists(piece["bounds"])[1])
     release_memory()
-    label_rows = {n: np.concatenate([labels for _, labels in own]) for n, own in found.items()}
-    groups = {n: _joined([fields for fields, _ in own]) for n, own in found.items()}
+    label_rows = {n: np.concatenate([labels for _, labels in part]) for n, part in parts.items()}
+    groups = {n: _joined([fields for fields, _ in part]) for n, part in parts.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
-    del found, label_rows
-    shown = tuple(list(vocabulary)[code] for code in standard)
+    del parts, label_rows
+    labels_of_table = tuple(list(vocabulary)[code] for code in standard)
     adaptive, phases = responses.run.adaptive, responses.run.two_phase
     scores = order_scores(
         questions,
         groups,
-        shown,
+        labels_of_table,
         elicitation,
         stopped=_among(ids, adaptive.stopped if adaptive else None),
         full=_among(ids, phases.full if phases else None),
@@ -107,16 +107,16 @@ _OfQuestion = tuple[Any, ...]
 
 
 def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
-    """The rows that are looked at, some at a time: no copy of a long table is made."""
+    """The rows to read, some at a time: no copy of a long table is made."""
     for start in range(0, table.num_rows, _ROWS_AT_ONCE):
         piece = table.slice(start, _ROWS_AT_ONCE)
-        kept = pc.and_(pc.equal(piece["elicitation"], elicitation), pc.is_in(piece["kind"], pa.array(ROLES)))
-        if (piece := piece.filter(pc.and_(kept, pc.equal(piece["repeat"], 0)))).num_rows:
+        mask = pc.and_(pc.equal(piece["elicitation"], elicitation), pc.is_in(piece["kind"], pa.array(ROLES)))
+        if (piece := piece.filter(pc.and_(mask, pc.equal(piece["repeat"], 0)))).num_rows:
             yield piece
 
 
 def _joined(parts: list[dict[str, Any]]) -> OrderRows:
-    """One OrderRows of the fields of several, which are given up one by one."""
+    """One OrderRows of the fields of several, each freed as it is joined."""
     names = ("question", "role", "contents", "by_position", "ok", "mass")
     return OrderRows(**{name: np.concatenate([part.pop(name) for part in parts]) for name in names})
 
@@ -124,9 +124,9 @@ def _joined(parts: list[dict[str, Any]]) -> OrderRows:
 def _encoded(column: Any, codes: dict[str, int]) -> Ints:
     """The code of every text; those that have none yet get the next."""
     encoded = (_array(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
-    own = [codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()]
-    found: Ints = np.asarray(own, np.int64)[np.asarray(encoded.indices)]
-    return found
+    of_text = [codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()]
+    encoding: Ints = np.asarray(of_text, np.int64)[np.asarray(encoded.indices)]
+    return encoding
 
 
 def _nothing_to_read(responses: Responses, elicitation: str) -> str:
@@ -136,18 +136,18 @@ def _nothing_to_read(responses: Responses, elicitation: str) -> str:
     return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
 
 
-def _questions(known: list[_OfQuestion], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
-    n_options = np.asarray([n for n, *_ in known], np.int64)
+def _questions(columns: list[_OfQuestion], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
+    n_options = np.asarray([n for n, *_ in columns], np.int64)
     width = int(n_options.max())
     answers = np.zeros((len(ids), width), bool)
     pinned = np.zeros((len(ids), width), bool)
     ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
-    for q, (n, right, fixed, text_ranks, _) in enumerate(known):
+    for q, (n, right, fixed, text_ranks, _) in enumerate(columns):
         answers[q, [a for a in right if a >= 0]] = True
         pinned[q, list(fixed)] = True
         if text_ranks:
             ranks[q, :n] = text_ranks
-    subjects, contexts = tuple(subject for *_, subject in known), tuple(passages.get(i, "") for i in ids)
+    subjects, contexts = tuple(subject for *_, subject in columns), tuple(passages.get(i, "") for i in ids)
     return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
 
 
@@ -193,9 +193,9 @@ def _rows_of(
 
 
 def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) -> tuple[Floats, Bools, Floats]:
-    """(R, n) softmax over the shown labels, by position, which rows are replies, and (R,) what all labels hold.
+    """(R, n) softmax over the labels of the page, by position, which rows are replies, and (R,) all labels' mass.
 
-    Labels with only an upper bound hold nothing for sure, so the last counts the others alone.
+    Labels with only an upper bound may have no probability at all, so the last counts the others alone.
     """
     n = contents.shape[1]
     status = np.asarray(table["status"].to_pylist(), dtype=object)[rows]
@@ -205,12 +205,12 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
     logits = np.full(contents.shape, np.nan)
     flat = np.asarray(values, np.float64)
     logits[scored] = flat[offsets[rows[scored]][:, None] + np.arange(n)]
-    chosen = table["chosen"]
+    choices = table["chosen"]
     no_answer = ~scored & np.isin(status, NO_ANSWER)
     for r in np.flatnonzero(ok & ~scored):
-        named = chosen[int(rows[r])].as_py() or []
-        if len(named) == 1 and named[0] >= 0:
-            logits[r] = np.where(contents[r] == named[0], 0.0, -np.inf)
+        answer = choices[int(rows[r])].as_py() or []
+        if len(answer) == 1 and answer[0] >= 0:
+            logits[r] = np.where(contents[r] == answer[0], 0.0, -np.inf)
         else:
             no_answer[r] = True
     top = logits.max(axis=1, keepdims=True)
@@ -248,13 +248,13 @@ def _standard_labels(
             first = int(rows.role.argmin())  # one in standard sequence, if there is any
             longest[labels_at(int(rows.role[first]), n)] = labels[first]
         for role in np.unique(rows.role):
-            wanted = longest[:n][labels_at(int(role), n)]
-            wrong = (rows.role == role) & (labels != wanted).any(axis=1)
+            expected = longest[:n][labels_at(int(role), n)]
+            wrong = (rows.role == role) & (labels != expected).any(axis=1)
             if wrong.any():
                 row = int(np.flatnonzero(wrong)[0])
                 raise InputError(
                     f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[rows.role[row]]!r}: labels "
                     f"{','.join(vocabulary[c] for c in labels[row])} where "
-                    f"{','.join(vocabulary[c] for c in wanted)} are expected; measure each label set on its own"
+                    f"{','.join(vocabulary[c] for c in expected)} are expected; measure each label set on its own"
                 )
     return longest

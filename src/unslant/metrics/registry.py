@@ -65,7 +65,7 @@ class Metric:
 
     @property
     def minute(self) -> bool:
-        """Whether it may be minute and yet not 0, as p-values; others are taken for rounding errors below 1e-12."""
+        """Whether it may be tiny and yet not 0, as p-values; others below 1e-12 count as rounding errors."""
         return self.kind == "p"
 
     @property
@@ -103,15 +103,15 @@ METRICS: dict[str, Metric] = {}
 NEEDS_ORDERS = "needs two or more orders a question"
 
 
-def declare(made: Metric) -> None:
+def declare(new: Metric) -> None:
     """Add a metric to :data:`METRICS`.
 
     Raises:
         ValueError: if another function has declared the same key.
     """
-    if (known := METRICS.get(made.key)) and (known.home, known.name) != (made.home, made.name):
-        raise ValueError(f"metric {made.key!r} is declared in {known.home} and in {made.home}")
-    METRICS[made.key] = made
+    if (old := METRICS.get(new.key)) and (old.home, old.name) != (new.home, new.name):
+        raise ValueError(f"metric {new.key!r} is declared in {old.home} and in {new.home}")
+    METRICS[new.key] = new
 
 
 def _kind(unit: str) -> Kind:
@@ -184,8 +184,8 @@ def question_metrics() -> list[QuestionMetric]:
 
 def bounds_of(key: str) -> tuple[float, float]:
     """Least and greatest value that a metric of single questions has for one of them."""
-    made = METRICS[key]
-    return made.bounds if isinstance(made, QuestionMetric) else (0.0, 1.0)
+    one = METRICS[key]
+    return one.bounds if isinstance(one, QuestionMetric) else (0.0, 1.0)
 
 
 class Numbers(Mapping[Metric, Estimate]):
@@ -202,9 +202,8 @@ class Numbers(Mapping[Metric, Estimate]):
     """
 
     def __init__(self, values: Mapping[str, Estimate | float] | Mapping[str, Estimate] | Mapping[str, float]) -> None:
-        made = [(METRICS[key], value) for key, value in values.items()]
-        self._metrics = {_last(metric.key): metric for metric, _ in made}
-        self._values = {_last(metric.key): _estimate(value) for metric, value in made}
+        self._metrics = {_last(key): METRICS[key] for key in values}
+        self._values = {_last(key): _estimate(value) for key, value in values.items()}
 
     def __getitem__(self, metric: Metric | str) -> Estimate:
         """The estimate of a metric, or of its key (``nvr.score`` or ``score``)."""
@@ -233,8 +232,8 @@ class Numbers(Mapping[Metric, Estimate]):
 
     def cells(self, *keys: str) -> dict[str, Estimate | float]:
         """Full key -> what a table shows: the number alone where it is plain. All numbers, or those of ``keys``."""
-        chosen = self.only(*keys) if keys else self
-        return {metric.key: value.value if metric.plain else value for metric, value in chosen.items()}
+        numbers = self.only(*keys) if keys else self
+        return {metric.key: value.value if metric.plain else value for metric, value in numbers.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, by the last part of each key."""
@@ -271,7 +270,7 @@ def metric_at(path: Sequence[str]) -> Metric | None:
     Metrics whose key names the object before it go first.
     """
     for start in range(len(path)):
-        if known := METRICS.get(".".join(path[start:])):
-            return known
+        if metric := METRICS.get(".".join(path[start:])):
+            return metric
     qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
     return next(filter(None, qualified), METRICS.get(path[-1]) or METRICS.get(path[-2] if len(path) > 1 else ""))

@@ -1,4 +1,8 @@
-"""The scores of one set of questions under their order sets: what every order metric is computed from."""
+"""The scores of one set of questions under their order sets: what every order metric is computed from.
+
+Which option a row of probabilities chooses is decided here too, also between options that are equally probable. A row
+of zeros is a reply without an answer: it chooses nothing and gives no option credit.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.arrays import TIE_TOLERANCE as TIE_TOLERANCE
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.ties import choose
 from unslant.presentations.orders import auto_arrangements
 from unslant.questions.question import Question
 from unslant.responses.table import GENERATE, text_ranks
 
+
+def tied(probs: Floats) -> Bools:
+    """(..., n) whether each option is within ``TIE_TOLERANCE`` of the most probable one."""
+    most = probs.max(axis=-1, keepdims=True)
+    best: Bools = (probs >= most * (1.0 - TIE_TOLERANCE)) & (most > 0)
+    return best
+
+
+def is_tie(probs: Floats) -> Bools:
+    """(...) whether several of n options are most probable."""
+    several: Bools = tied(probs).sum(axis=-1) > 1
+    return several
+
+
+def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
+    """(...) index of the most probable of n options; among tied ones that of least ``preference``, then least index.
+
+    -1 where there is no answer.
+
+    Args:
+        preference: broadcastable to ``probs`` (..., n): the position, if the first label shown wins ties; minus the
+            position, if the last; the rank of the option's text, if ties must not depend on order.
+    """
+    last = preference.dtype.type(np.iinfo(preference.dtype).max)
+    best = tied(probs)
+    choice: NDArray[np.intp] = np.where(best, preference, last).argmin(axis=-1)
+    return np.where(best.any(axis=-1), choice, -1)
+
+
+def credit(probs: Floats) -> Floats:
+    """(..., n) the choice as shares that sum to 1, split evenly between tied options; zeros for no answer."""
+    best = tied(probs).astype(np.float64)
+    shares: Floats = best / np.maximum(best.sum(axis=-1, keepdims=True), 1.0)
+    return shares
+
+
 LEAST_PROBABILITY = 1e-6
 """Probabilities count as at least this much in log-probabilities, so that a 0 does not outweigh all others."""
 Places = NDArray[np.integer[Any]]
-"""Places of options, of the millions: in few bytes each."""
+"""Places of options in few bytes each: there are millions."""
 
 
 def is_right(answers: Bools, chosen: NDArray[np.integer]) -> Bools:
@@ -138,7 +178,7 @@ class View:
 
 @dataclass(frozen=True)
 class QuestionArrays:
-    """What is known of Q questions, in order of id; N is the largest option count.
+    """Q questions as arrays, in order of id; N is the largest option count.
 
     Attributes:
         ids, subjects: (Q,) of each question.
@@ -209,7 +249,7 @@ class OrderScores(QuestionArrays):
         labels_reversed: options as listed, labels from last to first.
         both_reversed: both.
         labels_shifted: options as listed, labels from the second on, the first at the bottom.
-        n_rows: rows looked at.
+        n_rows: rows of these presentations.
         n_failed: rows of these presentations that got no reply or no usable scores.
         n_unanswered: replies that are no answer: unparsed, refused, or naming none or several options.
         n_censored: those of them whose best label may be one that a server did not return.
@@ -250,6 +290,11 @@ class OrderScores(QuestionArrays):
         """Whether answers are probabilities, not replies."""
         return self.elicitation != GENERATE
 
+    @property
+    def relabelled(self) -> tuple[View, View, View]:
+        """The views with labels in other places."""
+        return self.labels_reversed, self.both_reversed, self.labels_shifted
+
     @cached_property
     def order_counts(self) -> Ints:
         """(Q,) number of complete orders K; 0 for an incomplete question."""
@@ -271,7 +316,7 @@ class OrderScores(QuestionArrays):
 
     @cached_property
     def selected(self) -> bool:
-        """Whether answers decided which questions were asked in all orders; else they are random ones."""
+        """Whether answers decided which questions were asked in all orders; if not, they are random."""
         if self.stopped is None or self.checked is None:
             return False
         return bool(((self.order_counts > 0) & ~self.checked).any())
@@ -282,30 +327,30 @@ class OrderScores(QuestionArrays):
         return bool((self.order_counts > 1).any())
 
     def under(self, orders: Ints) -> tuple[Floats, Bools]:
-        """What was answered under certain orders.
+        """The answers under certain orders.
 
         Args:
-            orders: (Q, R, N) content at each position of each order, from the top; only the first n are looked at.
+            orders: (Q, R, N) content at each position of each order, from the top; only the first n count.
 
         Returns:
             (Q, R, N) probability by position, 0 where unknown, and (Q, R) whether that order was scored.
         """
-        probs, known = np.zeros(orders.shape), np.zeros(orders.shape[:2], bool)
+        probs, scored = np.zeros(orders.shape), np.zeros(orders.shape[:2], bool)
         padding = ~self.exists[:, None]
         for view in (self.reversed, self.given):
             contents = np.argsort(np.where(self.exists, view.positions, self.width), axis=1, kind="stable")
             same = view.ok[:, None] & ((contents[:, None] == orders) | padding).all(axis=2)
             by_position = np.take_along_axis(view.probs, contents, axis=1)
             probs = np.where(same[:, :, None], by_position[:, None], probs)
-            known |= same
+            scored |= same
         for block in self.blocks:
-            wanted = orders[block.index][:, :, : block.n]
-            same = (block.contents[:, None] == wanted[:, :, None]).all(axis=3)  # (q, R, K)
+            contents = orders[block.index][:, :, : block.n]
+            same = (block.contents[:, None] == contents[:, :, None]).all(axis=3)  # (q, R, K)
             rows, places = same.any(axis=2).nonzero()
             at = same[rows, places].argmax(axis=1)
             probs[block.index[rows], places, : block.n] = block.by_position(block.probs)[rows, at]
-            known[block.index[rows], places] = True
-        return probs, known
+            scored[block.index[rows], places] = True
+        return probs, scored
 
 
 def over_orders(scores: OrderScores, value: Callable[[Block], NDArray[np.generic]], least: int = 1) -> Floats:

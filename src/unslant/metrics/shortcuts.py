@@ -1,4 +1,4 @@
-"""Test-taking shortcuts as controls: their own score, and how often wrong answers follow them (P5, "future work")."""
+"""Answers without knowledge: test-taking shortcuts (P5, "future work"), and scores that follow an option's length."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unslant.arrays import Floats, Ints, json_fields
+from unslant.arrays import Bools, Floats, Ints, json_fields
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.registry import metric
+from unslant.metrics.measures import mcnemar
+from unslant.metrics.registry import Numbers, metric
+from unslant.metrics.scores import Places
 from unslant.questions import Question
 
 _NUMBER = re.compile(r"[-+−]?\d+(?:[,\u00a0]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -34,10 +36,10 @@ def numeric_outlier(question: Question) -> set[int]:
 
     Empty unless there are three or more options with exactly one number each, not all equally far.
     """
-    found = [_NUMBER.findall(option) for option in question.options]
-    if len(found) < 3 or any(len(numbers) != 1 for numbers in found):
+    numbers = [_NUMBER.findall(option) for option in question.options]
+    if len(numbers) < 3 or any(len(of_option) != 1 for of_option in numbers):
         return set()
-    values = [float(numbers[0].replace(",", "").replace("\u00a0", "").replace("−", "-")) for numbers in found]
+    values = [float(number.replace(",", "").replace("\u00a0", "").replace("−", "-")) for (number,) in numbers]
     return _most([abs(value - statistics.median(values[:i] + values[i + 1 :])) for i, value in enumerate(values)])
 
 
@@ -53,9 +55,8 @@ def stem_overlap(question: Question) -> set[int]:
 
 def _most(values: Sequence[float]) -> set[int]:
     """Indices of the greatest value; empty if all are equal."""
-    best = max(values)
-    found = {i for i, value in enumerate(values) if value == best}
-    return found if len(found) < len(values) else set()
+    best = {i for i, value in enumerate(values) if value == max(values)}
+    return best if len(best) < len(values) else set()
 
 
 def _content_words(text: str) -> set[str]:
@@ -97,12 +98,10 @@ class Shortcut:
 
     @property
     def earns(self) -> bool:
-        """Whether the shortcut alone scores above guessing."""
         return self.score.low > self.guess
 
     @property
     def followed(self) -> bool:
-        """Whether wrong answers follow it more often than by chance."""
         return self.excess.low > 0
 
     def to_dict(self) -> dict[str, object]:
@@ -153,23 +152,22 @@ def _measure(
     name: str,
     questions: Sequence[Question],
     picks: list[set[int]],
-    chosen: list[int],
+    answers: list[int],
     bootstrap: Bootstrap,
     rows: Sequence[int],
 ) -> Shortcut:
     score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
-    for q, question, picked, answer in zip(rows, questions, picks, chosen, strict=True):
+    for q, question, pick, answer in zip(rows, questions, picks, answers, strict=True):
         if not question.answers:
             continue
-        applies[q] = bool(picked)
-        if not picked:
+        applies[q] = bool(pick)
+        if not pick:
             continue
-        score[q] = len(picked & question.answers) / len(picked)
+        score[q] = len(pick & question.answers) / len(pick)
         guess[q] = len(question.answers) / len(question.options)
-        wrong = len(question.options) - len(question.answers)
-        if answer >= 0 and answer not in question.answers and not picked & question.answers:
-            follow[q] = answer in picked
-            chance[q] = len(picked) / wrong
+        if answer >= 0 and answer not in question.answers and not pick & question.answers:
+            follow[q] = answer in pick
+            chance[q] = len(pick) / (len(question.options) - len(question.answers))
     return Shortcut(
         name,
         bootstrap.mean(score, note="it applies to no question" if np.isnan(score).all() else ""),
@@ -185,3 +183,67 @@ def _measure(
 
 def _mean(values: Floats) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+_EXCESS = "answers that are {}, less right ones"
+
+
+@metric("length_bias.accuracy", "accuracy, sum", "the option of the highest sum of log-probabilities", unit="share")
+@metric("length_bias.normalised", "accuracy, per character", "of the highest sum over its characters (acc_norm)",
+        unit="share", source="lm-eval")  # fmt: skip
+@metric("length_bias.change", "change", "per character less sum, same questions", unit="difference")
+@metric("length_bias.p", "p", "exact McNemar test: per character is no better and no worse", unit="p")
+@metric("length_bias.shortest_excess", "shortest, sum", _EXCESS.format("shortest"), unit="difference")
+@metric("length_bias.longest_excess", "longest, sum", _EXCESS.format("longest"), unit="difference")
+@metric("length_bias.normalised_shortest_excess", "shortest, per character", _EXCESS.format("shortest"),
+        unit="difference")  # fmt: skip
+@metric("length_bias.normalised_longest_excess", "longest, per character", _EXCESS.format("longest"), unit="difference")
+def length_bias(logprobs: Floats, lengths: Floats, answers: Bools, bootstrap: Bootstrap) -> Numbers | None:
+    """The answer by the sum of an option's log-probabilities against that by the sum over its number of characters.
+
+    A sum falls with every token, so the sum favours short options, and the mean those whose later tokens can be
+    guessed. Per character is what lm-eval calls ``acc_norm``; a log has no number of tokens. The excess of the shortest
+    (longest) option is on the questions whose options differ in length; above 0, length decides.
+
+    Args:
+        logprobs: (Q, N) sum for each option, natural log; nan in the padding.
+        lengths: (Q, N) characters of each option; nan likewise.
+        answers: (Q, N) which options are right; questions without a right one are left out.
+
+    Returns:
+        None if no question has a score and a length for each option.
+    """
+    exists = np.isfinite(lengths)
+    usable = (exists == np.isfinite(logprobs)).all(axis=1) & ((lengths > 0) | ~exists).all(axis=1) & answers.any(axis=1)
+    if not usable.any():
+        return None
+    logprobs, lengths, answers = logprobs[usable], lengths[usable], answers[usable]
+
+    def mean(values: Floats, *, share: bool = True, note: str = "") -> Estimate:
+        every = np.full(len(usable), np.nan)
+        every[usable] = values
+        return bootstrap.mean(every, share=share, note=note)
+
+    rows = np.arange(len(lengths))
+    by_sum, by_mean = (np.nanargmax(values, axis=1) for values in (logprobs, logprobs / lengths))
+    plain, normalised = (answers[rows, pick].astype(np.float64) for pick in (by_sum, by_mean))
+    ends = [function(lengths, axis=1, keepdims=True) for function in (np.nanmin, np.nanmax)]
+    differ = (ends[0] < ends[1])[:, 0]
+    note = "" if differ.any() else "options of one length only"
+
+    def excess(pick: Places, end: Floats) -> Estimate:
+        of_right = (answers & (lengths == end)).sum(axis=1) / answers.sum(axis=1)
+        share = (lengths == end)[rows, pick] - of_right
+        return mean(np.where(differ, share, np.nan), share=False, note=note)
+
+    names = ("shortest_excess", "longest_excess", "normalised_shortest_excess", "normalised_longest_excess")
+    values = [excess(pick, end) for pick in (by_sum, by_mean) for end in ends]
+    return Numbers(
+        {
+            "length_bias.accuracy": mean(plain),
+            "length_bias.normalised": mean(normalised),
+            "length_bias.change": mean(normalised - plain, share=False),
+            "length_bias.p": mcnemar(int((normalised > plain).sum()), int((plain > normalised).sum())),
+            **{f"length_bias.{name}": value for name, value in zip(names, values, strict=True)},
+        }
+    )

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import json_fields
-from unslant.metrics.accuracy import ChanceTest, above_chance
+from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
-from unslant.metrics.calibration import Calibration, given_calibration
 from unslant.metrics.decision_study import detectable_difference
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.measures import QuestionValues, TwoPhaseValues, extended_measures, means, measure
-from unslant.metrics.order_spread import OrderAccuracy, order_accuracy
+from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers
 from unslant.metrics.scores import OrderScores
@@ -32,8 +31,8 @@ class Counts:
     """What the numbers rest on, and what each of them leaves out.
 
     Attributes:
-        questions: all questions with any response looked at.
-        rows: responses looked at.
+        questions: all questions with any response.
+        rows: responses.
         failed_rows: those of them that got no reply or no usable scores; never counted as wrong.
         unanswered_rows: replies without an answer; counted as not right.
         censored_rows: those of them whose best label may be one that a server did not return.
@@ -122,20 +121,23 @@ def compute(
     """
     phases = TwoPhaseValues.of(scores)
     values = measure(scores) | dict(phases.values) if phases else extended_measures(scores)
-    all_orders = replace(scores, blocks=()) if scores.selected else scores  # those left out are no random few
+    # the answers decided which questions were asked in all orders: these are not a random few
+    all_orders = replace(scores, blocks=()) if scores.selected else scores
     whole = whole_part(all_orders)
     bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
     slots = given_slots(scores)
     expected = values["expected_accuracy"]
-    scored = expected if np.isfinite(expected).any() else values["accuracy"]
-    known = scored[np.isfinite(scored)]
-    about = len(known), float(known.mean()) if len(known) else 0.0, float(known.var(ddof=1)) if len(known) > 1 else 0.0
-    least, unpaired = (detectable_difference(*about, correlation=r) if len(known) else math.nan for r in (0.5, 0.0))
+    score = expected if np.isfinite(expected).any() else values["accuracy"]
+    defined = score[np.isfinite(score)]
+    least = unpaired = math.nan
+    if len(defined):
+        about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0
+        least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
     by_subject = _by_subject(scores, values, phases, resamples, seed, confidence)
     return Metrics(
         counts=_counts(scores),
         means=means(values, bootstrap, phases),
-        above_chance=above_chance(scored, values["chance"], bootstrap),
+        above_chance=above_chance(score, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
         over_orders=order_accuracy(whole),
@@ -153,22 +155,20 @@ def compute(
 
 
 def _preference(scores: OrderScores, whole: OrderScores, bootstrap: Bootstrap) -> Preference:
-    """The preference; of two phases, the numbers are of the questions shown in all orders, and the words of all.
-
-    An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
-    orders; but a question that only other orders change is not found, so shares of unsure questions are of the part.
-    """
-    found = preference(scores, bootstrap)
+    """The preference; of two phases, the numbers are of the questions shown in all orders, and the words of all."""
+    words = preference(scores, bootstrap)
     if scores.full is None:
-        return found
+        return words
+    # An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
+    # orders. But a question that only other orders change is missed, so shares of unsure questions are of the part.
     numbers = preference(whole, bootstrap)
-    return replace(found, labels=numbers.labels, positions=numbers.positions, unsure=numbers.unsure,
+    return replace(words, labels=numbers.labels, positions=numbers.positions, unsure=numbers.unsure,
                    sticky=numbers.sticky)  # fmt: skip
 
 
 def _counts(scores: OrderScores) -> Counts:
     answers = scores.answers.sum(axis=1)
-    # more movable options than orders could exhaust; beyond 20! every practical order set is a sample
+    # beyond 20 movable options, every practical order set is a sample
     orders = np.asarray([math.factorial(min(int(m), 20)) for m in scores.movable])
     counts = scores.order_counts
     sizes, numbers = np.unique(scores.n_options, return_counts=True)
@@ -205,11 +205,11 @@ def _by_subject(
     if len(names) < 2:
         return {}
     table = {}
-    unknown = Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence)
-    open_ones = {METRICS[key]: unknown for key in (phases.known if phases else ())}
+    undefined = Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence)
+    in_phases = {METRICS[key]: undefined for key in (phases.known if phases else ())}
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
         bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
-        table[str(subject)] = means(part, bootstrap) | open_ones
+        table[str(subject)] = means(part, bootstrap) | in_phases
     return table

@@ -7,15 +7,16 @@ is that of generalisability theory (Brennan 2001, "Generalizability Theory", ch.
                  + question x position + question x label + question x order + repeat
 
 Questions are random. Positions and labels (of the right option) and orders (of the options in the file) are fixed
-facets: all their levels were shown. A facet appears only where the pages vary it and can separate it from the others.
+facets: all their levels are on some page. A facet appears only where pages vary it and separate it from the others.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.decision_study import ORDER, PAGE, PLACE, QUESTION, REPEAT, between_questions
 from unslant.metrics.estimate import Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
+from unslant.metrics.scores import OrderScores, is_right
 
 NAMES = {
     QUESTION: "question",
@@ -68,11 +70,11 @@ class VarianceComponents(Jsonable):
 
     Attributes:
         components: facet -> its variance, and its share of the variance of one answer and of the score.
-        accuracy: mean over the orders asked.
-        between: variance between questions of their means over the orders asked.
+        accuracy: mean over the orders of the audit.
+        between: variance between questions of their means over these orders.
         design_effect: the score's variance over that of as many questions drawn independently: above 1 where questions
             share passages, below 1 where subjects differ.
-        questions: questions looked at.
+        questions: number of questions.
         positions, orders, repeats: number a question, as the harmonic mean over questions.
         inseparable: facets left out because no page separates them from the others.
     """
@@ -87,22 +89,17 @@ class VarianceComponents(Jsonable):
     repeats: float
     inseparable: tuple[str, ...] = ()
 
-    def variances(self) -> dict[str, float]:
-        """Component -> its variance."""
-        return {name: numbers["variance"].value for name, numbers in self.components.items()}
-
 
 @metric("components.variance", "variance", "of an answer (right 1, wrong 0)", digits=4, source="Brennan 2001, ch. 3")
 @metric("components.of_answer", "of one answer", "share of the variance of one answer", unit="share", plain=True)
-@metric(
-    "components.of_score", "of the score", "share of the variance of the mean over orders", unit="share", plain=True
-)
+@metric("components.of_score", "of the score", "share of the variance of the mean over orders", unit="share",
+        plain=True)  # fmt: skip
 @metric("between", "variance between questions", "of their means over the orders asked", digits=4)
 def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponents:
     """Variance components of answers, with intervals over questions.
 
     Fixed facets: least squares within questions. The component is sum((effect - mean)^2) / (levels - 1), as in the
-    expected mean squares of Cornfield and Tukey (1956), less what sampling questions adds to it; where groups have
+    expected mean squares of Cornfield and Tukey (1956), minus what sampling questions adds to it; where groups have
     different levels, the mean over groups, by questions. Questions and their interactions: the analogous-ANOVA
     procedure for unbalanced designs (Henderson's method 1; Brennan 2001, sec. 7.1) on what the fixed effects leave. For
     each term t,
@@ -124,7 +121,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     page = codes(question, pages.page)
     rows = np.arange(len(page))
     if len(page) == n or np.ptp(pages.right) == 0:
-        fixed, random = _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros(0), ()), dict[str, tuple[float, Floats]]()
+        fixed, random = _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros(0)), dict[str, tuple[float, Floats]]()
     else:
         fixed = _fixed(pages, bootstrap)
         terms = {QUESTION: question}
@@ -145,17 +142,10 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     parts = between_questions(variances, positions, orders)
     mean, between = float(means.mean()), float(means.var(ddof=1))
     sampled = float(bootstrap.sampling.variance((means - mean) / n))
+    keys = ("components.variance", "components.of_answer", "components.of_score")
+    columns: list[Mapping[str, Estimate | float]] = [estimates, _shares(variances), _shares(parts)]
     return VarianceComponents(
-        {
-            name: Numbers(
-                {
-                    "components.variance": estimates[name],
-                    "components.of_answer": _share(variances, name),
-                    "components.of_score": _share(parts, name),
-                }
-            )
-            for name in names
-        },
+        {name: Numbers({key: column[name] for key, column in zip(keys, columns, strict=True)}) for name in names},
         mean,
         _estimate(between, (means - mean) ** 2 - between, bootstrap),
         sampled * n / between if between > _ZERO and sampled == sampled else 1.0,
@@ -167,24 +157,19 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     )
 
 
-def _share(parts: Mapping[str, float], name: str) -> float:
+def _shares(parts: Mapping[str, float]) -> dict[str, float]:
     total = sum(parts.values())
-    return parts[name] / total if total > 0 else math.nan
+    return {name: part / total if total > 0 else math.nan for name, part in parts.items()}
 
 
 def _estimate(value: float, influence: Floats, bootstrap: Bootstrap, error: float = 0.0) -> Estimate:
-    """A variance, cut at 0, from what each question adds to it.
-
-    Args:
-        influence: (Q,) with mean 0.
-        error: standard error that no single question causes.
-    """
-    found = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED)
-    if found.low != found.low or found.high <= 0:
-        return Estimate.bare(max(0.0, value), found.n, found.note or "estimated below 0: no interval")
-    half = math.hypot(found.high - value, normal_quantile(found.confidence) * error)
-    low, high = max(0.0, value - half), value + half
-    return Estimate(max(0.0, value), low, max(high, max(0.0, value)), found.n, found.method, found.confidence)
+    """A variance, cut at 0, from the (Q,) influence of each question, and a standard error that no question causes."""
+    mean = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED)
+    if mean.low != mean.low or mean.high <= 0:
+        return Estimate.bare(max(0.0, value), mean.n, mean.note or "estimated below 0: no interval")
+    half = math.hypot(mean.high - value, normal_quantile(mean.confidence) * error)
+    low, high = max(0.0, value - half), max(0.0, value + half)
+    return Estimate(max(0.0, value), low, high, mean.n, mean.method, mean.confidence)
 
 
 @dataclass(frozen=True)
@@ -195,7 +180,7 @@ class _Fixed:
         levels: facet -> columns of the levels that each group of questions has, and the group's share of the questions.
         effects: (D,) effect of each level; a facet's are defined up to a constant.
         influence: (Q, D) of each question on them, times Q.
-        values: (M,) sum of the effects of each row, each less its mean over the levels of the group.
+        values: (M,) sum of the effects of each row, each minus its mean over the levels of the group.
         inseparable: facets left out.
     """
 
@@ -203,24 +188,26 @@ class _Fixed:
     effects: Floats
     influence: Floats
     values: Floats
-    inseparable: tuple[str, ...]
+    inseparable: tuple[str, ...] = ()
 
     def estimate(self, name: str, bootstrap: Bootstrap) -> Estimate:
         """The variance component of a facet."""
         n = len(self.influence)
         value, noise, influence = 0.0, 0.0, np.zeros(n)
         for columns, weight in self.levels[name]:
-            effects, own = self.effects[columns] - self.effects[columns].mean(), self.influence[:, columns]
-            own = own - own.mean(axis=1, keepdims=True)
-            each, covariance = weight / (len(columns) - 1), own.T @ own / n / (n - 1)
+            effects, each = self.effects[columns] - self.effects[columns].mean(), weight / (len(columns) - 1)
+            changes = self.influence[:, columns]
+            changes = changes - changes.mean(axis=1, keepdims=True)
+            # sampling questions makes the effects of even a fair model differ: that part is subtracted
+            covariance = changes.T @ changes / n / (n - 1)
             value += each * float((effects**2).sum() - np.trace(covariance))
             noise += 2 * each**2 * float((covariance**2).sum())
-            influence += 2 * each * own @ effects
+            influence += 2 * each * changes @ effects
         return _estimate(value, influence, bootstrap, math.sqrt(noise))
 
 
 def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
-    """Effects of all facets that can be separated; the last ones are left out first."""
+    """Effects of all facets that can be separated; the last ones are dropped first."""
     n = bootstrap.n_questions
     facets = {
         name: codes(levels)
@@ -230,55 +217,50 @@ def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
     lost: list[str] = []
     while (fitted := _least_squares(pages, facets, n)) is None:
         lost.append(facets.popitem()[0])
-    return _Fixed(*fitted, tuple(lost))
+    return replace(fitted, inseparable=tuple(lost))
 
 
-def _least_squares(
-    pages: Pages, facets: Mapping[str, Ints], n: int
-) -> tuple[Mapping[str, Sequence[tuple[Ints, float]]], Floats, Floats, Floats] | None:
-    """Levels, effects, influence and fitted values; None where facets cannot be separated.
-
-    Groups share the effects of a level, so that few questions with as many options are no obstacle.
-    """
+def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed | None:
+    """The effects of some facets; None where they cannot be separated."""
+    # Groups share the effects of a level: a number of options may have few questions.
     question = pages.question
-    starts = np.cumsum([0, *(int(own.max()) + 1 for own in facets.values())])
+    starts = np.cumsum([0, *(int(levels.max()) + 1 for levels in facets.values())])
     width = int(starts[-1])
-    columns = [own + start for own, start in zip(facets.values(), starts[:-1], strict=True)]
+    columns = [levels + start for levels, start in zip(facets.values(), starts[:-1], strict=True)]
     counts = np.bincount(question, minlength=n)
     centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
     values = np.zeros(len(question))
     if not columns:
-        return {}, np.zeros(0), np.zeros((n, 0)), values
+        return _Fixed({}, np.zeros(0), np.zeros((n, 0)), values)
 
     def by_question(values: Floats | None = None) -> Floats:
         """(Q, D) sum of the values in each level."""
-        found = np.zeros((n, width))
-        for own in columns:
-            found += np.bincount(question * width + own, values, n * width).reshape(n, width)
-        return found
+        totals = np.zeros((n, width))
+        for column in columns:
+            totals += np.bincount(question * width + column, values, n * width).reshape(n, width)
+        return totals
 
-    shown, products = by_question(), np.zeros((width, width))
+    numbers, products = by_question(), np.zeros((width, width))
     for one in columns:
         for other in columns:
             products += np.bincount(one * width + other, minlength=width**2).reshape(width, width)
-    products -= shown.T @ (shown / counts[:, None])
+    products -= numbers.T @ (numbers / counts[:, None])
     ends = list(pairwise(starts.tolist()))
     if _rank(products) < sum(_rank(products[i:j, i:j]) for i, j in ends):
         return None
     inverse = np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True)
     effects = inverse @ by_question(centred).sum(axis=0)
-    groups = [
-        (pages.group == group, len(np.unique(question[pages.group == group]))) for group in np.unique(pages.group)
-    ]
+    groups = [pages.group == group for group in np.unique(pages.group)]
+    sizes = [len(np.unique(question[rows])) for rows in groups]
     levels: dict[str, list[tuple[Ints, float]]] = {}
-    for name, own in zip(facets, columns, strict=True):
-        found = [(rows, np.unique(own[rows]), size) for rows, size in groups]
-        whole = sum(size for _, some, size in found if len(some) > 1)
-        levels[name] = [(some, size / whole) for _, some, size in found if len(some) > 1]
-        for rows, some, _ in found:
-            values[rows] += effects[own[rows]] - effects[some].mean()
+    for name, column in zip(facets, columns, strict=True):
+        in_group = [np.unique(column[rows]) for rows in groups]
+        several = [(some, size) for some, size in zip(in_group, sizes, strict=True) if len(some) > 1]
+        levels[name] = [(some, size / sum(size for _, size in several)) for some, size in several]
+        for rows, some in zip(groups, in_group, strict=True):
+            values[rows] += effects[column[rows]] - effects[some].mean()
     left = centred - values + (np.bincount(question, values, n) / counts)[question]
-    return levels, effects, n * by_question(left) @ inverse, values
+    return _Fixed(levels, effects, n * by_question(left) @ inverse, values)
 
 
 _SINGULAR = 1e-8
@@ -296,37 +278,35 @@ def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -
     Args:
         terms: name -> (M,) its cell; all are within questions.
     """
-    chosen = dict(terms)
-    sizes = {name: len(np.unique(cells)) for name, cells in terms.items()}
-    for name in list(chosen)[1:-1]:
-        if sizes[name] in (n, len(values)):
-            del chosen[name]
+    names = list(terms)
+    names = [names[0], *(one for one in names[1:-1] if len(np.unique(terms[one])) not in (n, len(values))), names[-1]]
     mean = float(values.mean())
     rows, total = len(values), np.bincount(question, minlength=n)
-    counts = {name: np.bincount(cells)[cells] for name, cells in chosen.items()}
+    counts = {name: np.bincount(terms[name])[terms[name]] for name in names}
     while True:
-        squares, weights = np.zeros((len(chosen), n)), np.zeros((len(chosen), len(chosen), n))
-        for i, (name, own) in enumerate(chosen.items()):
-            squares[i] = np.bincount(question, np.bincount(own, values)[own] / counts[name] * values, n)
-            for j, (other, cells) in list(enumerate(chosen.items()))[i:]:
-                code = own * (int(cells.max()) + 1) + cells
+        squares, weights = np.zeros((len(names), n)), np.zeros((len(names), len(names), n))
+        for i, name in enumerate(names):
+            first = terms[name]
+            squares[i] = np.bincount(question, np.bincount(first, values)[first] / counts[name] * values, n)
+            for j, other in list(enumerate(names))[i:]:
+                code = first * (int(terms[other].max()) + 1) + terms[other]
                 _, place, together = np.unique(code, return_inverse=True, return_counts=True)
                 weights[i, j] = np.bincount(question, together[place] / counts[name], n)
                 weights[j, i] = np.bincount(question, together[place] / counts[other], n)
         # the row of the mean: all M answers as one cell
-        size = np.stack([np.bincount(question, counts[name], n) for name in chosen])
+        size = np.stack([np.bincount(question, counts[name], n) for name in names])
         whole = size.sum(axis=1)
         matrix = weights.sum(axis=2) - whole / rows
         scaled = matrix / np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)))
-        if len(chosen) == 2 or np.linalg.cond(scaled) < _MOST_CONDITION:
+        if len(names) == 2 or np.linalg.cond(scaled) < _MOST_CONDITION:
             break
-        del chosen[list(chosen)[-2]]
+        del names[-2]
     solved = np.linalg.solve(matrix, squares.sum(axis=1) - rows * mean**2)
     of_mean = 2 * mean * np.bincount(question, values, n) - mean**2 * total
     of_whole = size / rows - whole[:, None] * total / rows**2
     change = squares - of_mean - np.einsum("ijq,j->iq", weights - of_whole, solved)
     influence = n * np.linalg.solve(matrix, change)
-    return {name: (float(solved[i]), influence[i]) for i, name in enumerate(chosen)}
+    return {name: (float(solved[i]), influence[i]) for i, name in enumerate(names)}
 
 
 _MOST_CONDITION = 1e4
@@ -344,3 +324,76 @@ def _harmonic(question: Ints, cells: Ints) -> float:
     """Harmonic mean over questions of the number of their cells."""
     numbers = np.bincount(np.unique(np.stack([question, cells]), axis=1)[0])
     return float(1 / (1 / numbers[numbers > 0]).mean())
+
+
+MOST_QUESTIONS = 4_000
+"""Questions in the analysis, evenly spaced among more."""
+LEAST_QUESTIONS = 10
+"""Questions that must share their orders before an effect of single orders is estimated."""
+Repeat = tuple[int, tuple[int, ...], bool]
+"""A further answer to a page: row of its question, contents from the top, and whether it is right."""
+
+
+def components_of(
+    scores: OrderScores, bootstrap: Bootstrap, repeats: Sequence[Repeat] = ()
+) -> VarianceComponents | None:
+    """The components of the questions with one right option, whose orders are complete.
+
+    Args:
+        bootstrap: over the questions of the scores.
+
+    Returns:
+        None where there are fewer than two, or the answers themselves decided which questions were asked in all orders
+        (``--adaptive``).
+    """
+    pages = None if scores.selected else _pages(scores, repeats)
+    questions = np.unique(pages.question) if pages else np.zeros(0, np.int64)
+    if pages is None or len(questions) < 2:
+        return None
+    questions = questions[:: -(-len(questions) // MOST_QUESTIONS)]
+    rows = np.isin(pages.question, questions)
+    arrays = {name: getattr(pages, name)[rows] for name in ("right", "page", "group", "scored")}
+    facets = {name: levels[rows] for name, levels in pages.facets.items()}
+    pages = Pages(question=np.searchsorted(questions, pages.question[rows]), facets=facets, **arrays)
+    if len(questions) < bootstrap.n_questions:
+        subjects, contexts = ([values[q] for q in questions] for values in (scores.subjects, scores.contexts))
+        across = bootstrap.sampling.drawn == "subjects"
+        bootstrap = Bootstrap(len(questions), subjects, contexts=contexts, across_subjects=across)
+    return variance_components(pages, bootstrap)
+
+
+def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
+    """Pages of order sets and repeats; those with rearranged labels, where their order is one of the set."""
+    parts: list[list[Any]] = []
+    single, answer = scores.answers.sum(axis=1) == 1, scores.answers.argmax(axis=1)
+    for b, block in enumerate(scores.blocks):
+        rows = np.flatnonzero(single[block.index])
+        at = block.index[rows]
+        place, contents = {int(q): i for i, q in zip(rows, at, strict=True)}, block.contents
+        shared = block.same_orders and len(rows) >= LEAST_QUESTIONS
+
+        def add(q: Ints, right: Floats, k: Ints, page: Ints, position: Ints, label: Ints, scored: bool = False) -> None:
+            constant = np.full(len(q), b), np.full(len(q), scored)  # noqa: B023
+            parts.append([right, q, page, position, label, k * shared, *constant])  # noqa: B023
+
+        for k in range(block.k):
+            position, order = block.positions[rows, k, answer[at]].astype(np.int64), np.full(len(at), k)
+            add(at, block.right[rows, k], order, order, position, position, True)
+        for j, view in enumerate(scores.relabelled):
+            same = (block.positions[rows] == view.positions[at, None, : block.n]).all(axis=2)
+            some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
+            q, page = at[some], np.full(int(some.sum()), block.k + j)
+            right = is_right(scores.answers[q], view.chosen[q, None])[:, 0].astype(np.float64)
+            position, label = view.positions[q, answer[q]], view.labels[q, answer[q]]
+            add(q, right, same[some].argmax(axis=1), page, position, label)
+        for row, again, hit in (one for one in repeats if one[0] in place):
+            some = np.flatnonzero((contents[place[row]] == again).all(axis=1))
+            position = np.full(len(some), again.index(int(answer[row])))
+            add(np.full(len(some), row), np.full(len(some), float(hit)), some, some, position, position)
+    if not parts:
+        return None
+    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    right, question, page, position, label, order, group, scored = columns
+    separate = bool((position != label).any())
+    facets = {"position": position, "label": label} if separate else {PLACE: position}
+    return Pages(right, question, page, facets | {ORDER: order}, group, scored)

@@ -61,8 +61,8 @@ def verdict(
     """What may be said of an estimate.
 
     Equality is shown by two one-sided tests: the whole interval lies within ``bound`` of the null (at 95 % rather than
-    the usual 90 %, so that the interval printed next to the claim shows it). What lies within counts as none even if it
-    is not 0.
+    the usual 90 %, so that the interval printed next to the claim shows it). A difference within the bound counts as
+    none even if it is not 0.
 
     Args:
         null: value of no effect: 0 for a difference, chance for an accuracy.
@@ -126,6 +126,7 @@ def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, loo
     if math.isnan(p):
         return Verdict("unclear", estimate, null, bound, p, None)
     p = min(1.0, p)
+    # Equality goes first: what lies within the bound is none that matters, even where it is significant.
     if bound is not None and null - bound <= estimate.low and estimate.high <= null + bound:
         return Verdict("equal", estimate, null, bound, p, None)
     if p < 1 - estimate.confidence and estimate.excludes(null):

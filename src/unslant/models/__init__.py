@@ -1,4 +1,4 @@
-"""Models, and how to open them. Imported when first used, so that naming an option loads no library."""
+"""Models, and how to open them. Each name is imported at its first use, so that reading an option loads no library."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""Who answers, and whether it is the same from the first reply of a run to its last.
+"""Which model answers, and whether it stays the same from the first reply of a run to the last.
 
-An address and a name say little about what is behind them. Two signs are looked at. Every reply names a model and may
+An address and a name say little about what is behind them, so two signs are checked. Every reply names a model and may
 name a system (``system_fingerprint``); both are kept with its scores. And some prompts are asked again at the end.
 
 - *Another model named* is an error. The name need not be the one that was asked for (``gpt-4o`` answers as
   ``gpt-4o-2024-08-06``), but it must stay the same; a reply that names none says nothing.
 - *Another system named* is a caveat in the result. OpenAI serves one model from several systems at a time and changes
-  them without changing weights, so an error would end most long runs for nothing; whether scores changed is asked.
+  them without changing weights, so an error would end most long runs for nothing. Asking again shows whether scores
+  changed.
 - *Other scores for the same prompt* are an error, unless they are noise: a prompt whose second answer differs from the
-  first is asked a third time, and only where the last two agree has something changed. That alone is no proof:
+  first is asked a third time, and only if the last two agree has something changed. That alone proves nothing:
   llama.cpp gives one prompt in ten other scores once its prefix is in the cache, and the same ones from then on. So
-  what counts is how far the scores of how many prompts moved (:func:`have_changed`).
+  what counts is how far the scores moved, and of how many prompts (:func:`have_changed`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, printable
-from unslant.models.base import NOBODY, Scored
-from unslant.models.http import Malformed
+from unslant.models.base import NOBODY, Malformed, Scored
 from unslant.prompts.prompt import Prompt
-from unslant.responses.run import AnsweredBy
+from unslant.responses.provenance import AnsweredBy
 
 ASKED_AGAIN = 8
-"""Prompts that a server is asked again, at most: a quarter of those of a call."""
-_FEWEST, _ANCHORS = 8, 2  # prompts of small calls are collected
+"""Prompts that a server is asked again, at most; in small calls, a quarter of all."""
+_FEWEST = 8  # answers before any is asked again: those of small calls are collected
+_ANCHORS = 2  # of the first answers that stay in the sample of later calls
 WHAT_TO_DO = (
     "What was answered before is kept. Run the same command again: if the server is as it was, it asks for the rest, "
     "else for everything"
@@ -55,13 +56,13 @@ def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
     """The model and the system that a reply names; empty where it names none.
 
     Raises:
-        Malformed: if it names something else than a text.
+        Malformed: if a name is not a text.
     """
-    found = [reply.get(key) for key in ("model", "system_fingerprint")]
-    for one in found:
-        if one is not None and not isinstance(one, str):
-            raise Malformed(f"the reply names {one!r} as its model or system")
-    return found[0] or "", found[1] or ""
+    model, system = (reply.get(key) for key in ("model", "system_fingerprint"))
+    for name in (model, system):
+        if name is not None and not isinstance(name, str):
+            raise Malformed(f"the reply names {name!r} as its model or system")
+    return model or "", system or ""
 
 
 _NOISE_PROBABILITY, _NOISE_SUM = 0.02, 0.3
@@ -70,12 +71,12 @@ _FAR = 5
 
 
 def weight_of_change(before: Floats, now: Floats) -> float:
-    """How much the scores of one prompt, shape ``(labels,)``, speak for another model: 0 (not at all) to 1.
+    """How strongly the scores of one prompt, shape ``(labels,)``, indicate another model: 0 (not at all) to 1.
 
     Nothing counts while the probabilities over the labels differ by at most 0.02, and the log of their sum by at most
-    0.3: servers that batch requests in half precision reach 0.01 and 0.05. Five times as much counts 1. Between them
-    lies what llama.cpp does to four-bit weights, as a prompt is computed in one batch or from its cache: of 152 prompts
-    12 differed by more than 0.02, the most by 0.06 (and 0.5 in the sum).
+    0.3: servers that batch requests in half precision reach 0.01 and 0.05. Five times as much counts 1. In between is
+    llama.cpp with four-bit weights, which computes a prompt in one batch or from its cache: of 152 prompts, 12 differed
+    by more than 0.02, at most by 0.06 (and 0.5 in the sum).
     """
     sums = np.logaddexp.reduce(before), np.logaddexp.reduce(now)
     apart = np.abs(np.exp(before - sums[0]) - np.exp(now - sums[1])).max()
@@ -84,7 +85,7 @@ def weight_of_change(before: Floats, now: Floats) -> float:
 
 
 def have_changed(weights: Collection[float], asked: int) -> bool:
-    """Whether prompts that were asked again got another model's scores: a quarter of them would, far apart.
+    """Whether another model answered the prompts that were asked again: a quarter of them would change, and a lot.
 
     Args:
         weights: :func:`weight_of_change` of those with other scores.
@@ -94,10 +95,10 @@ def have_changed(weights: Collection[float], asked: int) -> bool:
 
 
 class Answerers:
-    """The models and systems named by the replies of a run, those from the store among them.
+    """The models and systems named by the replies of a run, including those from the store.
 
     Args:
-        name: of the model that is asked.
+        name: of the model.
     """
 
     def __init__(self, name: str) -> None:
@@ -125,19 +126,19 @@ class Answerers:
 
     @property
     def facts(self) -> dict[str, object]:
-        """``answered_by``: who answered how many; and the question where each but the first was met."""
-        named = [by for by in self.replies if by != NOBODY]
+        """``answered_by``: how many replies each gave, and the question where each but the first appeared."""
+        names = [by for by in self.replies if by != NOBODY]
         answered_by = tuple(
             AnsweredBy(
                 model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] if i else ""
             )
-            for i, by in enumerate(named)
+            for i, by in enumerate(names)
         )
         return {"answered_by": answered_by} if answered_by else {}
 
 
 _rng = np.random.default_rng()
-"""Without a seed: each run asks other prompts again, so that several runs look everywhere. Tests set one."""
+"""Without a seed: each run asks other prompts again, so that several runs cover more of them. Tests set one."""
 
 
 def some_of(places: Sequence[int], number: int) -> list[int]:
@@ -161,48 +162,45 @@ class Watch(Answerers):
         self._log: list[_Answer] = []
         self._anchors = 0
 
-    def scored(self, prompt: Prompt, found: Scored) -> None:
-        """Look at what a prompt got.
+    def scored(self, prompt: Prompt, result: Scored) -> None:
+        """Record the scores of a prompt.
 
         Raises:
             ModelChanged: if another model answers.
         """
-        if found.logprobs is not None:
-            self.note(found.by, prompt.group)
-            self._log.append(_Answer(self.replies.total(), time.time(), prompt, found.logprobs))
+        if result.logprobs is not None:
+            self.note(result.by, prompt.group)
+            self._log.append(_Answer(self.replies.total(), time.time(), prompt, result.logprobs))
 
     def confirm(self, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
         """Ask some of the prompts answered since the last time again: the first few, and others at random.
 
-        The first of all stay among them, for a server may change between two calls.
-
         Raises:
-            ModelChanged: if the server gives other scores now, with the prompt since when it does.
+            ModelChanged: if the server gives other scores now, with the prompts answered since it changed.
         """
         log = self._log
         if len(log) - self._anchors < _FEWEST:
             return
         number = min(ASKED_AGAIN, len(log) // 4)
+        # The first answers show a change whenever it came; the others find changes that did not last.
         first = -(-number // 2)
         places = [*range(first), *some_of(range(first, len(log)), number - first)]
         try:
             changed = self._changed(places, ask)
             if have_changed(changed.values(), number):
-                last = max(changed, key=lambda place: (changed[place], place))  # no slight noise after the change
-                self._raise(last, ask)
+                # The latest of the strongest changes: slight noise after the change must not hide where it was.
+                self._raise(max(changed, key=lambda place: (changed[place], place)), ask)
             self.unsteady += len(changed)
         except ModelChanged:
             raise
         except ModelError as error:
-            warnings.warn(
-                f"{self.name}: could not be asked again, to see that it is still the same: {error}", stacklevel=2
-            )
-        self._anchors = min(_ANCHORS, len(log))
+            warnings.warn(f"{self.name}: could not be asked again to check that it is unchanged: {error}", stacklevel=2)
+        self._anchors = min(_ANCHORS, len(log))  # kept, since a server may change between two calls
         now = time.time()
         self._log = [one._replace(number=self.replies.total(), when=now) for one in log[: self._anchors]]
 
     def _changed(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, float]:
-        """The weights of those of the prompts that get other scores now, and again the same other ones."""
+        """Place -> weight of the prompts that get other scores now, and the same other ones when asked once more."""
         again = self._again(places, ask)
         weights = {place: weight_of_change(self._log[place].scores, scores) for place, scores in again.items()}
         differ = [place for place in places if weights.get(place)]
@@ -216,19 +214,15 @@ class Watch(Answerers):
         return changed
 
     def _again(self, places: Sequence[int], ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> dict[int, Floats]:
-        found = ask([self._log[place].prompt for place in places]) if places else ()
-        return {places[one.index]: one.logprobs for one in found if one.logprobs is not None}
+        results = ask([self._log[place].prompt for place in places]) if places else ()
+        return {places[one.index]: one.logprobs for one in results if one.logprobs is not None}
 
     def _raise(self, last: int, ask: Callable[[Sequence[Prompt]], Sequence[Scored]]) -> None:
-        """Find the last prompt that the model before answered, by halves.
-
-        Args:
-            last: place of the last that is known to be its.
-        """
+        """Find the last prompt that the previous model answered, by bisection; ``last`` is a place known to be its."""
         until = len(self._log)
         while until - last > 1:
             middle = (last + until) // 2
-            # five, for one prompt may get nearly the same scores of both models, or noise of one
+            # Five at a time: a single prompt may get nearly the same scores from both models, or noise from one.
             changed = self._changed(range(middle, min(middle + 5, until)), ask)
             last, until = (max(changed), until) if sum(changed.values()) > 0.5 else (last, middle)
         before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]

@@ -13,17 +13,20 @@ A model of your own is a subclass of :class:`ScoringModel` (or of :class:`~unsla
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats
+from unslant.errors import InputError, ModelError
 from unslant.prompts.prompt import Prompt
-from unslant.responses.cost import Cost as Cost
+from unslant.responses.provenance import Cost as Cost
 
 Ids = NDArray[np.int32]
 Ability = Literal["score", "generate", "attend", "train"]
@@ -33,21 +36,26 @@ NOBODY = ("", "")
 """A reply that names neither a model nor a system."""
 
 
+class Malformed(ModelError):
+    """The reply can be read in several ways, or in none; asking again would give the same."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """Who a model is and what it can do. A wrapper passes it on, or a copy by :func:`dataclasses.replace`.
+    """Who a model is and what it can do. A wrapper passes it on, or a changed copy (:func:`dataclasses.replace`).
 
     Attributes:
         name: display name, such as the folder or Hub id.
-        identity: everything that, if changed, may change a score or a reply, prompts apart: weights digest, adapter,
-            dtype, tokenizer, engine, address. Stored scores are found under it. It is as of the last
-            :meth:`Model.identify`; before the first one, what is known without looking or asking.
+        identity: everything besides the prompts that may change a score or a reply: weights digest, adapter, dtype,
+            tokenizer, engine, address. Stored scores are kept under it. It is as of the last :meth:`Model.identify`;
+            before the first one, what is known without computing or asking.
         engine: what computes, such as ``tree`` or ``plain``.
-        facts: what every result must say of the model, as fields of a :class:`~unslant.responses.run.Run`; see
+        facts: what every result must say about the model, as fields of a :class:`~unslant.responses.run.Run`; see
             :func:`facts_of`.
         can: what it can do.
-        remote: its weights are out of reach: it is asked who it is, and ``offline`` forbids that.
-        renders_prompts: it words its prompts itself, as decision endpoints do: it takes prompts with a ``state`` only.
+        remote: its weights are out of reach. Only its server can say who it is, and ``offline`` forbids asking.
+        renders_prompts: it words its prompts itself, as decision endpoints do, so it takes only prompts with a
+            ``state``.
         parameters: number of weights, where known.
         copies: copies of the model that work at the same time.
     """
@@ -67,8 +75,8 @@ class Model:
     """What all models have in common; subclass :class:`ScoringModel` or :class:`~unslant.models.chat.ChatModel`.
 
     Attributes:
-        recalled: prompts that came from a store so far.
-        taken_over: those of them that other calls had asked.
+        recalled: number of prompts that came from a store so far.
+        taken_over: how many of those other calls had asked.
     """
 
     def __init__(self, info: ModelInfo) -> None:
@@ -86,7 +94,7 @@ class Model:
         return self.info.name
 
     def identify(self) -> ModelInfo:
-        """Find out who the model is now, since it may have changed: digest its weights, or ask its server.
+        """Find out who the model is now, as it may have changed: digest its weights, or ask its server.
 
         Raises:
             ModelError: if its server does not answer.
@@ -94,7 +102,7 @@ class Model:
         return self.info
 
     def describe(self) -> ModelInfo:
-        """The info for a result, with all facts, also those that take computing; asks no server."""
+        """The info for a result, with all facts, including those that take computing; asks no server."""
         return self.info
 
     @property
@@ -104,7 +112,7 @@ class Model:
 
     @property
     def waiting(self) -> str:
-        """What is being waited for, where a request failed for the time being; empty otherwise."""
+        """What a request that failed for the time being waits for; empty otherwise."""
         return ""
 
     @property
@@ -114,7 +122,7 @@ class Model:
 
 
 def facts_of(model: Model) -> dict[str, object]:
-    """What every result says of the model that was asked, JSON-able: its engine, its identity, and its facts.
+    """The facts about a model that every result states, JSON-able: its engine, its identity, and its facts.
 
     Among the facts are ``offline`` (scores came from the store alone), ``incomplete`` (weights are missing from the
     checkpoint), ``half_precision`` (its agreement with float32), ``special_tokens`` (questions that spell some).
@@ -129,11 +137,11 @@ class Scored:
 
     Attributes:
         logprobs: ``logprobs[c]`` is the natural-log probability of continuation ``c`` (whole text, summed over its
-            tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``; None where what came back was no
-            log-probability.
-        error: what came back then.
-        bounds: the continuations for which ``logprobs`` has only an upper bound; a server returns few tokens.
-        declined: whether that was a refusal.
+            tokens, over the full vocabulary), shape ``(len(prompt.continuations),)``; None if the reply held no
+            log-probabilities.
+        error: what the reply held then.
+        bounds: the continuations for which ``logprobs`` is only an upper bound, since a server returns few tokens.
+        declined: whether the reply was a refusal.
         by: the model and the system that the reply names; empty where it names none.
     """
 
@@ -169,7 +177,7 @@ class ScoringModel(Model, ABC):
         return self.score(prompts)
 
     def note_stored(self, by: tuple[str, str], group: str) -> None:  # only servers name themselves
-        """Take note that a prompt's score comes from the store, and of whom the reply named.
+        """Note that a prompt's score comes from the store, and which model the stored reply named.
 
         Raises:
             ModelChanged: if it names another model than the replies before.
@@ -178,14 +186,14 @@ class ScoringModel(Model, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to be scored after it, per candidate."""
+    """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to score after it, per candidate."""
 
     context: Ids
     candidates: tuple[Ids, ...]
 
     @property
     def longest(self) -> int:
-        """Tokens that the model has to take at once: no candidate's last token is read, only predicted."""
+        """Tokens that the model has to take at once. The last token of a candidate is predicted, never read."""
         return len(self.context) + max(map(len, self.candidates)) - 1
 
 
@@ -198,30 +206,95 @@ class TokenizingModel(ScoringModel):
 
     @abstractmethod
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """As of any model; ``encoded`` is the result of :meth:`encode`, where it was called before."""
+        """As for any model; ``encoded`` is the result of :meth:`encode`, where it was called before."""
 
     def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
-        """Whether it gives some prompts the scores that are stored of it; True where its identity settles that."""
+        """Whether the model gives some prompts their stored scores; True where its identity settles that."""
         return True
 
 
 class Journal(ABC):
-    """Where a model notes how far it has come, so that another process can continue from there."""
+    """Where a model notes its progress, so that another process can continue from there."""
 
     @abstractmethod
     def state(self, stretch: str) -> bytes:
-        """What was last noted of a stretch of the work; empty if nothing was."""
+        """The last state noted for a stretch of the work; empty if there is none."""
 
     @abstractmethod
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
-        """Keep these results; ``state`` gives the bytes from which to continue behind them."""
+        """Keep these results; ``state`` gives the bytes from which to continue after them."""
 
 
 class ResumableModel(TokenizingModel):
-    """A model that can continue where another process was stopped, bit for bit."""
+    """A model that can continue where another process stopped, with the same numbers bit for bit."""
 
     @abstractmethod
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
     ) -> Iterator[Scored]:
-        """As ``score``; with a journal it continues from what was noted, and yields what was not noted yet."""
+        """As ``score``; with a journal, it continues from the noted state and yields the results not noted yet."""
+
+
+def loaded_by(function: Callable[..., Any]) -> Any:
+    """The result of a function without arguments, or of a class of models; InputError for anything else."""
+    # Tokenizers, modules and factories can be called too, and fail in their own ways.
+    is_class = inspect.isclass(function) and issubclass(function, Model)
+    if not (inspect.isroutine(function) or isinstance(function, partial) or is_class):
+        raise InputError(not_a_model(function))
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        raise InputError(f"{not_a_model(function)}; a function that loads a model takes no arguments") from None
+    except ValueError:  # some built-in functions have no signature
+        raise InputError(not_a_model(function)) from None
+    return function()
+
+
+def of_transformers(model: object) -> bool:
+    """Whether this is a causal language model of transformers, or wraps one."""
+    # By its shape: the library need not be installed, and models of peft and of others wrap those of transformers.
+    return hasattr(model, "get_input_embeddings") and hasattr(getattr(model, "config", None), "name_or_path")
+
+
+def is_pipeline(model: object) -> bool:
+    """Whether this is a pipeline of transformers with such a model."""
+    has_both = of_transformers(getattr(model, "model", None)) and hasattr(model, "tokenizer")
+    return has_both and not isinstance(model, Model)  # models of our own may have the same two attributes
+
+
+def is_whole(model: Model) -> bool:
+    """Whether a model of a user's own class has called the constructor of its base class."""
+    return hasattr(model, "_info")
+
+
+_ELSEWHERE = {
+    "vllm": "start `vllm serve NAME` and give http://127.0.0.1:8000/v1#NAME",
+    "sglang": "start `python -m sglang.launch_server --model-path NAME` and give http://127.0.0.1:30000/v1#NAME",
+    "llama_cpp": "give its .gguf file by name, or the address of llama-server, as http://127.0.0.1:8080/v1#NAME",
+    "xllamacpp": "give its .gguf file by name, or the address of its server, as http://127.0.0.1:8080/v1#NAME",
+    "inspect_ai": "give its name, as inspect:PROVIDER/NAME",
+    "openai": "give the address that it asks and the model, as https://HOST/v1#NAME",
+}
+"""Package of a model in memory that cannot be asked in this process -> how to give the same model."""
+
+
+def not_a_model(model: object) -> str:
+    """Why an object cannot be asked, and what to give instead."""
+    kind = type(model).__name__
+    if of_transformers(model) or (isinstance(model, tuple) and model and of_transformers(model[0])):
+        return (
+            f"{kind}: give a model of transformers with its tokenizer: unslant.open_model(model, tokenizer=tokenizer)"
+        )
+    if is_pipeline(model):
+        return f"{kind}: a pipeline in memory is asked for the scores of labels; for replies give the model's name"
+    if isinstance(model, Model) and not is_whole(model):
+        return f"{kind} has no info: call super().__init__(ModelInfo(name=...)) in its __init__"
+    if isinstance(model, Model):
+        return f"{model.name} can {' and '.join(sorted(model.info.can))} only"
+    if how := _ELSEWHERE.get(type(model).__module__.partition(".")[0]):
+        return f"{kind} is a model in memory that unslant cannot ask directly: {how}"
+    what = "ChatModel, with its replies in _replies" if hasattr(model, "generate") else "ScoringModel"
+    return (
+        f"{kind} is not a model; give a name, what unslant.open_model returns, or an object whose class is a subclass "
+        f"of unslant.models.{what}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -15,8 +16,10 @@ from unslant.errors import InputError, ModelError
 from unslant.models.answered import Answerers
 from unslant.models.base import NOBODY, Model, ModelInfo
 from unslant.models.options import CONNECTIONS, GenerateOptions, ModelOptions
+from unslant.models.stored import Stored, keys_of
 from unslant.prompts import Prompt
-from unslant.responses.cost import ChatCost as ChatCost
+from unslant.responses.provenance import ChatCost as ChatCost
+from unslant.store import KeptReply, Store
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -32,7 +35,7 @@ class Reply:
         reasoning_tokens: those of the reply that were reasoning.
         recalled: it came from the store.
         by: the model and the system that it names; empty where it names none.
-        cut: it ended because it was as long as it might be, not because it was complete.
+        cut: it ended at the length limit, not because it was complete.
     """
 
     index: int
@@ -55,7 +58,7 @@ class ChatModel(Model, ABC):
 
     Attributes:
         cost: running total; subtract a copy taken before to get the cost of one call.
-        errors: why requests failed, and how many of them.
+        errors: reason of failed requests -> how many failed for it.
         answerers: the models and systems that the replies named.
     """
 
@@ -67,7 +70,7 @@ class ChatModel(Model, ABC):
 
     @abstractmethod
     def at(self, generate: GenerateOptions) -> ChatModel:
-        """The same model generating in this way; what it costs is counted with this one's."""
+        """The same model with other options; its costs are counted with this one's."""
 
     @property
     def takes_turns(self) -> bool:
@@ -75,8 +78,8 @@ class ChatModel(Model, ABC):
         return True
 
     def choosing(self) -> ChatModel:
-        """The same model, whose reply is the most probable of each prompt's continuations; replies are free, as ever,
-        where no log-probabilities are to be had."""
+        """The same model, replying with the most probable of each prompt's continuations, if it has log-probabilities;
+        otherwise it replies freely, as usual."""
         return self
 
     @abstractmethod
@@ -89,7 +92,7 @@ class ChatModel(Model, ABC):
         Equal prompts are different samples.
 
         Raises:
-            ModelError: if there is no use in asking: a wrong key, an unknown model, nobody at the address.
+            ModelError: if no request can succeed: a wrong key, an unknown model, no server at the address.
             ModelChanged: if a reply names another model than those before.
         """
         yield from self._counted(self._replies(prompts), prompts)
@@ -118,7 +121,7 @@ class ChatModel(Model, ABC):
         self.answerers.note(reply.by, prompt.group, stored=reply.recalled)
 
     def _accounted_here(self, other: _Other) -> _Other:
-        """The other, whose costs and errors are counted with this one's."""
+        """The other model, with its costs and errors counted with this one's."""
         other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
 
@@ -147,7 +150,7 @@ class LocalChat(ChatModel):
         return self._accounted_here(_Choosing(self.model, self._options, self.batch))
 
     def identify(self) -> ModelInfo:
-        """The identity is the model's own (:mod:`unslant.models.hf.identity`), and how it generates."""
+        """The model's identity (:mod:`unslant.models.hf.identity`), and how it generates."""
         config = getattr(self.model.model, "generation_config", None)
         how = {"generation config": json.dumps(config.to_dict(), sort_keys=True, default=str) if config else ""}
         identity = {**self.model.identify().identity, **how, **self._options.identity}
@@ -162,10 +165,8 @@ class LocalChat(ChatModel):
         return self.model.foreign_code
 
     def generate_at(self, prompts: Sequence[Prompt], places: Sequence[int]) -> Iterator[Reply]:
-        """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches.
-
-        What is in a batch decides what is sampled, so a run that was stopped must not make up new ones.
-        """
+        """The replies to the prompts at some places, as :meth:`generate` gives them to all: in the same batches."""
+        # A batch's prompts decide what is sampled, so a resumed run must not form new batches.
         yield from self._counted(self._replies(prompts, frozenset(places)), prompts)
 
     def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
@@ -189,8 +190,8 @@ class LocalChat(ChatModel):
         import torch
 
         tokenizer, limit = self.model.tokenizer, getattr(self.model.model.config, "max_position_embeddings", None)
-        longest, most = max(map(len, rows)), int(self._options.max_tokens or 0)
-        room = most if limit is None else min(most, limit - longest)
+        longest, room = max(map(len, rows)), int(self._options.max_tokens or 0)
+        room = room if limit is None else min(room, limit - longest)
         if room < 1:
             raise ModelError(f"{self.name}: a prompt of {longest} tokens leaves no room for a reply: use fewer shots")
         end = tokenizer.eos_token_id
@@ -218,7 +219,7 @@ class LocalChat(ChatModel):
 
 
 class _Choosing(LocalChat):
-    """A local model that can say nothing but one of the continuations; replies are scored, not generated."""
+    """A local model that can only reply with one of the continuations; they are scored, not generated."""
 
     def identify(self) -> ModelInfo:
         info = super().identify()
@@ -226,18 +227,18 @@ class _Choosing(LocalChat):
         return self._info
 
     def _replies(self, prompts: Sequence[Prompt], places: Collection[int] | None = None) -> Iterator[Reply]:
-        asked = sorted(range(len(prompts)) if places is None else places)
-        # to the end of the turn: "N" begins "NONE", and "1" begins "10"
-        turns = [replace(prompts[index], to_end=True) for index in asked]
-        encoded = self.model.encoder.encode(turns)  # not the model's own, which refuses all where one is too long
+        indices = sorted(range(len(prompts)) if places is None else places)
+        # Scored to the end of the turn: "N" begins "NONE", and "1" begins "10".
+        turns = [replace(prompts[index], to_end=True) for index in indices]
+        encoded = self.model.encoder.encode(turns)  # not the model's own, which refuses all if one is too long
         fitting = [at for at, item in enumerate(encoded) if item.longest <= self.model.limit]
-        for at in set(range(len(asked))).difference(fitting):
+        for at in set(range(len(indices))).difference(fitting):
             tokens = len(encoded[at].context)
-            yield Reply(asked[at], None, f"a conversation of {tokens} tokens leaves no room for a reply")
+            yield Reply(indices[at], None, f"a conversation of {tokens} tokens leaves no room for a reply")
         if not fitting:
             return
         for scored in self.model.score([turns[at] for at in fitting], [encoded[at] for at in fitting]):
-            index = asked[fitting[scored.index]]
+            index = indices[fitting[scored.index]]
             if scored.logprobs is None:
                 yield Reply(index, None, scored.error)
             else:
@@ -250,5 +251,91 @@ def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> Lo
     from unslant.models.hf import loading
 
     if generate.inspect:
-        raise InputError("--inspect is about models behind inspect: leave it out for a local one")
+        raise InputError("--inspect applies only to models behind inspect: leave it out for a local one")
     return LocalChat(loading.load_model(name, options), generate, options.connections or CONNECTIONS)
+
+
+class StoredChat(Stored, ChatModel):
+    """Wraps a chat model; replies that the store knows come from there, and first.
+
+    A reply's key is the model's identity, the prompt, and its number among the equal prompts of a call: equal prompts
+    are different samples. Every reply is written before it is yielded, so however the process ends, nothing that
+    arrived is asked for again. Failed requests are not kept.
+
+    Args:
+        model: the model to ask.
+        store: where replies are kept.
+        run: id of the run that asks.
+        offline: do not ask a remote model; every reply must be in the store.
+    """
+
+    def __init__(self, model: ChatModel, store: Store, run: str = "", *, offline: bool = False) -> None:
+        super().__init__(model.info)
+        self.model_asked: ChatModel = model
+        self.store, self.run, self.offline = store, run, offline and model.info.remote
+        self.answerers = model.answerers  # shared, so that stored replies count there too
+        self._counts = self  # copies made by `at` count their recalled replies here
+
+    def at(self, generate: GenerateOptions) -> StoredChat:
+        return self._storing(self.model_asked.at(generate))
+
+    @property
+    def takes_turns(self) -> bool:
+        return self.model_asked.takes_turns
+
+    def choosing(self) -> StoredChat:
+        return self._storing(self.model_asked.choosing())
+
+    def _storing(self, model: ChatModel) -> StoredChat:
+        """The same store in front of a variant of the model."""
+        other = StoredChat(model, self.store, self.run, offline=self.offline)
+        other._counts = self._counts
+        return self._accounted_here(other)
+
+    def identify(self) -> ModelInfo:
+        self._identity = self.store.known_as(self.model_asked.identify().identity)
+        return self.info
+
+    def _note(self, reply: Reply, prompt: Prompt) -> None:
+        if reply.recalled:  # the wrapped model has noted the others, before they were stored
+            super()._note(reply, prompt)
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        identity = self.identify().identity
+        if foreign := self.model_asked.foreign_code:
+            warnings.warn(
+                f"{self.name}: code from outside any installed library acts on it: {', '.join(foreign[:3])}; its "
+                "replies are neither stored nor reused",
+                stacklevel=3,
+            )
+            yield from self.model_asked.generate(prompts)
+            return
+        stored_pass = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
+        stored = stored_pass.stored()
+        for position, row in stored.items():
+            self._counts.recalled += 1
+            yield Reply(position, row.text, "", row.declined, *row.tokens, recalled=True, by=row.by, cut=row.cut)
+        missing = [i for i in range(len(prompts)) if i not in stored]
+        if missing and self.offline:
+            raise ModelError(
+                f"{self.name}: offline, and {len(missing):,} of {len(prompts):,} replies are not in the store; leave "
+                "out --offline"
+            )
+        done = len(stored)
+        for reply in self.model_asked.generate_at(prompts, missing) if missing else ():
+            if reply.text is not None:
+                tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
+                done += 1
+                row = KeptReply(reply.text, reply.declined, tokens, reply.by, reply.cut)
+                stored_pass.write([(reply.index, row)], done)
+            yield reply
+
+
+def _contents(prompts: Sequence[Prompt]) -> Iterator[bytes]:
+    """What distinguishes each reply: the prompt, and how many equal ones come before it."""
+    seen: Counter[Prompt] = Counter()
+    for prompt in prompts:
+        words = replace(prompt, continuations=(), group="")
+        messages = [(message.role, message.content) for message in prompt.messages]
+        yield json.dumps(["reply", prompt.text, messages, seen[words]]).encode()
+        seen[words] += 1

@@ -1,7 +1,7 @@
 """Send many requests at once, and find out how many a server can take.
 
-All requests run on one event loop in a thread of its own. So the caller can be interrupted while it waits, a caller
-that already runs a loop (a notebook) does not matter, and connections, which belong to a loop, can outlive a call.
+All requests run on one event loop in a thread of its own. So the caller can be interrupted while it waits, may run a
+loop itself (as a notebook does), and connections, which belong to a loop, can outlive a call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import anyio
 
 _Item = TypeVar("_Item")
 _Opened = TypeVar("_Opened")
-_Found = TypeVar("_Found")
+_Reply = TypeVar("_Reply")
 _SLOW = 4.0  # times the usual latency: requests queue up
 _JITTER = 0.05  # seconds; smaller differences in latency are noise
 _SMOOTHING = 0.2
@@ -33,7 +33,7 @@ _CLOSING_SECONDS = 2.0  # an interrupted caller does not wait longer for connect
 
 
 class Limit:
-    """Number of requests under way at a time: as many as the server keeps up with.
+    """Number of concurrent requests: as many as the server keeps up with.
 
     Additive increase and multiplicative decrease (Chiu and Jain, 1989) after a slow start (RFC 5681). The first request
     is sent alone, so that the server has the common beginning of all prompts in its prefix cache when the others
@@ -67,7 +67,7 @@ class Limit:
     def overloaded(self) -> None:
         """Halve the number, because the server has too much to do; refusals of one burst of requests count once."""
         now = time.monotonic()
-        if self.size == 1:  # slow without any load, with longer prompts for example: a new yardstick
+        if self.size == 1:  # slow without any load, because of longer prompts for example: this is the new usual
             self._lowest = self._usual
         if self.adaptive and now - self._cut_at > max(self._usual, _JITTER):
             self.size, self._starting, self._cut_at = max(1.0, self.size / 2), False, now
@@ -75,29 +75,29 @@ class Limit:
     async def turn(self, connection: int, at_work: Sequence[int]) -> None:
         """Wait until a connection is among the first ``size`` of those at work.
 
-        The first ones go on rather than all in turn: fewer runs are under way, and each keeps its prefix cache.
+        The first ones continue rather than all in turn, so that few runs are under way and keep their prefix caches.
         """
         while at_work.index(connection) >= int(self.size):
             self._waiting.append(changed := anyio.Event())
             await changed.wait()
 
     def wake(self) -> None:
-        """Let the connections that wait for their turn check again."""
+        """Let waiting connections check whether it is their turn."""
         _wake(self._waiting)
 
 
 @dataclass(frozen=True)
-class Server(Generic[_Opened, _Item, _Found]):
+class Server(Generic[_Opened, _Item, _Reply]):
     """A server that answers items.
 
     Attributes:
         ask: sends it an item and returns the answer.
         limit: items at a time.
-        opened: opens what its connections share during a call, such as a client.
-        is_lost: whether an error means that the server cannot be asked any more.
+        opened: opens the client that its connections share during a call.
+        is_lost: whether an error means that the server is gone.
     """
 
-    ask: Callable[[_Opened, _Item], Awaitable[_Found]]
+    ask: Callable[[_Opened, _Item], Awaitable[_Reply]]
     limit: Limit
     opened: Callable[[], AbstractAsyncContextManager[_Opened]]
     is_lost: Callable[[Exception], bool] = lambda error: False
@@ -105,37 +105,37 @@ class Server(Generic[_Opened, _Item, _Found]):
 
 def as_they_come(
     items: Sequence[_Item],
-    ask: Callable[[_Opened, _Item], Awaitable[_Found]],
+    ask: Callable[[_Opened, _Item], Awaitable[_Reply]],
     limit: Limit,
     opened: Callable[[], AbstractAsyncContextManager[_Opened]],
     runs: Sequence[Sequence[int]] | None = None,
-) -> Iterator[tuple[int, _Found]]:
+) -> Iterator[tuple[int, _Reply]]:
     """Ask one server for all items; see :class:`Server` and :func:`from_several`."""
     return from_several(items, [Server(ask, limit, opened)], runs)
 
 
 def from_several(
     items: Sequence[_Item],
-    servers: Sequence[Server[Any, _Item, _Found]],
+    servers: Sequence[Server[Any, _Item, _Reply]],
     runs: Sequence[Sequence[int]] | None = None,
-) -> Iterator[tuple[int, _Found]]:
+) -> Iterator[tuple[int, _Reply]]:
     """Ask several servers for all items, and yield each answer with its item's index as soon as it arrives.
 
     The first error aborts the call. Each server takes as much as it keeps up with. When one is lost, a warning names
-    it and the others do its part; the loss of the last one is an error. A caller that stops early, because of Ctrl-C
-    for example, closes all connections.
+    it and the others take over its work; the loss of the last one is an error. When the caller stops early, on Ctrl-C
+    for example, all connections are closed.
 
     Args:
-        items: to be asked.
-        servers: which give the same answers.
-        runs: indices of items that one server is asked one after the other; by default every item is independent.
+        items: what to ask.
+        servers: they give the same answers.
+        runs: indices of items for one server, to be asked one after the other; by default every item is independent.
     """
     loop, call = _loop(), _Call(items, servers, runs)
     try:  # from here on, since Ctrl-C may come before the first answer is waited for
         running = asyncio.run_coroutine_threadsafe(call.run(), loop)
         while (received := _result(call.receive(), loop)) is not None:
-            if isinstance(received, Exception):  # warned of here, where the caller's filters and line numbers apply
-                warnings.warn(f"{received}; the other servers go on without it", stacklevel=2)
+            if isinstance(received, Exception):  # a warning from here gets the caller's filters and line number
+                warnings.warn(f"{received}; the other servers continue without it", stacklevel=2)
             else:
                 yield received.index, received.value
         running.result()
@@ -144,34 +144,34 @@ def from_several(
 
 
 @dataclass(frozen=True)
-class _Answer(Generic[_Found]):
+class _Answer(Generic[_Reply]):
     index: int
-    value: _Found
+    value: _Reply
     used: anyio.Event  # set when the caller is done with it
 
 
-class _Call(Generic[_Item, _Found]):
+class _Call(Generic[_Item, _Reply]):
     """One call of :func:`from_several`. All methods run on the loop, :meth:`run` first.
 
     Attributes:
         left: runs that no connection is working on.
-        unfinished: number of runs with unanswered items: those left and those that a connection is working on.
+        unfinished: number of runs with unanswered items, whether a connection is working on them or not.
         remaining: number of servers that are not lost.
     """
 
     def __init__(
         self,
         items: Sequence[_Item],
-        servers: Sequence[Server[Any, _Item, _Found]],
+        servers: Sequence[Server[Any, _Item, _Reply]],
         runs: Sequence[Sequence[int]] | None,
     ) -> None:
         self.items, self.servers, self.remaining = items, servers, len(servers)
         self.left = deque([i] for i in range(len(items))) if runs is None else deque(list(run) for run in runs)
         self.unfinished = len(self.left)
         self._idle: list[anyio.Event] = []
-        self._current: _Answer[_Found] | None = None
+        self._current: _Answer[_Reply] | None = None
         # Without a limit, so that no answer is lost with its server; each connection has at most one answer in it.
-        self._sender, self._receiver = anyio.create_memory_object_stream[_Answer[_Found] | Exception](math.inf)
+        self._sender, self._receiver = anyio.create_memory_object_stream[_Answer[_Reply] | Exception](math.inf)
 
     async def run(self) -> None:
         """Ask all servers until every item has its answer, or raise the first error."""
@@ -183,7 +183,7 @@ class _Call(Generic[_Item, _Found]):
                     async with anyio.create_task_group() as tasks:
                         for server, client in zip(self.servers, opened, strict=True):
                             tasks.start_soon(self._ask_server, server, client)
-            if self.unfinished:  # a task group takes a cancellation from inside for its own end
+            if self.unfinished:  # a task group ends quietly when a request inside it is cancelled
                 raise RuntimeError("a request was cancelled by something other than its caller")
         except ExceptionGroup as errors:
             raise _first(errors) from None
@@ -191,12 +191,10 @@ class _Call(Generic[_Item, _Found]):
             self._sender.close()
             self._ended.set()
 
-    async def receive(self) -> _Answer[_Found] | Exception | None:
-        """The next answer, the error of a server that was lost, or None at the end.
-
-        Who calls it is done with the previous answer, and only now its connection takes another item: a process that
-        is killed loses no more answers than it has connections.
-        """
+    async def receive(self) -> _Answer[_Reply] | Exception | None:
+        """The next answer, the error of a server that was lost, or None at the end."""
+        # The caller is done with the previous answer, and only now its connection takes another item: a process that is
+        # killed loses no more answers than it has connections.
         if self._current:
             self._current.used.set()
         try:
@@ -212,7 +210,7 @@ class _Call(Generic[_Item, _Found]):
         await self._ended.wait()
         self._receiver.close()
 
-    async def _ask_server(self, server: Server[Any, _Item, _Found], opened: Any) -> None:
+    async def _ask_server(self, server: Server[Any, _Item, _Reply], opened: Any) -> None:
         at_work = list(range(min(server.limit.most, len(self.items))))
         try:
             async with anyio.create_task_group() as connections:
@@ -225,8 +223,8 @@ class _Call(Generic[_Item, _Found]):
             self.remaining -= 1
             self._sender.send_nowait(error)
 
-    async def _work(self, server: Server[Any, _Item, _Found], opened: Any, connection: int, at_work: list[int]) -> None:
-        """One connection: take runs as long as any are unfinished, since those of a lost server come back."""
+    async def _work(self, server: Server[Any, _Item, _Reply], opened: Any, connection: int, at_work: list[int]) -> None:
+        """One connection: take runs while any are unfinished, since those of a lost server come back."""
         turn = functools.partial(server.limit.turn, connection, at_work)
         try:
             while self.unfinished:
@@ -245,9 +243,9 @@ class _Call(Generic[_Item, _Found]):
             server.limit.wake()
 
     async def _ask_run(
-        self, run: list[int], ask: Callable[[_Item], Awaitable[_Found]], turn: Callable[[], Awaitable[None]]
+        self, run: list[int], ask: Callable[[_Item], Awaitable[_Reply]], turn: Callable[[], Awaitable[None]]
     ) -> None:
-        """Ask for the items of a run; what is left of it when the server is lost goes back."""
+        """Ask for the items of a run; the rest of it goes back when the server is lost."""
         try:
             while run:
                 await turn()  # before every item, since the limit may have fallen
@@ -269,13 +267,13 @@ def _wake(waiting: list[anyio.Event]) -> None:
 
 
 def _first(error: Exception) -> Exception:
-    """The error that cancelled a task group: callers know errors, not groups of them."""
+    """The error that cancelled a task group; callers do not handle groups of errors."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _result(coroutine: Coroutine[Any, Any, _Found], loop: asyncio.AbstractEventLoop) -> _Found:
+def _result(coroutine: Coroutine[Any, Any, _Reply], loop: asyncio.AbstractEventLoop) -> _Reply:
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     while not future.done():
         wait([future], timeout=_POLL_SECONDS)
@@ -284,7 +282,7 @@ def _result(coroutine: Coroutine[Any, Any, _Found], loop: asyncio.AbstractEventL
 
 @functools.cache
 def _loop() -> asyncio.AbstractEventLoop:
-    # Not anyio's portal: its loop ends with the call, and after a fork or at exit its calls would wait forever.
+    # Not anyio's portal: its loop ends with the call, and after a fork or at exit its calls would wait for ever.
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="requests", daemon=True).start()
     return loop

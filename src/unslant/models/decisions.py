@@ -1,9 +1,9 @@
-"""Decision endpoints: servers that are given a question and its options, and answer with a probability for each.
+"""Decision endpoints: servers that take a question with its options, and answer with a probability for each.
 
 The last part of the address names the format: ``/v1/systemone`` (System One: ``transformers serve``, vLLM and others)
-or ``/v1/decisions`` (OpenAI). The server words the prompt and labels the options, so it is given a prompt with a
-``state`` (:class:`unslant.prompts.Decision`), one question a request. Probabilities are normalised over the options and
-none is missing, but some servers round them to two decimals.
+or ``/v1/decisions`` (OpenAI). The server words the prompt and labels the options, so it gets a prompt with a ``state``
+(:class:`unslant.prompts.Decision`), one question per request. Probabilities are normalised over the options and none is
+missing, but some servers round them to two decimals.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 
 from unslant.errors import ModelError, shortened
 from unslant.models.answered import named_in
-from unslant.models.base import Scored
+from unslant.models.base import Malformed, Scored
 from unslant.models.first_token import number
-from unslant.models.http import Connection, Endpoint, Malformed, Refused, Unusable, is_lost
+from unslant.models.http import Connection, Endpoint, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
@@ -31,10 +31,10 @@ from unslant.reach import texts_in, url_without_secrets
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
 BREAKS_TIE = 1e-8
-"""Nats by which the option that the server chose is raised above those that its rounding makes equal."""
+"""Nats by which the server's choice is raised above options that rounding makes equal to it."""
 _NAME = "q"
 _OF_THIS_REQUEST = frozenset({400, 413, 422})
-"""Of HTTP; any other refusal concerns all requests."""
+"""HTTP statuses that refuse one request; any other refusal concerns all requests."""
 _MOST_PLACES = 12
 _TOLERANCE = 1e-3
 _HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state="Answer the question.")
@@ -44,7 +44,7 @@ class DecisionModel(HttpModel):
     """A model behind a decision endpoint, as a scoring model that words its prompts itself.
 
     Args:
-        model: name the server knows it by.
+        model: the server's name for it.
         url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
         connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
@@ -57,7 +57,8 @@ class DecisionModel(HttpModel):
         base_url = urlunsplit(at._replace(path=path))
         if self.format not in (SYSTEM_ONE, OPENAI):
             raise ModelError(
-                f"{url_without_secrets(url)}: is no decision endpoint; its address ends in /{SYSTEM_ONE} or /{OPENAI}"
+                f"{url_without_secrets(url)}: is not a decision endpoint; their addresses end in /{SYSTEM_ONE} or "
+                f"/{OPENAI}"
             )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
         self._info = replace(self._info, renders_prompts=True)
@@ -75,7 +76,7 @@ class DecisionModel(HttpModel):
         return urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
 
     def ask_who(self) -> dict[str, str]:
-        """Put a small question to the server, and ask what it lists of the model.
+        """Ask the server a small question, and for its list of models.
 
         Raises:
             ModelError: if it cannot be reached, does not accept the key, or does not decide.
@@ -93,38 +94,34 @@ class DecisionModel(HttpModel):
         return {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
 
     async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
-        """The texts of the model's entry in the server's list; most servers have one."""
+        """The texts in the model's entry of the server's list of models; most servers have one."""
         try:
             listed = await self._about.send(client, "models")
         except ModelError:
             return {}
         entries = listed.get("data") if isinstance(listed, Mapping) else None
-        found = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
-        return {f"listed_{key}": text for entry in found for key, text in entry.items() if isinstance(text, str)}
+        entries = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
+        return {f"listed_{key}": text for entry in entries for key, text in entry.items() if isinstance(text, str)}
 
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[tuple[Scored, str]]]:
-        """See :class:`~unslant.models.http_model.HttpModel`.
-
-        Raises:
-            ModelError: if a prompt was worded here.
-        """
+        """See :class:`~unslant.models.http_model.HttpModel`; ModelError if a prompt is already worded."""
         if any(prompt.state is None for prompt in prompts):
             raise ModelError(
-                f"{self.model} at {self.url} words prompts itself, and this command words its own: a decision "
+                f"{self.model} at {self.url} writes the prompts itself, but this command needs its own: a decision "
                 "endpoint can be audited, ranked, and debiased by orders (unslant audit, leaderboard, debias)"
             )
         return self._put
 
     def read(self, index: int, answer: tuple[Scored, str]) -> Scored:
-        """A question that the server declines, or answers in no usable way, gets no scores.
+        """A question that the server declines, or answers unusably, gets no scores.
 
-        A probability that is rounded to 0 counts as half of what it can be at most. Where rounding makes options
-        equal, the one that the server chose is above the others by :data:`BREAKS_TIE`.
+        A probability that was rounded to 0 counts as half of the most that it can be. If rounding makes options equal,
+        the server's choice is above the others by :data:`BREAKS_TIE`.
         """
         return replace(answer[0], index=index)
 
     async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
-        """The scores of a question, and who answered."""
+        """The scores of a question, and the model that answered."""
         place = f"question {prompt.group!r}" if prompt.group else "a question"
         options = prompt.continuations
         if twice := next((option for option in options if options.count(option) > 1), None):
@@ -132,60 +129,55 @@ class DecisionModel(HttpModel):
         body = {**_request(self.format, self.model, prompt), **self._extra}
         try:
             reply = await self.server.send(client, self.format, body, timed=True)
-        except Malformed as error:
-            return Scored(0, None, f"{place}: {error}"), ""
-        except Refused as error:
-            if error.status in _OF_THIS_REQUEST:
-                return Scored(0, None, f"{place}: {error}"), ""
-            raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self.url}, {place}: {error}"
-            ) from None
         except ModelError as error:
+            if isinstance(error, Malformed) or (isinstance(error, Refused) and error.status in _OF_THIS_REQUEST):
+                return Scored(0, None, f"{place}: {error}"), ""
             raise (Unusable if is_lost(error) else ModelError)(
                 f"{self.model} at {self.url}, {place}: {error}"
             ) from None
         try:
             answer, model = read_answer(self.format, reply, options), _text(reply["model"])
-            used, known = _tokens(reply["usage"])
+            used, cached = _tokens(reply["usage"])
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
             problem = f"the reply does not have the shape of /{self.format} ({error!r})"
             problem = f"{place}: {_complaint(reply) or problem}"
-            if self._decides:  # that it does not decide can be said of its first reply only
+            if self._decides:  # only the first reply shows that a server does not decide
                 return Scored(0, None, problem), ""
             raise ModelError(f"{self.model} at {self.url}, {problem}") from None
         self._decides = True
-        self.cost.tokens += used - known
+        self.cost.tokens += used - cached
         self.cost.tokens_plain += used
         answer = replace(answer, by=(model, named_in(reply)[1]))
         return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
 
 
 def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
-    """A decision endpoint, with the key that the environment has for it; see :mod:`unslant.models.open`."""
+    """A decision endpoint, with the key from the environment; see :mod:`unslant.models.open`."""
     body, connection = options.body(), connection_of(options)
     return joined([DecisionModel(name, url, extra_body=body, **connection) for url in options.addresses])
 
 
 def _complaint(reply: Any) -> str:
-    """What a server says is wrong in a reply with status 200; empty if it says nothing."""
-    said = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
-    said = said.get("message", said) if isinstance(said, Mapping) else said
-    return f"the server replied: {shortened(said if isinstance(said, str) else json.dumps(said), 300)}" if said else ""
+    """The error in a reply with status 200; empty if there is none."""
+    error = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
+    error = error.get("message", error) if isinstance(error, Mapping) else error
+    text = error if isinstance(error, str) else json.dumps(error)
+    return f"the server replied: {shortened(text, 300)}" if error else ""
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:
-    asked: dict[str, Any] = {"type": "choice", "instructions": prompt.text}
+    question: dict[str, Any] = {"type": "choice", "instructions": prompt.text}
     if format == SYSTEM_ONE:
-        asked["criteria"] = dict.fromkeys(prompt.continuations)  # shown in this order
-        return {"model": model, "state": prompt.state, "questions": {_NAME: asked}}
-    asked |= {"name": _NAME, "choices": [{"value": option} for option in prompt.continuations]}
-    return {"model": model, "input": prompt.state, "questions": [asked]}
+        question["criteria"] = dict.fromkeys(prompt.continuations)  # shown in this order
+        return {"model": model, "state": prompt.state, "questions": {_NAME: question}}
+    question |= {"name": _NAME, "choices": [{"value": option} for option in prompt.continuations]}
+    return {"model": model, "input": prompt.state, "questions": [question]}
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens of the prompt, and those of them that came from the server's cache."""
-    used, known = usage["input_tokens"], (usage.get("input_tokens_details") or {}).get("cached_tokens", 0)
-    return int(number(used)), int(number(known))
+    """Tokens of the prompt, and how many of them came from the server's cache."""
+    used, cached = usage["input_tokens"], (usage.get("input_tokens_details") or {}).get("cached_tokens", 0)
+    return int(number(used)), int(number(cached))
 
 
 def _text(value: Any) -> str:
@@ -198,7 +190,7 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
     """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.read`.
 
     Raises:
-        KeyError, IndexError, TypeError, ValueError, AttributeError: if it has not the shape of the format.
+        KeyError, IndexError, TypeError, ValueError, AttributeError: if it does not have the shape of the format.
     """
     answers = reply["answers"]
     if len(answers) != 1:
@@ -210,16 +202,14 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
         return Scored(0, None, "the server declined to answer", declined=True)
     listed = answer["probabilities"]
     pairs = listed.items() if format == SYSTEM_ONE else [(one["value"], one["probability"]) for one in listed]
-    found = {_text(value): number(probability) for value, probability in pairs}
+    by_option = {_text(value): number(probability) for value, probability in pairs}
     if sorted(value for value, _ in pairs) != sorted(options):
-        return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, found))}")
-    if _sorted_by_server(list(found), options) and list(found.values()) != sorted(found.values(), reverse=True):
-        return Scored(
-            0,
-            None,
-            "the server returns the options in a sequence of its own, so they may not be shown as they were sent",
-        )
-    probs = np.array([found[option] for option in options])
+        return Scored(0, None, f"the reply is about other options: {', '.join(map(repr, by_option))}")
+    returned = list(by_option.values())
+    if _sorted_by_server(list(by_option), options) and returned != sorted(returned, reverse=True):
+        problem = "the server returns the options in a sequence of its own, so they may not be shown as they were sent"
+        return Scored(0, None, problem)
+    probs = np.array([by_option[option] for option in options])
     places = min(_MOST_PLACES, max(1, *(_places(p) for p in probs)))
     step = 10.0**-places
     if not (np.isfinite(probs) & (probs >= 0) & (probs <= 1)).all() or (
@@ -227,26 +217,25 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
     ):
         return Scored(0, None, f"no probabilities, or they do not sum to 1: {probs.tolist()}")
     choice = answer["choice"]
-    if choice not in options or found[choice] < probs.max() - 1.5 * step:
+    if choice not in options or by_option[choice] < probs.max() - 1.5 * step:
         return Scored(0, None, f"the server chose {choice!r}, but it is not the most probable option")
-    chosen = options.index(choice)
-    logprobs = np.log(np.maximum(probs, min(step, 0.01) / 4))  # 1 and 0 may well be exact
-    if (np.delete(probs, chosen) >= probs[chosen]).any():
-        logprobs[chosen] = logprobs.max() + BREAKS_TIE
+    index = options.index(choice)
+    # Rounded to 0, a probability is below step / 2; half of that is written. 1 and 0 without decimals may be exact.
+    logprobs = np.log(np.maximum(probs, min(step, 0.01) / 4))
+    if (np.delete(probs, index) >= probs[index]).any():
+        logprobs[index] = logprobs.max() + BREAKS_TIE
     return Scored(0, logprobs)
 
 
 def _places(probability: float) -> int:
-    """Decimals with which a number is written."""
+    """Number of decimals with which a number is written."""
     exponent = Decimal(repr(float(probability))).normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _sorted_by_server(returned: Sequence[str], sent: Sequence[str]) -> bool:
-    """Whether options came back in another order, which is how objects are kept in some languages.
-
-    JavaScript puts keys that are whole numbers first, by value; others sort all keys.
-    """
+    """Whether options came back in another order than sent, because of how the server's language orders objects."""
+    # JavaScript puts keys that are whole numbers first, by value; other languages sort all keys.
     numbers = sorted((option for option in sent if option.isdecimal() and str(int(option)) == option), key=int)
     by_number = [*numbers, *(option for option in sent if option not in numbers)]
     return list(returned) != list(sent) and list(returned) in (by_number, sorted(sent))

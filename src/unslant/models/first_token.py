@@ -1,4 +1,4 @@
-"""What a server's reply says of the first token: log-probabilities, whether it opens a thought, tokens it saved."""
+"""Read a server's reply about the first token: log-probabilities, whether a thought begins, tokens from its cache."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import numpy as np
 
 from unslant.arrays import Bools, Floats, are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import NOBODY
-from unslant.models.http import Malformed
+from unslant.models.base import NOBODY, Malformed
 
 BY_ID = "token_id:"
-"""What vLLM writes before a token's id where it is asked for ids in place of texts."""
+"""Prefix of a token's id where vLLM is asked for ids instead of texts."""
 _TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
 LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
-"""Lower numbers are placeholders and not log-probabilities: a float32 would hold a probability of 0."""
+"""Lower numbers are placeholders and not log-probabilities: as a float32 the probability would be 0."""
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 _THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
 
 
 class NotLogprobs(Malformed):
-    """A reply with numbers that are no log-probabilities."""
+    """A reply with numbers that are not log-probabilities."""
 
 
 class NoScores(ModelError):
@@ -33,11 +32,11 @@ class NoScores(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of the log-probabilities of one prompt's continuations (natural log).
+    """Bounds on the log-probabilities of one prompt's continuations (natural log).
 
     Attributes:
-        low, high: shape ``(continuations,)``; equal where the continuation was among the returned tokens, else
-            ``low`` is ``-inf``.
+        low, high: shape ``(continuations,)``; equal if the continuation was among the returned tokens, else ``low`` is
+            ``-inf``.
         by: see :class:`~unslant.models.base.Scored`.
     """
 
@@ -52,14 +51,14 @@ class Bounds:
 
     @property
     def best(self) -> int | None:
-        """The most probable continuation, or None where the intervals leave that open."""
+        """The most probable continuation, or None if the intervals leave that open."""
         first = int(np.argmax(self.low))
         others = np.delete(self.high, first)
         return first if np.isfinite(self.low[first]) and (others < self.low[first]).all() else None
 
 
 def choice_of(reply: Any) -> Mapping[str, Any]:
-    """The choice of index 0, at any place in the reply; no other one was asked for.
+    """The choice with index 0, at any place in the reply; no other one was requested.
 
     Raises:
         NoScores: if there are no choices.
@@ -68,12 +67,12 @@ def choice_of(reply: Any) -> Mapping[str, Any]:
     choices = reply.get("choices") if isinstance(reply, Mapping) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(one, Mapping) for one in choices):
         raise NoScores("the reply has no choices; is this an OpenAI-compatible server?")
-    if len(choices) == 1 and choices[0].get("index") is None:  # some servers leave out what goes without saying
+    if len(choices) == 1 and choices[0].get("index") is None:  # some servers leave out the index of an only choice
         return dict(choices[0])
     indices = [one.get("index") for one in choices]
     if not all(type(index) is int for index in indices) or indices.count(0) != 1:
         raise Malformed(
-            f"the reply has choices of index {', '.join(map(repr, indices))}; asked for was one, of index 0"
+            f"the reply has choices of index {', '.join(map(repr, indices))}; one was requested, with index 0"
         )
     return dict(choices[indices.index(0)])
 
@@ -85,40 +84,36 @@ def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> d
     returns it from the completions route too). Legacy shape: ``logprobs.top_logprobs[0]``, an object.
 
     Args:
-        labels: texts that must not be given twice with different numbers; of others the larger one counts.
-        tokens: how many were asked for; a reply with more positions does not say which is the first.
+        labels: texts that must not come twice with different numbers; of other texts the larger number counts.
+        tokens: how many were requested; in a reply with more positions it is unclear which is the first.
 
     Raises:
         NoScores: if there are none.
-        Malformed: if they can be read in several ways, or are no log-probabilities (:class:`NotLogprobs`).
+        Malformed: if they can be read in several ways, or are not log-probabilities (:class:`NotLogprobs`).
     """
     logprobs = choice_of(reply).get("logprobs")
     try:
-        found = _first_token(logprobs, tokens)
+        pairs = _first_token(logprobs, tokens)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Malformed(f"the log-probabilities are not in a known shape ({type(error).__name__}: {error})") from None
-    if not found:
+    if not pairs:
         raise NoScores(
             "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
             "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
         )
     best: dict[str, float] = {}
-    for text, value in found:
+    for text, value in pairs:
         if text in labels and abs(value - best.get(text, value)) > _TOLERANCE:
             raise Malformed(f"the reply gives {text!r} two log-probabilities: {best[text]:g} and {value:g}")
         best[text] = max(value, best.get(text, value))
-    _check_values([value for _, value in found])
+    _check_values([value for _, value in pairs])
     if math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
         raise NotLogprobs("the server returned no valid log-probabilities: they sum to more than 1")
     return best
 
 
 def _check_values(values: Sequence[float]) -> None:
-    """Refuse numbers that cannot be log-probabilities of tokens.
-
-    Raises:
-        NotLogprobs: on numbers that are not finite, above 0, or a placeholder for "very improbable" (-9999).
-    """
+    """NotLogprobs on numbers that are not finite, above 0, or a placeholder for "very improbable" (-9999)."""
     if not are_logprobs(np.array(values)):
         raise NotLogprobs("the server returned no valid log-probabilities: they are not finite, or above 0")
     if min(values) < LEAST:
@@ -126,7 +121,7 @@ def _check_values(values: Sequence[float]) -> None:
 
 
 def number(value: Any) -> float:
-    """A JSON number; text that spells one, and true, are none."""
+    """A JSON number; TypeError on anything else, such as a text that spells one, or true."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{value!r} is not a number")
     return float(value)
@@ -154,7 +149,7 @@ def _check_positions(positions: Any, tokens: int) -> None:
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    """A token's text, from its bytes where these are given and are bytes; ``token_id:...`` stays as it is."""
+    """A token's text, from its bytes if it has any; ``token_id:...`` stays as it is."""
     raw, token = entry.get("bytes"), str(entry.get("token", ""))
     if token.startswith(BY_ID):
         return token
@@ -164,7 +159,7 @@ def _text(entry: Mapping[str, Any]) -> str:
 
 
 def label_bounds(top: Mapping[str, float], continuations: Sequence[str]) -> Bounds:
-    """What the most probable tokens say about each continuation."""
+    """Bounds on each continuation from the most probable tokens."""
     rest = max(0.0, 1.0 - math.fsum(math.exp(value) for value in top.values()))
     ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
     low = np.array([top.get(text, -math.inf) for text in continuations])
@@ -173,7 +168,7 @@ def label_bounds(top: Mapping[str, float], continuations: Sequence[str]) -> Boun
 
 
 def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
-    """Refuse a model that is about to think: its first token says nothing of the answer.
+    """Refuse a model that is about to think: its first token says nothing about the answer.
 
     Args:
         first: the most probable first token.
@@ -181,10 +176,10 @@ def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
     Raises:
         ModelError: with the option that may help.
     """
-    message = said if isinstance(said := choice.get("message"), Mapping) else {}
+    message = entry if isinstance(entry := choice.get("message"), Mapping) else {}
     thought = next((str(message[key]) for key in ("reasoning_content", "reasoning") if message.get(key)), "")
-    begun = [str(text).strip() for text in (first, choice.get("text"), message.get("content")) if text]
-    thought = thought or next((text for text in begun if text.lower().startswith(_THOUGHTS)), "")
+    beginnings = [str(text).strip() for text in (first, choice.get("text"), message.get("content")) if text]
+    thought = thought or next((text for text in beginnings if text.lower().startswith(_THOUGHTS)), "")
     if thought:
         raise ModelError(
             f"the model thinks before it answers: its reply begins with {thought!r}, which says nothing of a "
@@ -194,7 +189,7 @@ def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:
 
 
 def prompt_tokens(reply: Any) -> tuple[int, int] | None:
-    """Tokens of the prompt, and how many of these the server had in its prefix cache; None where it does not say.
+    """Tokens of the prompt, and how many of these came from the server's prefix cache; None if it does not say.
 
     ``usage.prompt_tokens_details.cached_tokens`` (OpenAI, vLLM, SGLang, llama.cpp), else llama.cpp's ``timings``.
     """
@@ -215,10 +210,10 @@ def prompt_tokens(reply: Any) -> tuple[int, int] | None:
 def echoed(reply: Any, label: str) -> float | None:
     """Log-probability of a label at the end of a prompt that was echoed with the log-probabilities of its tokens.
 
-    The tokens of the label are counted from the end of the prompt, behind which one token was generated.
+    The label's tokens are matched from the end of the prompt, after which one token was generated.
 
     Returns:
-        Their sum; None where the reply holds none of the prompt's, or the label is not a run of whole tokens.
+        Their sum; None if the reply holds none for the prompt, or the label does not consist of whole tokens.
 
     Raises:
         NoScores, Malformed: as :func:`top_logprobs`.
@@ -230,24 +225,19 @@ def echoed(reply: Any, label: str) -> float | None:
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         raise Malformed("the echoed prompt does not have one log-probability a token")
     if (usage.get("completion_tokens", 1) if isinstance(usage, Mapping) else None) != 1:
-        raise Malformed("the echoed prompt is not followed by the one token that was asked for")
-    found, counted, own = "", [], None
+        raise Malformed("the echoed prompt is not followed by the one requested token")
+    text, tail_values, label_values = "", [], None
     for token, value in reversed(list(zip(tokens[:-1], values[:-1], strict=True))):
-        if value is None or len(found) >= len(label):
+        if value is None or len(text) >= len(label):
             break
         try:
-            counted.append(number(value))
+            tail_values.append(number(value))
         except (TypeError, OverflowError) as error:
             raise Malformed(f"the log-probabilities of the prompt are not in a known shape ({error})") from None
-        found = _spelled(str(token)) + found
-        if found in (label, label.lstrip()):  # some decoders drop the space before a word
-            own = list(counted)
-    if own is None:
+        text = str(token).replace("▁", " ").replace("Ġ", " ") + text  # some servers write tokens as in the vocabulary
+        if text in (label, label.lstrip()):  # some decoders drop the space before a word
+            label_values = list(tail_values)
+    if label_values is None:
         return None
-    _check_values(own)
-    return math.fsum(own)
-
-
-def _spelled(token: str) -> str:
-    """A token's text, where it is written as in the vocabulary."""
-    return token.replace("▁", " ").replace("Ġ", " ")
+    _check_values(label_values)
+    return math.fsum(label_values)

@@ -1,4 +1,4 @@
-"""Asking a server over HTTP: in bounded time and space, many requests at once, and without telling secrets."""
+"""Requests to a server over HTTP: bounded in time and space, many at once, and without leaking secrets."""
 
 from __future__ import annotations
 
@@ -17,49 +17,46 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
 from unslant.errors import InputError, ModelError
+from unslant.extras import check_online
+from unslant.models.base import Malformed
 from unslant.models.concurrent import Limit, as_they_come
 from unslant.models.options import KEY_VARIABLES
 from unslant.reach import WITHHELD, may_have_keys, secrets_in_url, url_without_secrets, without_secrets
-from unslant.reachable import check_online
 
 TIMEOUT = 60.0
 """Seconds to wait for one whole reply."""
 DEADLINE = 300.0
 """Seconds to wait for a usable reply, all tries together."""
 CONNECTIONS = 32
-"""Requests at a time, at most; see :class:`~unslant.models.concurrent.Limit`."""
+"""Most requests at a time; see :class:`~unslant.models.concurrent.Limit`."""
 LARGEST_REPLY = 32 << 20
-"""Bytes of a reply that are read; a reply of label scores has a few thousand."""
+"""Most bytes of a reply that are read; a reply with label scores has a few thousand."""
 _LARGEST_PROBLEM = 4096
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _OVERLOADED = frozenset({429, 503})
 _LONGEST_WAIT = 60.0
-_Found = TypeVar("_Found")
+_Reply = TypeVar("_Reply")
 
 
 class Refused(ModelError):
-    """The server answered, and not with what was asked for; ``status`` is HTTP's."""
+    """The server refused the request; ``status`` is that of HTTP."""
 
     def __init__(self, problem: str, status: int) -> None:
         super().__init__(problem)
         self.status = status
 
 
-class Malformed(ModelError):
-    """The server answered with what can be read in several ways, or in none; asking again would bring the same."""
-
-
 class Unusable(ModelError):
-    """Nobody answers, or in no usable way, however often it was asked."""
+    """No usable reply after all retries."""
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error is about the server, so that another one may do better."""
+    """Whether an error comes from the server, so that another one may do better."""
     return isinstance(error, Unusable) or (isinstance(error, Refused) and error.status in _RETRIED)
 
 
 class _Transient(Exception):
-    """A request that may succeed when it is repeated, ``after`` this many seconds if the server said so."""
+    """A request that may succeed when repeated, ``after`` as many seconds as the server asked for, if it did."""
 
     def __init__(self, problem: str, after: float | None = None, status: int = 0) -> None:
         super().__init__(problem)
@@ -70,15 +67,15 @@ class Connection(TypedDict, total=False):
     """How a server is reached.
 
     Attributes:
-        key_variable: environment variable that holds the key; none is sent where it is not set, or where the address
-            is not one that the user typed (:func:`~unslant.reach.may_have_keys`).
-        timeout: seconds for one whole reply, however slowly it comes.
-        deadline: seconds for all tries of one request together, waits between them included.
-        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; not where nobody
-            has ever answered.
-        wait: seconds before the first repetition; doubled each time, or what ``Retry-After`` says.
-        connections: requests at a time, at most.
-        headers: more of them; what they hold is shown nowhere.
+        key_variable: environment variable that holds the key; no key is sent if it is not set, or if the user did not
+            type the address (:func:`~unslant.reach.may_have_keys`).
+        timeout: seconds for one whole reply, however slowly it arrives.
+        deadline: seconds for all tries of one request together, including waits between them.
+        retries: how often a request is repeated after 429, 5xx, a broken connection or a broken body; never if the
+            server has not answered before.
+        wait: seconds before the first repetition; doubled each time, unless ``Retry-After`` says otherwise.
+        connections: most requests at a time.
+        headers: more headers; their values are never shown.
     """
 
     key_variable: str
@@ -94,14 +91,14 @@ class Endpoint:
     """A server that speaks JSON.
 
     Args:
-        base_url: may hold a user, a password and a query, whose values are sent and nowhere shown.
-        secrets: what else no message may show.
+        base_url: may hold a user, a password and a query, whose values are sent but never shown.
+        secrets: other texts that no message may show.
         how: see :class:`Connection`.
 
     Attributes:
-        limit: how many requests are under way at a time.
+        limit: on the number of concurrent requests.
         base_url: without user, password and the values of its query.
-        waiting: what is being waited for, where a request failed for the time being; empty otherwise.
+        waiting: what a request that failed for the time being waits for; empty otherwise.
     """
 
     def __init__(self, base_url: str, *, secrets: Collection[str] = (), **how: Unpack[Connection]) -> None:
@@ -114,20 +111,20 @@ class Endpoint:
         self.retries, self.wait = how.get("retries", 5), how.get("wait", 0.5)
         self.limit, self._headers = Limit(how.get("connections", CONNECTIONS)), dict(how.get("headers", {}))
         self._secrets = {*secrets, *self._headers.values(), *secrets_in_url(self._url)}
-        self._reached = False  # a server that never answered is not waited for
+        self._reached = False  # requests are not repeated to a server that never answered
         self.waiting = ""
 
     def client(self) -> httpx.AsyncClient:
-        """A client for this server; loopback addresses are never asked through a proxy."""
+        """A client for this server, which reaches loopback addresses without a proxy."""
         key = self._key()
         if not key.isascii():
-            raise ModelError(f"the key in {self.key_variable} holds characters that no header can carry")
+            raise ModelError(f"the key in {self.key_variable} contains characters that a header cannot contain")
         return httpx.AsyncClient(
             timeout=self.timeout,
             limits=httpx.Limits(max_connections=self.limit.most),
             trust_env=not _is_loopback(urlsplit(self._url).hostname or ""),
             headers={
-                "Accept-Encoding": "identity",
+                "Accept-Encoding": "identity",  # a small compressed reply could unpack to gigabytes
                 **({"Authorization": f"Bearer {key}"} if key else {}),
                 **self._headers,
             },
@@ -137,7 +134,7 @@ class Endpoint:
         return os.environ.get(self.key_variable, "").strip() if self._gets_key else ""
 
     def redacted(self, text: str) -> str:
-        """A message without the key and anything else that is secret."""
+        """A message without the key or any other secret."""
         user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
         plain = f"{unquote(user)}:{unquote(password)}".encode()
         return without_secrets(text, {*self._secrets, self._key(), b64encode(plain).decode()})
@@ -155,11 +152,11 @@ class Endpoint:
 
         Args:
             route: below the base URL; with two slashes, below the server's root (the base URL without ``/v1``).
-            timed: how long it takes says how busy the server is.
+            timed: count the latency as a sign of how busy the server is.
             retries: at most this many.
 
         Raises:
-            ModelError: if there is no usable reply; :class:`Refused` if the server said so itself.
+            ModelError: if there is no usable reply; :class:`Refused` if the server refused it.
         """
         at = urlsplit(self._url)
         root = at.path.rstrip("/").removesuffix("/v1") if route.startswith("//") else at.path.rstrip("/")
@@ -190,7 +187,7 @@ class Endpoint:
             self.waiting = ""
 
     def _pause(self, state: RetryCallState) -> float:
-        """Seconds before the next try: what the server asked for, or twice as long each time."""
+        """Seconds before the next try: as many as the server asked for, or twice as many each time."""
         problem = state.outcome.exception() if state.outcome else None
         if isinstance(problem, _Transient) and problem.after is not None:
             return problem.after
@@ -231,10 +228,10 @@ class Endpoint:
                 return json.loads(data, object_pairs_hook=_each_key_once)
             except (ValueError, RecursionError) as error:
                 if body is None:
-                    raise Refused("the answer is no JSON", response.status_code) from None
+                    raise Refused("the answer is not JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
-        said = data[:300].decode("utf-8", "replace").strip()
-        problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {said}' if said else ''}"
+        text = data[:300].decode("utf-8", "replace").strip()
+        problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {text}' if text else ''}"
         if response.status_code in _OVERLOADED:
             self.limit.overloaded()
         if response.status_code in _RETRIED:
@@ -244,27 +241,26 @@ class Endpoint:
     def all(
         self,
         items: Sequence[Any],
-        ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Found]],
+        ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Reply]],
         runs: Sequence[Sequence[int]] | None = None,
-    ) -> Iterator[tuple[int, _Found]]:
-        """What ``ask`` finds for each item, as it comes; see :func:`~unslant.models.concurrent.as_they_come`."""
+    ) -> Iterator[tuple[int, _Reply]]:
+        """The result of ``ask`` for each item, as it arrives; see :func:`~unslant.models.concurrent.as_they_come`."""
         check_online(self.base_url)
         return as_they_come(items, ask, self.limit, self.client, runs)
 
 
 def hint_of(url: str) -> str:
-    """What to try where an address without the ``/v1`` of most servers has no such route; else empty."""
+    """A hint for addresses without the ``/v1`` of most servers; else empty."""
     at = urlsplit(url)
     return "" if at.path.strip("/") else f" (most servers are at {urlunsplit(at._replace(path='/v1'))})"
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; of two values under one key none is better than the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
+    """A JSON object; Malformed if it gives a key twice, since neither value is better than the other."""
+    keys = [key for key, _ in pairs]
+    if len({*keys}) < len(keys):
         raise Malformed(f"the reply gives {next(key for key in keys if keys.count(key) > 1)!r} twice")
-    return found
+    return dict(pairs)
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What all models behind a server that scores have in common: how they are reached, who they are, what they cost."""
+"""The base of all models behind a server that scores: connections, identity, and cost."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class HttpModel(ScoringModel):
     Args:
         model: name the server knows it by.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        extra_body: what is added to every request.
+        extra_body: entries added to every request.
         connection: see :class:`~unslant.models.http.Connection`.
 
     Attributes:
         cost: prompts and seconds; tokens where the server counts them (``tokens`` without those from its prefix cache).
-        server: how it is reached.
-        who: what it said of itself when it was last asked.
-        servers: this one, and others of the same model.
+        server: its endpoint.
+        who: how it described itself when it was last asked.
+        servers: this one, and others with the same model.
         watch: who answered so far.
     """
 
@@ -59,11 +59,11 @@ class HttpModel(ScoringModel):
 
     @property
     def info(self) -> ModelInfo:
-        """The identity: the address, and what the server said of itself when it was last asked (:meth:`identify`)."""
+        """The identity: the address, and how the server described itself at the last :meth:`identify`."""
         first = next(iter(self._there), self)
-        more = {"extra_body": recorded_body(self._extra)} if self._extra else {}
+        body = {"extra_body": recorded_body(self._extra)} if self._extra else {}
         urls = " ".join(sorted(one.url for one in self.servers))
-        identity = {"model": self.model, "base_url": urls, **self._address, **more, **first.who}
+        identity = {"model": self.model, "base_url": urls, **self._address, **body, **first.who}
         return replace(self._info, identity=identity, facts={**first._facts, **self.watch.facts})
 
     @property
@@ -78,7 +78,7 @@ class HttpModel(ScoringModel):
 
     @property
     def _facts(self) -> Mapping[str, object]:
-        """What is found out about the server."""
+        """Facts learned about the server."""
         return {}
 
     @property
@@ -87,15 +87,11 @@ class HttpModel(ScoringModel):
 
     @abstractmethod
     def ask_who(self) -> dict[str, str]:
-        """What the server says of itself.
-
-        Raises:
-            ModelError: if it does not say.
-        """
+        """The server's description of itself; ModelError if it gives none."""
 
     @abstractmethod
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Any]]:
-        """What puts one of these prompts to the server; its answer is for :meth:`read`.
+        """A function that sends one of these prompts to the server and returns its answer, for :meth:`read`.
 
         Raises:
             ModelError: if the server cannot score them.
@@ -106,14 +102,14 @@ class HttpModel(ScoringModel):
         """Scores from an answer."""
 
     def runs(self, prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:
-        """Indices of prompts that are asked one after the other; None if none wait for one another."""
+        """Indices of prompts to ask one after the other; None if they are independent."""
         return None
 
     def identify(self) -> ModelInfo:
         """Ask every server who it is; one of several that does not answer is left out, with a warning.
 
         Raises:
-            ModelError: if two do not say the same of themselves, or none answers.
+            ModelError: if two describe themselves differently, or none answers.
         """
         there: list[HttpModel] = []
         for one in self.servers:
@@ -122,21 +118,21 @@ class HttpModel(ScoringModel):
             except ModelError as error:
                 if not is_lost(error) or (not there and one is self.servers[-1]):
                     raise
-                warnings.warn(f"{error}; the other servers go on without it", stacklevel=2)
+                warnings.warn(f"{error}; the other servers continue without it", stacklevel=2)
                 continue
             there.append(one)
             first = there[0]
             if differ := [key for key in {**first.who, **one.who} if first.who.get(key) != one.who.get(key)]:
-                said = " and ".join(str(model.who.get(differ[0], "nothing")) for model in (first, one))
+                values = " and ".join(str(model.who.get(differ[0], "nothing")) for model in (first, one))
                 raise ModelError(
                     f"{self.name}: the servers at {first.url} and {one.url} do not serve the same model: they say "
-                    f"{said} as their {differ[0]}"
+                    f"{values} as their {differ[0]}"
                 )
         self._there = there
         return self.info
 
     def answers(self, prompts: Sequence[Prompt], cost: Cost | None = None) -> Iterator[tuple[int, Any]]:
-        """The answer to each prompt, as it comes; each server is given as much as it keeps up with.
+        """The answer to each prompt, as it arrives; each server gets as much as it keeps up with.
 
         Args:
             cost: where prompts and seconds are counted, by default :attr:`cost`.
@@ -165,9 +161,9 @@ class HttpModel(ScoringModel):
             ModelChanged: if a server does not stay the same model until the end.
         """
         for index, answer in self.answers(prompts):
-            found = self.read(index, answer)
-            self.watch.scored(prompts[index], found)
-            yield found
+            scored = self.read(index, answer)
+            self.watch.scored(prompts[index], scored)
+            yield scored
         self.watch.confirm(self.ask_again)
 
     def ask_again(self, prompts: Sequence[Prompt]) -> list[Scored]:
@@ -192,7 +188,7 @@ def joined(models: Sequence[_Kind]) -> _Kind:
 
 
 def connection_of(options: ModelOptions) -> Connection:
-    """What a user's options say to every :class:`HttpModel`, with the key that the environment has for it."""
+    """A user's options for every :class:`HttpModel`, with the key from the environment."""
     return {
         "key_variable": next((name for name in KEY_VARIABLES if name in os.environ), KEY_VARIABLES[-1]),
         "headers": options.headers(),

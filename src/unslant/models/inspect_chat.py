@@ -1,4 +1,4 @@
-"""Models that generate replies through inspect_ai: served ones, and those of every provider it knows."""
+"""Models that generate replies through inspect_ai: served ones, and those of its providers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 import httpx
 
 from unslant.errors import InputError, ModelError, first_line
-from unslant.extras import needed
+from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, as_they_come
@@ -23,7 +23,6 @@ from unslant.models.http import hint_of
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
-from unslant.reachable import check_online, refusal
 from unslant.replies.extraction import CUT
 
 if TYPE_CHECKING:
@@ -37,9 +36,8 @@ _PLAIN = Prompt("Say yes.", ())
 class InspectChat(ChatModel):
     """Replies of any model that inspect supports.
 
-    The first request of all is a probe, made alone and without repetitions. Where it shows that no request can succeed
-    (key, model or address are wrong, or nobody answers there), that is an error at once. With any other
-    outcome, all requests are made.
+    The very first request is a probe, made alone and without repetitions. If it shows that no request can succeed (a
+    wrong key, model or address, or no server there), that is an error at once, and not one row after another.
 
     Args:
         model: one of inspect's models.
@@ -54,7 +52,7 @@ class InspectChat(ChatModel):
 
         self._how = options = options or ModelOptions()
         self._options = (generate or GenerateOptions()).filled()
-        # Provider, model and address are all that is known of it.
+        # Provider, model and address are all that is known about it.
         identity = {"model": str(model), "base_url": _address(model), "engine": "inspect"}
         identity |= options.identity | self._options.identity
         super().__init__(ModelInfo(name=name, identity=identity, engine=type(self).__name__, remote=True))
@@ -86,14 +84,12 @@ class InspectChat(ChatModel):
             if first is not None:
                 left = left[1:]
                 yield first
-        for place, reply in self._all([prompts[i] for i in left]):
+        limit = Limit(self._connections, adaptive=False)
+        for place, reply in as_they_come([prompts[i] for i in left], self._one, limit, nullcontext):
             yield replace(reply, index=left[place])
 
-    def _all(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Reply]]:
-        return as_they_come(prompts, self._one, Limit(self._connections, adaptive=False), nullcontext)
-
     def _probe(self, prompt: Prompt) -> Reply | None:
-        """The reply to the first prompt, or None where it failed in a way that says nothing of the others.
+        """The reply to the first prompt, or None if it failed for a reason that says nothing about the others.
 
         Raises:
             ModelError: if no request can succeed.
@@ -106,23 +102,23 @@ class InspectChat(ChatModel):
             except Exception as error:
                 return error
 
-        def asked(prompt: Prompt) -> Reply | Exception:
-            return next(found for _, found in as_they_come([prompt], ask, Limit(1), nullcontext))
+        def answer_to(prompt: Prompt) -> Reply | Exception:
+            return next(answer for _, answer in as_they_come([prompt], ask, Limit(1), nullcontext))
 
-        found = asked(prompt)
-        if isinstance(found, Reply):
-            return found
-        wrong = self._wrong(found)
-        if not wrong and not self._may_succeed_again(found) and isinstance(other := asked(_PLAIN), Exception):
-            # what it finds wrong is in no prompt
+        answer = answer_to(prompt)
+        if isinstance(answer, Reply):
+            return answer
+        wrong = self._wrong(answer)
+        # A refusal may be due to this prompt; if a plain one is refused too, it is not.
+        if not wrong and not self._may_succeed_again(answer) and isinstance(other := answer_to(_PLAIN), Exception):
             wrong = self._wrong(other) or ("" if self._may_succeed_again(other) else "no request is accepted")
         if wrong:
             url = _address(self._model) if wrong == _NOT_ASKED_AGAIN[404] else ""
-            raise ModelError(f"{self.name}: {wrong} ({self._described(found)}){hint_of(url) if url else ''}") from None
+            raise ModelError(f"{self.name}: {wrong} ({self._described(answer)}){hint_of(url) if url else ''}") from None
         return None
 
     def _wrong(self, error: BaseException) -> str:
-        """What makes asking again useless for every prompt; empty if nothing is known to."""
+        """The reason why no request can succeed; empty if none is known."""
         for cause in _chain(error):
             status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
             if status in _NOT_ASKED_AGAIN:
@@ -147,7 +143,7 @@ class InspectChat(ChatModel):
         return reply_of(await self._model.generate(messages, config=config))
 
     def _described(self, error: BaseException) -> str:
-        """What went wrong in one line, without secrets."""
+        """An error in one line, without secrets."""
         *_, last = _chain(error)
         cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
         message = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
@@ -156,41 +152,41 @@ class InspectChat(ChatModel):
 
 
 def _address(model: Any) -> str:
-    """The address of a provider, where inspect says it."""
+    """The address of a provider; empty if inspect does not give it."""
     return url_without_secrets(str(getattr(model.api, "base_url", None) or ""))
 
 
 _OURS = {"max_tokens", "temperature", "max_connections", "max_retries", "attempt_timeout"}
 
 
-def _config(given: Sequence[str]) -> Any:
+def _config(texts: Sequence[str]) -> Any:
     """Settings written NAME=VALUE as inspect's GenerateConfig.
 
     Raises:
-        InputError: on a name that it does not have or that has an option of its own, or a value that it does not take.
+        InputError: on an unknown name, one that has its own option, or a value that it does not take.
     """
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
 
-    found: dict[str, Any] = {}
-    for text in given:
+    settings: dict[str, Any] = {}
+    for text in texts:
         name, sign, value = text.partition("=")
         if not sign or name not in GenerateConfig.model_fields.keys() - _OURS:
-            known = ", ".join(sorted(GenerateConfig.model_fields.keys() - _OURS))
-            raise InputError(f"--inspect {text!r}: write it as NAME=VALUE, NAME being one of {known}")
+            names = ", ".join(sorted(GenerateConfig.model_fields.keys() - _OURS))
+            raise InputError(f"--inspect {text!r}: write it as NAME=VALUE, NAME being one of {names}")
         try:
-            found[name] = json.loads(value)
+            settings[name] = json.loads(value)
         except ValueError:
-            found[name] = value
+            settings[name] = value
     try:
-        return GenerateConfig(**found)
+        return GenerateConfig(**settings)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise InputError(f"--inspect {wrong['loc'][0]}: {wrong['msg'].lower()}, not {wrong['input']!r}") from None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it was raised from; repeated requests hide theirs in the last attempt."""
+    """An error and those that it was raised from; repeated requests hide theirs in the last attempt."""
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
@@ -202,28 +198,28 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _keep_system(api: Any) -> None:
-    """Let a provider's output say which system answered, which inspect leaves in the record of the call."""
-    own = api.generate
-    if getattr(own, "keeps_system", False):
+    """Copy the system that answered into a provider's output; inspect leaves it in the record of the call."""
+    original = api.generate
+    if getattr(original, "keeps_system", False):
         return
 
-    async def generate(*arguments: Any, **named: Any) -> Any:
-        found = await own(*arguments, **named)
-        output, call = found if isinstance(found, tuple) else (found, None)
-        said = getattr(call, "response", None)
-        if isinstance(said, Mapping) and (system := said.get("system_fingerprint")) and hasattr(output, "metadata"):
+    async def generate(*arguments: Any, **keywords: Any) -> Any:
+        result = await original(*arguments, **keywords)
+        output, call = result if isinstance(result, tuple) else (result, None)
+        body = getattr(call, "response", None)
+        if isinstance(body, Mapping) and (system := body.get("system_fingerprint")) and hasattr(output, "metadata"):
             output.metadata = {**(output.metadata or {}), "system_fingerprint": system}
-        return found
+        return result
 
     generate.keeps_system = True  # type: ignore[attr-defined]
     api.generate = generate
 
 
 def reply_of(output: Any) -> Reply:
-    """The reply in what inspect's models return."""
-    if not output.choices:  # a body without a reply, though the server said 200
+    """The reply in an output of inspect's models."""
+    if not output.choices:  # a body without a reply, with status 200
         return Reply(0, None, "no choices in the reply")
-    if len(output.choices) > 1:  # asked for was one; which of them it is, nobody says
+    if len(output.choices) > 1:  # one was requested, and nothing says which of them is it
         return Reply(0, None, f"{len(output.choices)} choices in the reply in place of one")
     used = output.usage
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
@@ -259,10 +255,10 @@ def _served(get_model: Any, name: str, url: str) -> Any:
         base_url=urlunsplit(at._replace(query="")),
         default_query=dict(parse_qsl(at.query)),
         api_key=next(iter(keys), "none"),
-        max_retries=0,  # inspect repeats failed requests itself
+        max_retries=0,  # inspect itself repeats failed requests
         memoize=False,
     )
-    # The client of openai follows redirects, and takes headers other than Authorization along to any host.
+    # The openai client follows redirects, and sends headers other than Authorization along to any host.
     model.api.http_client.follow_redirects = False
     return model
 
@@ -271,7 +267,7 @@ def load_served_chat(name: str, options: ModelOptions, generate: GenerateOptions
     """A served model that generates; see :mod:`unslant.models.open`.
 
     Raises:
-        ModelError: if nobody listens at its address, or inspect is not installed.
+        ModelError: if no server listens at its address, or inspect is not installed.
     """
     base_url = options.addresses[0]
     if reason := refusal(base_url):  # before the seconds that importing inspect takes
@@ -291,7 +287,7 @@ def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) ->
 def _loaded(name: str, options: ModelOptions, generate: GenerateOptions, base_url: str = "") -> InspectChat:
     get_model = needed("inspect_ai.model", f"{name}, asked for replies,").get_model
     try:
-        # Not memoized: a model's connections belong to the loop that it is asked on.
+        # Not memoized: a model's connections belong to the event loop that it runs on.
         model = _served(get_model, name, base_url) if base_url else get_model(name, memoize=False)
     except Exception as error:  # providers raise many kinds; the first line says what is wrong
         lines = [line.strip() for line in re.sub(r"\[/?[a-z]+\]", "", str(error)).splitlines()]  # markup for terminals

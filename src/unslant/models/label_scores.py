@@ -1,19 +1,20 @@
-"""Label scores from a server's replies, in the most exact way that the server has.
+"""Label scores from a server's replies, in the most exact way that the server offers.
 
-1. By their token ids, where it takes ``logprob_token_ids`` (vLLM) or has ``/v1/score`` (SGLang, plain prompts).
+1. By token ids, if it takes ``logprob_token_ids`` (vLLM) or has ``/v1/score`` (SGLang, plain prompts).
 2. As some of the most probable first tokens: as many as the labels need and the server gives (llama.cpp any number,
-   OpenAI 20 in a chat and 5 elsewhere). A label outside these is only known to lie below: no unseen token is more
-   probable than the least probable one returned, nor than what the returned ones leave. Its score is an interval
+   OpenAI 20 in a chat and 5 elsewhere). A label outside these only has an upper bound: no unseen token is more probable
+   than the least probable one returned, nor than what the returned ones leave. Its score is an interval
    (:class:`~unslant.models.first_token.Bounds`).
 3. Labels of several tokens: as the end of a prompt that is echoed with its log-probabilities (vLLM, SGLang).
 
-What a server gives is found out from its answers: some accept ``logprobs``, ignore it and answer 200. Of the kinds of
-servers, llama.cpp was run; the others are taken from their documentation and source (``docs/served-models.md``).
+What a server offers shows only in its answers: some accept ``logprobs``, ignore it and answer 200. Of the kinds of
+servers, llama.cpp was run; the others follow their documentation and source (``docs/served-models.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from unslant.errors import ModelError
 from unslant.models.answered import named_in
-from unslant.models.base import Cost
+from unslant.models.base import Cost, Malformed
 from unslant.models.first_token import (
     BY_ID,
     Bounds,
@@ -34,30 +35,119 @@ from unslant.models.first_token import (
     refuse_thoughts,
     top_logprobs,
 )
-from unslant.models.http import Endpoint, Malformed, Refused
-from unslant.models.server_kinds import Kind
+from unslant.models.http import Endpoint, Refused
 from unslant.prompts.prompt import Prompt
 
 TOPS = (100, 20, 5)
-"""Most probable tokens asked for, unless a number is given: the first that the server does not refuse."""
+"""Most probable tokens to ask for by default: the first number that the server does not refuse."""
 MORE = (1_000, 10_000)
-"""... and then, where a label is not among them and the server gave as many as were asked for."""
-_TOLERANCE = 1e-3
+"""Then these, if a label is missing although the server gave as many tokens as were asked for."""
+_TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
 LENGTHS = ("max_tokens", "max_completion_tokens")
-"""Names for how long a reply may be: the usual one, and that of servers which refuse it in chats."""
+"""Names for the length limit of a reply: the usual one, and that of servers which refuse it in chats."""
 _WRONG_REQUEST = (400, 422)
-_TAIL = 16  # characters of a prompt's end, which decide about the tokens of a label behind it
+_TAIL = 16  # characters of a prompt's end, which decide how a label after it is tokenized
 MOST_IDS = 128
 """Token ids that vLLM takes in ``logprob_token_ids``."""
 
 
-class LabelScores:
-    """Scores labels by asking a server, and remembers what it has found out about it.
+@dataclass(frozen=True)
+class Kind:
+    """One kind of server.
 
-    ``answered_by`` holds whom the last reply to a prompt named, until that is taken out.
+    Attributes:
+        owner: ``owned_by`` in its list of models; empty if that does not identify it.
+        route: a GET that only this kind answers, below its root.
+        sign: a key in that answer.
+        tokenize: builds the body of its POST /tokenize from a text and a model's name; None if it has no such route.
+        by_id: whether it takes ``logprob_token_ids``.
+        score_route: whether its ``/v1/score`` gives the probability of each of some token ids after a prompt.
+        echo: whether its completions can echo the prompt with log-probabilities.
+        only_chat: why a plain prompt cannot be scored; empty if it can.
+        in_ascii: entries of a request that make the reply begin with a whole character, since half of one comes without
+            log-probabilities; they leave the model's log-probabilities as they are.
+        any_name: whether it has one model and answers to any name.
+        slots: the key, in the answer at ``route``, of the number of prompts that it keeps in its cache; empty if
+            prompts share one cache.
+    """
+
+    name: str
+    owner: str = ""
+    route: str = ""
+    sign: str = ""
+    tokenize: Callable[[str, str], dict[str, Any]] | None = None
+    by_id: bool = False
+    score_route: bool = False
+    echo: bool = False
+    only_chat: str = ""
+    in_ascii: Mapping[str, Any] | None = None
+    any_name: bool = False
+    slots: str = ""
+
+
+def _prompt(text: str, model: str) -> dict[str, Any]:
+    return {"model": model, "prompt": text, "add_special_tokens": False}
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("vllm", "vllm", "//version", "version", _prompt, by_id=True, echo=True),
+        Kind("sglang", "sglang", "//get_model_info", "model_path", _prompt, score_route=True, echo=True, any_name=True),
+        Kind(
+            "llama.cpp",
+            "llamacpp",
+            "//props",
+            "default_generation_settings",
+            lambda text, _: {"content": text, "add_special": False},
+            in_ascii={"grammar": "root ::= [ -~]+"},
+            any_name=True,
+            slots="total_slots",
+        ),
+        Kind(
+            "ollama",
+            route="//api/version",
+            sign="version",
+            only_chat="Ollama puts a plain prompt into the model's chat template: use --chat=True",
+        ),
+        Kind("openai", echo=True),
+        Kind(
+            "tgi",
+            route="//info",
+            sign="docker_label",
+            tokenize=lambda text, _: {"inputs": text, "add_special_tokens": False},
+            only_chat="TGI's completions return no top log-probabilities: use --chat=True",
+        ),
+        Kind("unknown", echo=True),
+    )
+}
+"""Name -> kind. The last one is every other server."""
+UNKNOWN = KINDS["unknown"]
+
+
+def known_from(host: str, owners: set[str]) -> Kind | None:
+    """The kind of server by its address or its list of models; None if neither identifies it."""
+    if host == "openai.com" or host.endswith(".openai.com"):
+        return KINDS["openai"]
+    return next((kind for kind in KINDS.values() if kind.owner and kind.owner in owners), None)
+
+
+def known_by(answers: Mapping[str, Any]) -> Kind:
+    """The kind of server by its answers (route -> answer) at routes that only one kind has."""
+    for kind in KINDS.values():
+        answer = answers.get(kind.route) if kind.route else None
+        if isinstance(answer, Mapping) and kind.sign in answer:
+            return kind
+    return UNKNOWN
+
+
+class LabelScores:
+    """Scores labels by asking a server, and remembers what it has learned about it.
+
+    ``answered_by`` holds the model and system that the last reply to a prompt named, until the caller removes it.
 
     Args:
-        model: name the server knows the model by.
+        model: the server's name for the model.
         kind: of the server.
         cost: where tokens are counted.
         top, extra_body, max_completion_tokens: see :class:`unslant.models.served.ServedModel`.
@@ -83,17 +173,12 @@ class LabelScores:
         self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
 
     def check(self, prompts: Sequence[Prompt]) -> None:
-        """Refuse what no reply of this server could answer, before anything is asked.
-
-        Raises:
-            ModelError: on a label that is to be scored with its end, a reply that has begun, a plain prompt that the
-                server would put into a chat, or labels of which one begins another.
-        """
+        """Before anything is asked, refuse prompts that no reply of this server can answer (ModelError)."""
         for prompt in dict.fromkeys(
             Prompt(p.text and "...", p.continuations, p.messages[:1], "", p.to_end) for p in prompts
         ):
             if prompt.to_end:
-                raise ModelError("a server gives the probability of one token, so not that of a label with its end")
+                raise ModelError("a server gives the probability of one token only, not of a label with its end")
             if prompt.messages and prompt.text:
                 raise ModelError("a served chat cannot be continued in the middle of the assistant's turn")
             if self.kind.only_chat and not prompt.messages:
@@ -102,41 +187,39 @@ class LabelScores:
                 _check_beginnings(prompt.continuations)
 
     async def scored(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
-        """What is known of the log-probabilities of a prompt's continuations.
+        """Bounds on the log-probabilities of a prompt's continuations.
 
         Raises:
-            ModelError: if a request fails for good, no log-probabilities come back, labels look alike, or the model
-                is about to think.
+            ModelError: if a request fails for good, the server gives none, labels look alike, or the model is thinking.
         """
         kind = self.kind
         ids = [await self._label_ids(client, prompt, label) for label in prompt.continuations] if kind.tokenize else []
-        known = [own for own in ids if own]
-        if len(known) < len(prompt.continuations):
+        label_ids = [tokens for tokens in ids if tokens]
+        if len(label_ids) < len(prompt.continuations):
             _check_beginnings(prompt.continuations)
-        elif begun := next((pair for pair in pairwise(sorted(known)) if pair[1][: len(pair[0])] == pair[0]), None):
-            _refuse_beginning(*(prompt.continuations[known.index(own)] for own in begun))
-        if (long := next((i for i, own in enumerate(ids) if own and len(own) > 1), None)) is not None:
+        elif pair := next((pair for pair in pairwise(sorted(label_ids)) if pair[1][: len(pair[0])] == pair[0]), None):
+            _refuse_beginning(*(prompt.continuations[label_ids.index(tokens)] for tokens in pair))
+        if (long := next((i for i, tokens in enumerate(ids) if tokens and len(tokens) > 1), None)) is not None:
             if bounds := await self._by_echo(client, prompt):
                 return bounds
             raise ModelError(
                 f"label {prompt.continuations[long]!r} is {len(ids[long] or ())} tokens to this model, and the server "
                 "gives the probability of one token only; use --labels=A"
             )
-        whole = len(known) == len(prompt.continuations) and not self.top
+        single = [tokens[0] for tokens in label_ids]
+        whole = len(single) == len(prompt.continuations) and not self.top
         if kind.score_route and self._scores and whole and not prompt.messages:
-            bounds = await self._by_score_route(client, prompt, [own[0] for own in known])
+            bounds = await self._by_score_route(client, prompt, single)
             if bounds is not None:
                 return bounds
-        if whole and len(known) <= MOST_IDS and kind.by_id and self._by_id:
-            single = [own[0] for own in known]
-            asked = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
-            found = self._read(
-                await self._reply(client, prompt, len(single), asked), [f"{BY_ID}{own}" for own in single]
-            )
-            values = np.array([found.get(f"{BY_ID}{own}", np.nan) for own in single])
+        if whole and len(single) <= MOST_IDS and kind.by_id and self._by_id:
+            options = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
+            names = [f"{BY_ID}{token}" for token in single]
+            logprobs = self._read(await self._reply(client, prompt, len(single), options), names)
+            values = np.array([logprobs.get(name, np.nan) for name in names])
             if np.isfinite(values).all():
                 return Bounds(values, values)
-            self._by_id = False  # an older server, which ignores what it does not know
+            self._by_id = False  # an older server, which ignores entries that it does not know
         bounds = await self._by_rank(client, prompt)
         if not kind.tokenize and self._echoes and any(len(label.strip()) > 1 for label in prompt.continuations):
             return bounds if bounds.exact.all() else await self._by_echo(client, prompt) or bounds
@@ -144,7 +227,7 @@ class LabelScores:
 
     async def _by_score_route(self, client: httpx.AsyncClient, prompt: Prompt, ids: Sequence[int]) -> Bounds | None:
         """From ``/v1/score``, which gives probabilities over the whole vocabulary unless it is asked to normalise them;
-        None where an older server has no such route, or a probability is so small that it comes as 0."""
+        None if an older server has no such route, or a probability is so small that it comes as 0."""
         body = {"model": self.model, "query": prompt.text, "items": [""], "label_token_ids": list(ids)}
         try:
             reply = await self.endpoint.send(
@@ -157,8 +240,8 @@ class LabelScores:
             return None
         scores: Any = reply.get("scores") if isinstance(reply, Mapping) else None
         try:
-            (found,) = scores
-            values = np.array([number(one) for one in found])
+            (row,) = scores
+            values = np.array([number(one) for one in row])
         except (TypeError, ValueError, OverflowError) as error:
             raise Malformed(f"the scores are not in a known shape ({error})") from None
         if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + _TOLERANCE:
@@ -171,7 +254,7 @@ class LabelScores:
 
     async def _by_rank(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
         """From the most probable tokens: as many as the server gives and the labels need."""
-        route = _route(prompt)
+        route = "/chat/completions" if prompt.messages else "/completions"
         sizes, more = self._tops.get(route, ((self.top,), ()) if self.top else (TOPS, MORE))
         for size in sizes:
             try:
@@ -182,10 +265,11 @@ class LabelScores:
                 more = ()
             else:
                 break
-        found = self._read(reply, prompt.continuations)
-        bounds, self._tops[route] = label_bounds(found, prompt.continuations), ((size,), more)
+        top = self._read(reply, prompt.continuations)
+        bounds, self._tops[route] = label_bounds(top, prompt.continuations), ((size,), more)
         for larger in more:
-            if bounds.exact.all() or len(found) < size // 2:  # texts of tokens may coincide
+            # A server that gave fewer has no more. Half is enough, since texts of different tokens may coincide.
+            if bounds.exact.all() or len(top) < size // 2:
                 break
             try:
                 reply = await self._reply(client, prompt, larger, timed=False)
@@ -194,12 +278,12 @@ class LabelScores:
                     raise
                 self._tops[route] = self._tops[route][0], more[: more.index(larger)]
                 break
-            found, size = top_logprobs(reply, prompt.continuations, self._tokens_asked), larger
-            bounds = label_bounds(found, prompt.continuations)
+            top, size = top_logprobs(reply, prompt.continuations, self._most_tokens), larger
+            bounds = label_bounds(top, prompt.continuations)
         return bounds
 
     async def _by_echo(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds | None:
-        """From the log-probabilities of the labels' own tokens at the end of the prompt; None if it gives none."""
+        """From the log-probabilities of the labels' tokens at the end of an echoed prompt; None if there are none."""
         if not self.kind.echo or not self._echoes or prompt.messages:
             return None
         values: list[float] = []
@@ -226,8 +310,8 @@ class LabelScores:
         more: Mapping[str, Any] | None = None,
         timed: bool = True,
     ) -> Any:
-        """The reply to one prompt: its first token, with the most probable ones."""
-        route = _route(prompt)
+        """The reply to one prompt: its first token, and the most probable tokens there."""
+        route = "/chat/completions" if prompt.messages else "/completions"
         body: dict[str, Any] = {"model": self.model, "max_tokens": 1, "temperature": 0}
         if prompt.messages:
             messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
@@ -251,19 +335,15 @@ class LabelScores:
         return reply
 
     @property
-    def _tokens_asked(self) -> int:
+    def _most_tokens(self) -> int:
         return max(1, *(int(self._extra.get(key) or 1) for key in LENGTHS), *self._one_token.values())
 
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
-        """The first token's log-probabilities, and what else the reply says.
-
-        Raises:
-            ModelError: if there are none, or the model is about to think.
-        """
-        found = top_logprobs(reply, labels, self._tokens_asked)
-        refuse_thoughts(choice_of(reply), max(found, key=found.__getitem__))
+        """The first token's log-probabilities; ModelError if there are none, or the model is about to think."""
+        top = top_logprobs(reply, labels, self._most_tokens)
+        refuse_thoughts(choice_of(reply), max(top, key=top.__getitem__))
         self._count(reply)
-        return found
+        return top
 
     def _count(self, reply: Any) -> None:
         if (counts := prompt_tokens(reply)) is not None:
@@ -271,8 +351,8 @@ class LabelScores:
             self._cost.tokens += counts[0] - counts[1]
 
     async def _label_ids(self, client: httpx.AsyncClient, prompt: Prompt, label: str) -> tuple[int, ...] | None:
-        """Token ids of a label behind the end of a prompt; None if the server does not tell, or they merge with it."""
-        tail = prompt.text[-_TAIL:] or "\n"  # which ends what a chat template writes before a reply
+        """Token ids of a label after the end of a prompt; None if the server gives none, or the two merge."""
+        tail = prompt.text[-_TAIL:] or "\n"  # chat templates end with it before a reply
         if (tail, label) not in self._ids:
             before, whole = [await self._tokens(client, text) for text in (tail, tail + label)]
             apart = before and whole and len(whole) > len(before) and whole[: len(before)] == before
@@ -280,27 +360,21 @@ class LabelScores:
         return self._ids[tail, label]
 
     async def _tokens(self, client: httpx.AsyncClient, text: str) -> list[int] | None:
-        tokenize = self.kind.tokenize
+        assert self.kind.tokenize is not None
         try:
-            return (
-                ids_in(await self.endpoint.send(client, "//tokenize", tokenize(text, self.model))) if tokenize else None
-            )
+            return ids_in(await self.endpoint.send(client, "//tokenize", self.kind.tokenize(text, self.model)))
         except Refused:
             return None
 
 
 def _begins_with_half_a_character(reply: Any) -> bool:
     choice = choice_of(reply)
-    said = choice.get("text") or dict(choice.get("message") or {}).get("content")
-    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(said)
-
-
-def _route(prompt: Prompt) -> str:
-    return "/chat/completions" if prompt.messages else "/completions"
+    text = choice.get("text") or dict(choice.get("message") or {}).get("content")
+    return not choice.get("logprobs") and "\N{REPLACEMENT CHARACTER}" in str(text)
 
 
 def _check_beginnings(labels: Sequence[str]) -> None:
-    """Refuse labels of which one's text begins another's: the longer one may be more than one token."""
+    """Refuse labels where one begins another: the longer one may be more than one token."""
     for short, long in pairwise(sorted(label.strip() for label in labels)):
         if long.startswith(short):
             _refuse_beginning(short, long)
@@ -314,10 +388,10 @@ def _refuse_beginning(short: str, long: str) -> None:
 
 
 def ids_in(reply: Any) -> list[int] | None:
-    """Token ids in the reply to /tokenize; None where there are none."""
-    listed = reply.get("tokens") if isinstance(reply, Mapping) else reply
-    if not isinstance(listed, list):
+    """Token ids in the reply to /tokenize; None if there are none."""
+    entries = reply.get("tokens") if isinstance(reply, Mapping) else reply
+    if not isinstance(entries, list):
         return None
-    ids = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in listed]
-    found = [one for one in ids if isinstance(one, int)]
-    return found if len(found) == len(ids) else None
+    ids = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
+    numbers = [one for one in ids if isinstance(one, int)]
+    return numbers if len(numbers) == len(ids) else None

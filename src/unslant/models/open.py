@@ -28,8 +28,7 @@ from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
-from unslant.models.base import Model, ScoringModel
-from unslant.models.objects import is_pipeline, is_whole, loaded_by, not_a_model, of_transformers
+from unslant.models.base import Model, ScoringModel, is_pipeline, is_whole, loaded_by, not_a_model, of_transformers
 from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
 
@@ -45,12 +44,12 @@ class Backend:
     """One kind of model.
 
     Attributes:
-        what: its name for people.
+        what: display name.
         example: a model name of this kind.
-        loaders: what it can do -> ``module:function`` that loads a model for it. The function takes the name without
-            its scheme and the whole :class:`ModelOptions`; for ``generate`` also :class:`GenerateOptions`.
+        loaders: ``score`` or ``generate`` -> ``module:function`` that loads such a model. The function takes the name
+            without its scheme and the whole :class:`ModelOptions`; for ``generate`` also :class:`GenerateOptions`.
         options: names of the :class:`ModelOptions` that apply; any other one is refused.
-        instead: option -> the loader for ``score`` where that option is given.
+        instead: option -> the loader for ``score`` when that option is set.
         open_weights: whether its attention can be read and its weights trained.
     """
 
@@ -131,7 +130,7 @@ _NEEDED_FOR = {
 
 
 def backend_of(scheme: str) -> Backend | None:
-    """The backend for names with this scheme, one of unslant's or of another package; None if there is none.
+    """The backend for names with this scheme, unslant's own or another package's; None if there is none.
 
     Raises:
         ModelError: if the other package cannot be imported, or registers something else.
@@ -150,12 +149,12 @@ def backend_of(scheme: str) -> Backend | None:
 
 def all_backends() -> dict[str, Backend]:
     """Scheme -> backend: unslant's own, then those of other packages that can be loaded."""
-    others: dict[str, Backend] = {}
+    backends = dict(BACKENDS)
     for scheme in with_plugins({}, GROUP):
         with suppress(ModelError):
             if row := backend_of(scheme):
-                others[scheme] = row
-    return {**BACKENDS, **others}
+                backends[scheme] = row
+    return backends
 
 
 def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ()) -> Address:
@@ -170,20 +169,20 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if scheme in ("http", "decision") and not options.base_url:
         base_url, _, model = name.partition("#")
         if not model:
-            shown = url_without_secrets(name)
-            raise InputError(f"{shown}: name the model behind the server, as in {shown.rstrip('/')}#NAME")
+            url = url_without_secrets(name)
+            raise InputError(f"{url}: name the model behind the server, as in {url.rstrip('/')}#NAME")
         options = replace(options, base_url=base_url)
     _check_urls(options, needs)
     if not model:
-        raise InputError(f"{name!r}: no model is named; write it as {backend.example}")
+        raise InputError(f"{name!r}: the model's name is missing; write it as {backend.example}")
     applies = backend.options - (scoring_options() if tuple(needs) == ("generate",) else frozenset())
     if backend.open_weights and needs and "generate" not in needs:
         applies -= {"connections"}  # the engine fills its batches by tokens
     if useless := options.given - applies:
-        raise InputError(f"{name} is {backend.what}: leave out {_flags(useless)}, which would have no effect")
-    elsewhere = "--ray" * (options.ray is not None) or "--tensor-parallel" * (options.tensor_parallel is not None)
-    if elsewhere and (inside := [need for need in needs if need in ("attend", "train")]):
-        raise InputError(f"{elsewhere}: this needs {_NEEDED_FOR[inside[0]]}, in this process: leave out {elsewhere}")
+        raise InputError(f"{name} is {backend.what}: leave out {_flags(useless)}, which has no effect here")
+    flag = "--ray" if options.ray is not None else "--tensor-parallel" if options.tensor_parallel is not None else ""
+    if flag and (local := [need for need in needs if need in ("attend", "train")]):
+        raise InputError(f"{flag}: this needs {_NEEDED_FOR[local[0]]}, in this process: leave out {flag}")
     if options.bits and "train" in needs:
         raise InputError("quantised weights cannot be trained; leave out --bits")
     for need in needs:
@@ -211,8 +210,8 @@ def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
             )
     if len(options.addresses) > 1 and ("generate" in needs or len({*map(_speaks, options.addresses)}) > 1):
         raise InputError(
-            "--base-url is given several times: servers can share the scoring of labels, all in the same way; replies "
-            "are asked of one"
+            "--base-url is given several times: several servers can share only the scoring of labels; for replies, "
+            "give one"
         )
 
 
@@ -229,24 +228,23 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
 
 
 def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
-    """For each of several models, named or loaded, the options that apply to it; the others keep their defaults.
+    """For each of several models, named or loaded, the options that apply to it; the rest keep their defaults.
 
     Raises:
         InputError: on an option that applies to none of them; see also :func:`address_of`.
     """
     names = [model for model in models if isinstance(model, str)]
     if options.given and not names:
-        raise InputError(f"the model is loaded already: leave out {_flags(options.given)}, which would have no effect")
+        raise InputError(f"the model is already loaded: leave out {_flags(options.given)}, which has no effect here")
     useful = [_split(model, options)[1].options if isinstance(model, str) else frozenset[str]() for model in models]
-    found = []
-    for name, own in zip(models, useful, strict=True):
-        for_others: dict[str, Any] = {
-            f.name: f.default for f in fields(options) if f.name in frozenset().union(*useful) - own
-        }
-        found.append(replace(options, **for_others))
-        if isinstance(name, str):
-            address_of(name, found[-1], needs)
-    return found
+    options_of = []
+    for model, names_of_options in zip(models, useful, strict=True):
+        of_others = frozenset().union(*useful) - names_of_options
+        defaults: dict[str, Any] = {f.name: f.default for f in fields(options) if f.name in of_others}
+        options_of.append(replace(options, **defaults))
+        if isinstance(model, str):
+            address_of(model, options_of[-1], needs)
+    return options_of
 
 
 def _flags(names: Iterable[str]) -> str:
@@ -264,7 +262,7 @@ def _split(name: str, options: ModelOptions) -> tuple[str, Backend, str]:
 
 
 def _is_address(url: str) -> bool:
-    """Whether this is the URL of a server, with nothing in a place where a part of a password may have gone."""
+    """Whether this is the URL of a server, and nothing in it looks like part of an unescaped password."""
     try:
         at = urlsplit(url)
         whole = url.startswith(_WEB) and url.isprintable() and " " not in url and "@" not in at.path + at.query
@@ -289,21 +287,31 @@ def open_model(
 
     Args:
         name: see the table at the top of this module; or a text-generation pipeline of transformers, or a loaded causal
-            language model of transformers with its ``tokenizer`` (both stay where they are, as they are).
+            language model of transformers with its ``tokenizer`` (both are used as they are, where they are).
         options: how it is run; any of them can be given as a keyword instead (``device="cpu"``).
         needs: what it must be able to do.
 
     Raises:
         InputError: see :func:`address_of`.
         ModelError: if the model cannot be loaded.
+
+    Examples:
+        >>> model = unslant.open_model("fair", device="cpu")
+        >>> model.info.name
+        'fair'
     """
     if not isinstance(name, str):
         if options or changes:
-            raise InputError("the model is loaded already: leave out options that say how to load it")
+            raise InputError("the model is already loaded: leave out loading options")
         if tokenizer is None and is_pipeline(name):
             name, tokenizer = name.model, name.tokenizer
         if tokenizer is None or not of_transformers(name):
             raise InputError(not_a_model(name))
+        if name.get_output_embeddings() is None:
+            raise InputError(
+                f"{type(name).__name__} has no output over the vocabulary; load the model with "
+                "AutoModelForCausalLM, or name a reward model: reward:NAME_OR_FOLDER"
+            )
         from unslant.models.hf.model import TransformersModel
 
         return TransformersModel(name, tokenizer, name.config.name_or_path or type(name).__name__)
@@ -320,24 +328,24 @@ def open_chat(name: str, options: ModelOptions | None = None, generate: Generate
 
 
 def _load(to: str, name: str, options: ModelOptions | None, needs: Sequence[str], *more: GenerateOptions) -> Any:
-    scheme, model, chosen = address_of(name, options, needs)
-    backend = backend_of(scheme)
+    address = address_of(name, options, needs)
+    backend = backend_of(address.scheme)
     assert backend is not None
-    return backend.loader(to, chosen)(model, chosen, *more)
+    return backend.loader(to, address.options)(address.model, address.options, *more)
 
 
 def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",)) -> None:
-    """Check that a model can be opened, without its weights: the files of a local one are there, a server answers.
+    """Check that a model can be opened, without its weights: that a local one's files are there, a server answers.
 
     Raises:
         InputError: see :func:`address_of`.
         ModelError: if it cannot be opened.
     """
-    scheme, model, chosen = address_of(name, options, needs)
-    if not scheme:
+    address = address_of(name, options, needs)
+    if not address.scheme:
         from unslant.models.hf.loading import check_loads
 
-        check_loads(model, chosen)
+        check_loads(address.model, address.options)
     elif "score" in needs:
         open_model(name, options).identify()
     else:
@@ -350,8 +358,8 @@ def opened(
     options: ModelOptions | None = None,
     generate: GenerateOptions | None = None,
 ) -> Any:
-    """The model given to a study: a name, a model that can ``score`` or ``generate``, a text-generation pipeline of
-    transformers, or a function that loads one of these.
+    """Open what a study gets as its model: a name, a model that can ``score`` or ``generate``, a text-generation
+    pipeline of transformers, or a function that loads one of these.
 
     Args:
         options, generate: how a named model is run.

@@ -1,4 +1,4 @@
-"""How models are found, run and made to generate: what a user may choose."""
+"""Options that say where a model is, how it is run, and how it generates."""
 
 import json
 import os
@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, get_typ
 from unslant.errors import InputError
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
-_HOW_SENT = (
-    "batch",
-    "cache",
-    "cache_prompt",
-    "extra_headers",
-    "timeout",
-    "adaptive_connections",
-    "stream_idle_timeout",
-)
+_HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
 """Settings of inspect that change no reply, or may hold a key."""
 KEY_VARIABLES = ("UNSLANT_API_KEY", "OPENAI_API_KEY")
-"""Where a server's key is looked for."""
+"""Environment variables that may hold a server's key, in order."""
 CONNECTIONS = 8
-"""Replies at a time, from a server or in one batch, where nothing else is said."""
+"""Default number of replies at a time, from a server or in one batch."""
 SERVERS = ("vllm", "sglang", "llama.cpp", "ollama", "openai", "tgi")
-"""Kinds of servers that are known, see :mod:`unslant.models.label_scores`."""
+"""Kinds of servers; see :mod:`unslant.models.label_scores`."""
 _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs", "stream", "n", "echo"})
 
 if TYPE_CHECKING:
@@ -50,8 +42,8 @@ REMOTE, ANY = AppliesTo(("http", "decision", "inspect")), AppliesTo(("", "http",
 class ModelOptions:
     """Where a model is found and how it is run."""
 
-    # A new option is a field here, with its default, help and where it applies, and a line in the keywords below, since
-    # editors and type checkers derive keywords from nothing else (a test compares the two).
+    # A new option is a field here, with its default, help and where it applies, and a line in the keywords below:
+    # editors cannot derive keywords from a dataclass. A test compares the two.
 
     base_url: Annotated[Addresses, SERVED] = None
     """OpenAI-compatible server of MODEL, as http://HOST:8080/v1 (key: UNSLANT_API_KEY); repeat to share scoring."""
@@ -62,7 +54,7 @@ class ModelOptions:
     dtype: Annotated[str, LOCAL] = "auto"
     """auto, float32, bfloat16 or float16."""
     revision: Annotated[str | None, LOCAL] = None
-    """Branch, tag or commit of a model of the Hub."""
+    """Branch, tag or commit of a model on the Hub."""
     device_map: Annotated[str | None, LOCAL] = None
     """Spread a model over the GPUs of a machine: auto, balanced, balanced_low_0 or sequential, as in transformers."""
     tensor_parallel: Annotated[int | None, SCORED_LOCALLY] = None
@@ -72,7 +64,7 @@ class ModelOptions:
     trust_remote_code: Annotated[bool, Reach.CODE, LOCAL] = False
     """Run model code that comes with the weights."""
     allow_missing: Annotated[bool, LOCAL] = False
-    """Load a checkpoint although weights are missing, with random numbers in their place."""
+    """Load a checkpoint even if weights are missing, with random numbers in their place."""
     ray: Annotated[str | None, Reach.ADDRESS, SCORED_LOCALLY] = None
     """Score with replicas of a local model on the Ray cluster at this address; auto: a running one, or a new one."""
     ray_actors: Annotated[int | None, SCORED_LOCALLY] = None
@@ -97,8 +89,8 @@ class ModelOptions:
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
-        several = dict.fromkeys(self.addresses)
-        object.__setattr__(self, "base_url", tuple(several) if len(several) > 1 else next(iter(several), None))
+        urls = tuple(dict.fromkeys(self.addresses))
+        object.__setattr__(self, "base_url", urls if len(urls) > 1 else next(iter(urls), None))
         least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
         least_of |= {"tensor_parallel": 2}
         for name, least in least_of.items():
@@ -126,8 +118,8 @@ class ModelOptions:
             raise InputError(f"--server {self.server}: give one of {', '.join(SERVERS)}, or leave it out")
         if self.header:
             self.headers()
-        if taken := sorted(self.body().keys() & _SET_BY_US):
-            raise InputError(f"--extra-body: {taken[0]!r} is set by unslant; leave it out")
+        if ours := sorted(self.body().keys() & _SET_BY_US):
+            raise InputError(f"--extra-body: {ours[0]!r} is set by unslant; leave it out")
 
     @property
     def given(self) -> frozenset[str]:
@@ -136,17 +128,17 @@ class ModelOptions:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """What ``base_url`` says, as several."""
+        """``base_url`` as a tuple."""
         return (self.base_url,) if isinstance(self.base_url, str) else tuple(self.base_url or ())
 
     def headers(self) -> dict[str, str]:
-        """What ``header`` says, with the values of variables.
+        """Name -> value of every header, variables filled in.
 
         Raises:
-            InputError: on one that no request can carry, or whose variable may not be sent to the address
+            InputError: on a header that no request can carry, or whose variable may not be sent to the address
                 (:func:`~unslant.reach.may_have_keys`). No message repeats what may be a secret.
         """
-        found = {}
+        headers = {}
         for text in self.header:
             name, colon, value = (part.strip() for part in text.partition(":"))
             if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value:
@@ -158,32 +150,28 @@ class ModelOptions:
                 if not value:
                     raise InputError(f"--header {name}: the variable that it names is not set")
             if not (value.isascii() and value.isprintable()):
-                raise InputError(f"--header {name}: its value holds characters that no header can carry")
-            found[name] = value
-        return found
+                raise InputError(f"--header {name}: its value contains characters that a header cannot contain")
+            headers[name] = value
+        return headers
 
     def body(self) -> dict[str, Any]:
-        """What ``extra_body`` says.
-
-        Raises:
-            InputError: if it is not a JSON object.
-        """
+        """``extra_body``, parsed; InputError if it is not a JSON object."""
         try:
-            found = json.loads(self.extra_body or "{}")
+            body = json.loads(self.extra_body or "{}")
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            body = None
+        if not isinstance(body, dict):
             raise InputError("--extra-body: is not a JSON object, such as '{\"top_k\": 1}'")
-        return found
+        return body
 
     def secrets(self) -> set[str]:
-        """What no message and no record may hold: of addresses, headers and body."""
+        """Parts of addresses, headers and body that no message and no record may hold."""
         in_urls = [secret for url in self.addresses for secret in secrets_in_url(url)]
         return {*in_urls, *self.headers().values(), *texts_in(self.body())}
 
     @property
     def identity(self) -> dict[str, str]:
-        """The part of a model's identity that they are."""
+        """Entries of a model's identity that come from the options."""
         return {"extra_body": recorded_body(self.body())} if self.body() else {}
 
 
@@ -262,15 +250,14 @@ class GenerateOptions(LengthOptions):
 
     @property
     def identity(self) -> dict[str, str]:
-        """The part of a model's identity that they are."""
-        found = {f.name: str(value) for f in fields(self) if (value := getattr(self, f.name)) not in (None, ())}
+        """Entries of a model's identity that come from the options."""
+        numbers = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         settings = [text for text in self.inspect if text.partition("=")[0] not in _HOW_SENT]
-        return {name: value for name, value in found.items() if name != "inspect"} | (
-            {"inspect": recorded_settings(settings)} if settings else {}
-        )
+        entries = {name: str(value) for name, value in numbers.items() if value is not None}
+        return entries | ({"inspect": recorded_settings(settings)} if settings else {})
 
     def filled(self, temperature: float = 0.0, max_tokens: int = 1000) -> "GenerateOptions":
-        """The same with these values where none was given."""
+        """The same options, with these values for those not set."""
         return replace(
             self,
             temperature=temperature if self.temperature is None else float(self.temperature),

@@ -1,7 +1,7 @@
 """A served model: an OpenAI-compatible server that returns log-probabilities of first tokens, as a scoring model.
 
-:mod:`unslant.models.label_scores` describes how labels are scored. The key is sent in the request's header and kept
-nowhere else. A server is asked who it is, for its address says little about the weights behind it.
+:mod:`unslant.models.label_scores` describes how labels are scored. The key goes into the request's header and nowhere
+else. A server is asked who it is, since its address says little about the weights behind it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError, one_of
-from unslant.models.base import NOBODY, Scored
+from unslant.models.base import NOBODY, Malformed, Scored
 from unslant.models.concurrent import Limit
 from unslant.models.first_token import Bounds, NoScores
-from unslant.models.http import Connection, Malformed, Refused, Unusable, hint_of, is_lost
+from unslant.models.http import Connection, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
-from unslant.models.label_scores import LENGTHS, LabelScores
+from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
-from unslant.models.server_kinds import KINDS, Kind, known_by, known_from
 from unslant.prompts.prompt import Prompt
 
 LOOK = 5.0
-"""Seconds to look what a server has below its root."""
+"""Seconds to wait for the answer at a route that only some servers have."""
 LOOKS = 1
-"""Retries of what only says who the server is, but for the first chat; some servers answer 500 for good."""
+"""Retries of requests that only identify the server, except the first chat: some servers answer 500 every time."""
 _HELLO = "/completions", {"prompt": "1 + 1 =", "max_tokens": 1}
 _HELLO_CHAT = "/chat/completions", {"messages": [{"role": "user", "content": "1 + 1 ="}]}
 _PROPS = ("model_path", "model_alias", "build_info", "chat_template", "bos_token", "eos_token", "modalities")
@@ -44,11 +43,12 @@ class ServedModel(HttpModel):
     """A model behind an OpenAI-compatible server, as a scoring model.
 
     Args:
-        model: name the server knows it by.
+        model: the server's name for it.
         base_url: such as ``http://127.0.0.1:8080/v1``.
-        server: one of :data:`~unslant.models.server_kinds.KINDS`; by default the server is asked.
-        top: most probable tokens to ask for; by default :data:`TOPS` and :data:`MORE`.
-        max_completion_tokens: sent in a chat in place of ``max_tokens`` 1.
+        server: one of :data:`~unslant.models.label_scores.KINDS`; by default detected.
+        top: number of most probable tokens to request; by default :data:`~unslant.models.label_scores.TOPS` and
+            :data:`~unslant.models.label_scores.MORE`.
+        max_completion_tokens: sent in a chat instead of ``max_tokens`` 1.
         connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
 
@@ -69,7 +69,7 @@ class ServedModel(HttpModel):
         self._scores: LabelScores | None = None
         self._gave_scores = False
         self._max_completion_tokens = max_completion_tokens
-        self._slots = 0  # not asked yet
+        self._slots = 0  # unknown yet
 
     @property
     def _address(self) -> Mapping[str, str]:
@@ -80,11 +80,9 @@ class ServedModel(HttpModel):
         return {"server": self._kind.name} if self._kind else {}
 
     def ask_who(self) -> dict[str, str]:
-        """What the server says of itself: its list of models, llama.cpp's properties, the name that its replies give.
+        """The server's description of itself: its list of models, llama.cpp's properties, the name in its replies.
 
-        What it does not say is left out; so is the fingerprint of its system, since it may have several (see
-        :mod:`unslant.models.answered`). Plain completions are asked for only where no chat gave a reply: after a route
-        that its backend does not have, a proxy such as LiteLLM refuses every request to that backend for seconds.
+        The fingerprint of its system is left out, since a server may have several (:mod:`unslant.models.answered`).
 
         Raises:
             ModelError: if it cannot be reached, does not accept the key, or serves another model than the one named.
@@ -93,6 +91,8 @@ class ServedModel(HttpModel):
             route, body = _HELLO_CHAT
             chats = [(route, {**body, name: self._max_completion_tokens or 1}) for name in LENGTHS]
             models, props, reply = self._all_replies([("/models", None), ("//props", None), chats[0]])
+            # One by one, and plain completions last: after a request to a route that its backend does not have, a proxy
+            # such as LiteLLM refuses every request to that backend for seconds.
             for other in (*chats[1:], _HELLO):
                 if not isinstance(reply, Mapping):
                     (reply,) = self._all_replies([other])
@@ -110,16 +110,12 @@ class ServedModel(HttpModel):
         }
         return {name: _short(value) for name, value in facts.items() if value}
 
-    def _all_replies(self, asked: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
-        found = dict(self.server.all(asked, self._reply))
-        return [found[i] for i in range(len(asked))]
+    def _all_replies(self, requests: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[Any]:
+        replies = dict(self.server.all(requests, self._reply))
+        return [replies[i] for i in range(len(requests))]
 
     def _check_name(self, listed: Any) -> None:
-        """Refuse a name that the server does not list, where it would answer under any name.
-
-        Raises:
-            ModelError: with the names it has.
-        """
+        """Refuse a name that the server does not list but would answer to; ModelError with the names it lists."""
         entries = _entries(listed)
         names = [str(name) for entry in entries for name in (entry.get("id"), *(entry.get("aliases") or ()))]
         kind = known_from("", {str(entry.get("owned_by")) for entry in entries})
@@ -130,9 +126,9 @@ class ServedModel(HttpModel):
                 f"{one_of(self.model, dict.fromkeys(names))}"
             )
 
-    async def _reply(self, client: httpx.AsyncClient, asked: tuple[str, Mapping[str, Any] | None]) -> Any:
-        route, body = asked
-        if route.startswith("//"):  # which only some servers have; anything else there says nothing
+    async def _reply(self, client: httpx.AsyncClient, request: tuple[str, Mapping[str, Any] | None]) -> Any:
+        route, body = request
+        if route.startswith("//"):  # only some servers have it; an error there means nothing
             with suppress(ModelError, TimeoutError):
                 async with asyncio.timeout(LOOK):
                     return await self.server.send(client, route, retries=LOOKS)
@@ -142,14 +138,14 @@ class ServedModel(HttpModel):
             body = body and {"model": self.model, **body, **self._extra}
             return await self.server.send(client, route, body, retries=None if first else LOOKS)
         except Malformed:
-            return None  # which says nothing of who it is
+            return None  # it does not identify the server
         except Refused as refused:
             if refused.status in (401, 403, 429):
                 raise
             return None  # a server without this route
 
     def _known(self) -> Kind:
-        """What kind of server it is; it is asked once."""
+        """The kind of server, detected once."""
         if self._kind is None:
             host = urlsplit(self.server.base_url).hostname or ""
             self._kind = known_from(host, set())
@@ -165,29 +161,29 @@ class ServedModel(HttpModel):
         return self._kind
 
     def _limit_to_slots(self) -> None:
-        """Ask no more at once than the server has caches: one that is asked more drops a cache for each of them."""
+        """Send no more requests at once than the server has prefix caches: each further one makes it drop a cache."""
         if (kind := self._known()).slots and not self._slots:
             (about,) = self._all_replies([(kind.route, None)])
-            found = about.get(kind.slots) if isinstance(about, Mapping) else None
-            self._slots = found if isinstance(found, int) and found > 0 else self.server.limit.most
+            slots = about.get(kind.slots) if isinstance(about, Mapping) else None
+            self._slots = slots if isinstance(slots, int) and slots > 0 else self.server.limit.most
             self.server.limit = Limit(min(self.server.limit.most, self._slots))
 
     def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
-        """Index of each prompt and what is known of its continuations, as replies come in.
+        """Index of each prompt and the bounds of its continuations, as replies arrive.
 
         Raises:
-            ModelError: see :meth:`score`; also if a reply's numbers are no log-probabilities.
+            ModelError: see :meth:`score`; also if a reply's numbers are not log-probabilities.
         """
-        for index, found in self.answers(prompts):
-            if not isinstance(found, Bounds):
-                raise ModelError(found)
-            yield index, found
+        for index, answer in self.answers(prompts):
+            if not isinstance(answer, Bounds):
+                raise ModelError(answer)
+            yield index, answer
 
     def read(self, index: int, answer: Bounds | str) -> Scored:
-        """A continuation outside the returned tokens gets the upper end of its interval.
+        """A continuation outside the returned tokens gets the upper end of its interval, marked in ``Scored.bounds``.
 
-        These are marked in :attr:`Scored.bounds`. Use :meth:`bounds` to have the intervals themselves. A reply whose
-        numbers are no log-probabilities gives an error in place of scores.
+        Use :meth:`bounds` for the intervals themselves. A reply whose numbers are not log-probabilities gives an error
+        instead of scores.
         """
         if isinstance(answer, str):
             return Scored(index, None, answer)
@@ -204,18 +200,18 @@ class ServedModel(HttpModel):
             scores = self._label_scores()
             self._limit_to_slots()
         except ModelError as error:
-            named = str(error).startswith(f"{self.model} at ")
-            raise ModelError(str(error) if named else f"{self.model} at {self.url}: {error}") from None
+            place = f"{self.model} at "
+            raise ModelError(str(error) if str(error).startswith(place) else f"{place}{self.url}: {error}") from None
         scores.check(prompts)
 
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
             place = f"question {prompt.group!r}" if prompt.group else "a prompt"
             try:
-                found = await scores.scored(client, prompt)
+                bounds = await scores.scored(client, prompt)
             except Malformed as error:
                 return f"{place}: {error}"
             except NoScores as error:
-                if self._gave_scores:  # that it gives none can be said of its first reply only
+                if self._gave_scores:  # only the first reply shows that a server gives none
                     return f"{place}: {error}"
                 raise ModelError(f"{self.model} at {self.url}, {place}: {error}{hint_of(self.url)}") from None
             except ModelError as error:
@@ -225,15 +221,12 @@ class ServedModel(HttpModel):
             finally:
                 by = scores.answered_by.pop(prompt, NOBODY)
             self._gave_scores = True
-            return replace(found, by=by)
+            return replace(bounds, by=by)
 
         return ask
 
     def runs(self, prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-        """The prompts of a group, in the order of the tree of their beginnings, and so the groups.
-
-        So each finds in the server's prefix cache what it shares with the one before; several groups at a time.
-        """
+        """See the function :func:`runs`."""
         return runs(prompts, at_once)
 
     def _label_scores(self) -> LabelScores:
@@ -251,24 +244,23 @@ class ServedModel(HttpModel):
 
 
 def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-    """Indices of prompts that are to be asked one after the other, so that a prefix cache serves them best.
+    """Indices of prompts to ask one after the other, so that a prefix cache serves them best.
 
-    The prompts of a group, sorted by their text, which is the order of a walk through the tree of their beginnings. The
-    groups are sorted likewise, since those of one subject share its worked examples. A group is cut where there are
-    fewer groups than may be asked at once.
+    A run holds the prompts of a group, sorted by their text: each finds in the cache what it shares with the one
+    before. Groups are sorted too, since those of one subject share its worked examples. A group is cut if there are
+    fewer groups than requests at a time.
     """
     texts = [prompt.as_text() for prompt in prompts]
     groups: dict[str | int, list[int]] = {}
     for i, prompt in enumerate(prompts):
         groups.setdefault(prompt.group or i, []).append(i)
     pieces = -(-at_once // max(len(groups), 1))
-    found = []
-    for own in groups.values():
-        own.sort(key=texts.__getitem__)
-    for own in sorted(groups.values(), key=lambda own: texts[own[0]]):
-        size = -(-len(own) // pieces)
-        found += [own[start : start + size] for start in range(0, len(own), size)]
-    return found
+    result = []
+    sorted_groups = [sorted(group, key=texts.__getitem__) for group in groups.values()]
+    for members in sorted(sorted_groups, key=lambda members: texts[members[0]]):
+        size = -(-len(members) // pieces)
+        result += [members[start : start + size] for start in range(0, len(members), size)]
+    return result
 
 
 def _entries(listed: Any) -> list[Mapping[str, Any]]:
@@ -278,10 +270,10 @@ def _entries(listed: Any) -> list[Mapping[str, Any]]:
 
 
 def _entry(listed: Any, model: str) -> Any:
-    """What a list of models says of one of them, or of all where it is not there, but for what changes by itself."""
+    """The entries of a model in a list of models, or all if it is not listed, without what changes by itself."""
     entries = _entries(listed)
-    found = [entry for entry in entries if entry.get("id") == model] or entries
-    return [{key: value for key, value in entry.items() if key not in _PASSING} for entry in found]
+    entries = [entry for entry in entries if entry.get("id") == model] or entries
+    return [{key: value for key, value in entry.items() if key not in _PASSING} for entry in entries]
 
 
 def _short(value: Any) -> str:
@@ -290,7 +282,7 @@ def _short(value: Any) -> str:
 
 
 def load_served(name: str, options: ModelOptions) -> ServedModel:
-    """A model behind one server or several, with the key that the environment has; see :mod:`unslant.models.open`."""
+    """A model behind one server or several, with the key from the environment; see :mod:`unslant.models.open`."""
     return joined(
         [
             ServedModel(

@@ -1,4 +1,4 @@
-"""A model that remembers: what the store knows is not asked again, and what is asked is kept as it comes."""
+"""A model with a store: prompts in the store are not asked again, and new scores are kept as they arrive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models.answered import ASKED_AGAIN, WHAT_TO_DO, ModelChanged, have_changed, some_of, weight_of_change
 from unslant.models.base import (
     Cost,
     Encoded,
@@ -28,26 +27,25 @@ from unslant.prompts.prompt import Prompt
 from unslant.store import Kept, Pass, Store, digest
 
 PROBES = 4
-"""Stored prompts that a model in this process scores again before any is recalled: the longest, others at random."""
-
+"""Stored prompts that a local model scores again before any is recalled: the longest one, and others at random."""
 _SECONDS_BETWEEN_WRITES = 0.5
 _MOST_SECONDS_BETWEEN_WRITES = 30.0
 _SHARE_OF_TIME = 0.01
-"""Writing may take this share of the time; where a write takes long, the next one waits accordingly."""
+"""Writing may take this share of the time: after a slow write, the next one waits accordingly."""
 
 
 class Stored(Model):
-    """A model behind a store: the info is the model's own, but for the identity that the store uses.
+    """A model behind a store: its info is the model's, except for the identity, which is the one the store uses.
 
     Attributes:
-        model_asked: the model that is asked.
-        offline: it is not asked; everything must be in the store.
+        model_asked: the model itself.
+        offline: do not ask it; everything must be in the store.
     """
 
     model_asked: Model
     offline: bool
     _identity: Mapping[str, str] | None = None
-    """Under which the results of the last call are stored."""
+    """The identity under which the results of the last call are stored."""
 
     @property
     def info(self) -> ModelInfo:
@@ -70,30 +68,30 @@ class Stored(Model):
 
 
 class StoredModel(Stored, ScoringModel):
-    """Wraps a model; scores of prompts that the store knows come from there.
+    """Wraps a model; scores of prompts that are in the store come from there.
 
-    A prompt is known by the model's identity and its exact tokens (its text, where the model does not tokenize by
-    itself). An interrupted call continues when the same call is made again, in this process or another one. For a
-    :class:`~unslant.models.base.ResumableModel` the scores are then equal, bit for bit, to those of an unbroken call.
+    A prompt's key is the model's identity and its exact tokens (its text, if the model does not tokenize by itself). An
+    interrupted call resumes when the same call is made again, in this process or another one. For a
+    :class:`~unslant.models.base.ResumableModel` the scores then equal those of an uninterrupted call, bit for bit.
 
-    Nobody can look into a remote model. It is asked who it is, and :data:`ASKED_AGAIN` of the prompts that the store
-    knows are put to it again; if they get another model's scores (:func:`~unslant.models.answered.have_changed`),
-    everything stored of that model is dropped and asked again (or, where an earlier call has given some of it out, the
-    call fails).
+    The weights of a remote model cannot be digested. So it is asked who it is, and :data:`ASKED_AGAIN` of the stored
+    prompts are asked again. If they get another model's scores (:func:`~unslant.models.answered.have_changed`), all
+    scores stored of that model are dropped and asked again; if an earlier call has returned some of them, the call
+    fails.
 
-    ``cost`` is what the scores have cost whenever they were computed, in this process or before; prompts taken over
-    from *other* calls cost nothing.
+    ``cost`` is what the scores cost when they were computed, in this process or before; prompts taken over from *other*
+    calls cost nothing and are counted as ``cost.reused``.
 
     Args:
-        model: the model that is asked.
+        model: the model to ask.
         store: where scores are kept.
-        run: id of the run on whose behalf it is asked.
-        offline: a remote model is not asked at all; every prompt must be in the store.
+        run: id of the run that asks.
+        offline: do not ask a remote model; every prompt must be in the store.
 
     Attributes:
-        apart: why nothing is stored of the model or recalled: what acts on it in memory; empty otherwise.
-        purpose: what it is asked for. Scores are shared among calls of one purpose only, so that the cost measured of
-            each is its own. Most commands have the empty one.
+        apart: why the model's scores are neither stored nor reused, such as code that acts on it; empty otherwise.
+        purpose: what the scores are for. Calls share scores only within one purpose, so that the cost measured for each
+            is its own. Most commands use the empty one.
     """
 
     def __init__(self, model: ScoringModel, store: Store, run: str = "", *, offline: bool = False) -> None:
@@ -114,138 +112,148 @@ class StoredModel(Stored, ScoringModel):
         model = self.model_asked
         identity = self._identity = self._identified(len(prompts))
         if not isinstance(model, TokenizingModel):
+            from unslant.models.answered import ModelChanged  # not needed where weights are at hand
+
             keys = keys_of(identity, (_text_bytes(prompt) for prompt in prompts), self.purpose)
-            found = self.store.open_pass(Kept, identity, keys, self.run)
-            if model.info.remote and not self._still_right(found, prompts):
+            stored_pass = self.store.open_pass(Kept, identity, keys, self.run)
+            if model.info.remote and not self._still_right(stored_pass, prompts):
                 self.store.forget(identity)
                 if self.recalled:
                     raise ModelError(
-                        f"{self.name}: the server no longer gives the scores that are stored of it, some of which this "
-                        "run has used; they have been dropped: run the same command again"
+                        f"{self.name}: the server no longer gives its stored scores, and this "
+                        "run has used some; they have been dropped: run the same command again"
                     )
-                found = self.store.open_pass(Kept, identity, keys, self.run)
-            for position, kept in sorted(found.stored().items()):
-                model.note_stored(kept.by, prompts[position].group)
+                stored_pass = self.store.open_pass(Kept, identity, keys, self.run)
+            for position, row in sorted(stored_pass.stored().items()):
+                model.note_stored(row.by, prompts[position].group)
             try:
-                yield from _Call(self, found).score(lambda missing: model.score([prompts[i] for i in missing]))
-            except ModelChanged as change:  # what the other model gave was stored as this one's
+                yield from _Call(self, stored_pass).score(lambda missing: model.score([prompts[i] for i in missing]))
+            except ModelChanged as change:  # the other model's scores were stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise
             return
         if foreign := model.foreign_code:
-            yield from self._apart(
-                prompts, f"code that comes from no installed library acts on it: {', '.join(foreign[:3])}"
-            )
+            why = f"code from outside any installed library acts on it: {', '.join(foreign[:3])}"
+            yield from self._apart(prompts, why)
             return
         started = time.perf_counter()
         encoded = model.encode(prompts)
         keys = keys_of(identity, map(_token_bytes, encoded), self.purpose)
         seconds = time.perf_counter() - started
-        found = self.store.open_pass(Kept, identity, keys, self.run)
-        if not self._agrees(model, found, encoded):
+        stored_pass = self.store.open_pass(Kept, identity, keys, self.run)
+        if not self._agrees(model, stored_pass, encoded):
             yield from self._apart(prompts, "it gives other scores than those that are stored of it")
             return
         if isinstance(model, ResumableModel):
-            call = _ResumableCall(self, found)
+            call = _ResumableCall(self, stored_pass)
             model.cost.seconds += seconds
             yield from call.score_encoded(model, prompts, encoded)
         else:
-            yield from _Call(self, found).score(
+            yield from _Call(self, stored_pass).score(
                 lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
             )
 
-    def _agrees(self, model: TokenizingModel, found: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
-        """Whether a model in this process gives the scores that are stored, on the longest prompt and a few others."""
-        known = found.stored()
-        if not known:
+    def _agrees(self, model: TokenizingModel, stored_pass: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
+        """Whether a local model gives the stored scores, on the longest prompt and a few others."""
+        stored = stored_pass.stored()
+        if not stored:
             return True
-        longest = max(known, key=lambda i: len(encoded[i].context))
-        others = sorted(set(known) - {longest})
+        from unslant.models.answered import some_of
+
+        # The longest, since a change in memory may act at late positions only.
+        longest = max(stored, key=lambda i: len(encoded[i].context))
+        others = sorted(set(stored) - {longest})
         probes = [longest, *some_of(others, PROBES - 1)]
-        return model.agrees([encoded[i] for i in probes], [known[i].logprobs for i in probes])
+        return model.agrees([encoded[i] for i in probes], [stored[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
-        """Scores of a model whose scores are neither stored nor recalled, because of what acts on it in memory."""
+        """Scores that are neither stored nor reused, since something in memory acts on the model."""
         self.apart = why
-        warnings.warn(f"{self.name}: {why}; its scores are neither stored nor recalled", stacklevel=3)
+        warnings.warn(f"{self.name}: {why}; its scores are neither stored nor reused", stacklevel=3)
         before, inner = self.cost.copy(), self.model_asked.cost.copy()
         for scored in self.model_asked.score(prompts):
             self.cost = before + (self.model_asked.cost - inner)
             yield scored
 
-    def _identified(self, asked: int) -> Mapping[str, str]:
-        """Who the model is now, under the name by which the store knows it; ``asked`` prompts are put to it."""
-        remote = self.model_asked.info.remote
+    def _identified(self, prompts: int) -> Mapping[str, str]:
+        """The model's identity now, as the store knows it; ``prompts`` are about to be asked."""
         if self.offline:
-            found = self.store.latest(self.model_asked.info.identity)  # not asked yet, so that this is its address
-            if found is None:
-                raise self._not_stored(asked, asked)
-            return found
-        found, before = self.store.known_as(self.model_asked.identify().identity), self._identity or {}
-        if remote and self.cost.prompts + self.recalled and found != before:
-            differ = sorted(key for key in {**found, **before} if found.get(key) != before.get(key))
-            raise ModelError(
-                f"{self.name}: after {self.cost.prompts + self.recalled:,} prompts "
-                f"({time.strftime('%H:%M:%S UTC', time.gmtime())}) the server says something else of its {differ[0]}: "
-                f"{found.get(differ[0], 'nothing')}, before {before.get(differ[0], 'nothing')}. {WHAT_TO_DO}"
-            )
-        return found
+            latest = self.store.latest(self.model_asked.info.identity)  # not asked yet, so this is its address
+            if latest is None:
+                raise self._not_stored(prompts, prompts)
+            return latest
+        identity, before = self.store.known_as(self.model_asked.identify().identity), self._identity or {}
+        count = self.cost.prompts + self.recalled
+        if self.model_asked.info.remote and count and identity != before:
+            from unslant.models.answered import WHAT_TO_DO
 
-    def _not_stored(self, missing: int, asked: int) -> ModelError:
+            key = min(key for key in {**identity, **before} if identity.get(key) != before.get(key))
+            clock = time.strftime("%H:%M:%S UTC", time.gmtime())
+            raise ModelError(
+                f"{self.name}: after {count:,} prompts ({clock}) the server "
+                f"reports a different {key}: {identity.get(key, 'nothing')}, before {before.get(key, 'nothing')}. "
+                f"{WHAT_TO_DO}"
+            )
+        return identity
+
+    def _not_stored(self, missing: int, total: int) -> ModelError:
         return ModelError(
-            f"{self.name}: offline, and {missing:,} of {asked:,} prompts are not in the store; leave out --offline"
+            f"{self.name}: offline, and {missing:,} of {total:,} prompts are not in the store; leave out --offline"
         )
 
-    def _still_right(self, found: Pass[Kept], prompts: Sequence[Prompt]) -> bool:
+    def _still_right(self, stored_pass: Pass[Kept], prompts: Sequence[Prompt]) -> bool:
         """Whether a remote model answers a sample of the stored prompts as it did."""
-        known = found.stored()
+        stored = stored_pass.stored()
         if self.offline:
-            if missing := len(prompts) - len(known):
+            if missing := len(prompts) - len(stored):
                 raise self._not_stored(missing, len(prompts))
             return True
-        positions = some_of(sorted(known), ASKED_AGAIN)
+        from unslant.models.answered import ASKED_AGAIN, have_changed, some_of, weight_of_change
+
+        positions = some_of(sorted(stored), ASKED_AGAIN)
         answers = list(self.model_asked.ask_again([prompts[i] for i in positions]))
         failed = [scored.error for scored in answers if scored.logprobs is None and not scored.declined]
         if failed:
             raise ModelError(f"{self.name}: a stored prompt was asked again, to compare, and failed: {failed[0]}")
-        pairs = [(known[positions[scored.index]], scored) for scored in answers if scored.logprobs is not None]
-        if any(kept.by[0] and scored.by[0] and kept.by[0] != scored.by[0] for kept, scored in pairs):
-            return False
-        weights = [
-            weight_of_change(kept.logprobs, scored.logprobs) for kept, scored in pairs if scored.logprobs is not None
-        ]
+        weights = []
+        for scored in answers:
+            if scored.logprobs is not None:
+                row = stored[positions[scored.index]]
+                if row.by[0] and scored.by[0] and row.by[0] != scored.by[0]:
+                    return False
+                weights.append(weight_of_change(row.logprobs, scored.logprobs))
         return not have_changed(weights, len(weights))
 
 
 class _Call:
-    """One call of ``score``: yields what is stored, asks for the rest, and writes it as it comes."""
+    """One call of ``score``: yields what is stored, asks for the rest, and writes it as it arrives."""
 
-    def __init__(self, owner: StoredModel, found: Pass[Kept]) -> None:
+    def __init__(self, owner: StoredModel, stored_pass: Pass[Kept]) -> None:
         self.owner = owner
-        self.found = found
-        self.known = found.stored()
-        self.total = len(found.keys)
-        self.done = len(self.known)
+        self.stored_pass = stored_pass
+        self.stored = stored_pass.stored()
+        self.total = len(stored_pass.keys)
+        self.done = len(self.stored)
         self.before = owner.cost.copy()
-        self.earlier = Cost(**found.cost)
+        self.earlier = self.so_far()
         self.inner_before = owner.model_asked.cost.copy()
         self.rows: list[tuple[int, Kept]] = []
         self.states: dict[str, tuple[int, Callable[[], bytes]]] = {}
         self.next_write = time.perf_counter() + _SECONDS_BETWEEN_WRITES
         owner.recalled += self.done
-        owner.taken_over += self.total - len(found.planned)
+        owner.taken_over += self.total - len(stored_pass.planned)
         self.count()
 
     def score(self, ask: Callable[[list[int]], Iterator[Scored]]) -> Iterator[Scored]:
-        """All results; ``ask`` scores the prompts at the positions that the store does not know."""
-        missing = [i for i in range(self.total) if i not in self.known]
+        """All results; ``ask`` scores the prompts at the positions that are not in the store."""
+        missing = [i for i in range(self.total) if i not in self.stored]
         yield from self.recall()
         if not missing:
             return
         try:
             for scored in ask(missing):
                 position = missing[scored.index]
-                if scored.logprobs is None:  # not kept, so that it is asked again
+                if scored.logprobs is None:  # not stored, so that it is asked again
                     yield replace(scored, index=position)
                 elif not are_logprobs(scored.logprobs):
                     yield Scored(position, None, f"not log-probabilities: {scored.logprobs.tolist()}")
@@ -258,14 +266,18 @@ class _Call:
             self.write()
 
     def recall(self) -> Iterator[Scored]:
-        for position, kept in self.known.items():
-            yield _recalled(position, kept)
+        for position, row in self.stored.items():
+            yield _recalled(position, row)
+
+    def so_far(self) -> Cost:
+        """The cost that the store has recorded, with the prompts that the pass took over when it began."""
+        return replace(Cost(**self.stored_pass.cost), reused=self.total - len(self.stored_pass.planned))
 
     def cost(self) -> Cost:
         return self.earlier + (self.owner.model_asked.cost - self.inner_before)
 
     def count(self) -> None:
-        """Take stock, with the results at hand: work on results that never came is not kept."""
+        """Update the cost when results arrive: work on results that never arrive is not counted."""
         self.spent = self.cost()
         self.owner.cost = self.before + self.spent
 
@@ -274,7 +286,7 @@ class _Call:
             self.write()
 
     def write(self) -> None:
-        """Keep what has come; if that fails, it is not tried a second time."""
+        """Store the results so far; if that fails, they are not written a second time."""
         rows, states = self.rows, self.states
         if not rows and not states:
             return
@@ -283,49 +295,50 @@ class _Call:
         self.done += len(rows)
         finished = self.done == self.total
         written = {} if finished else {stretch: (step, state()) for stretch, (step, state) in states.items()}
-        self.found.write(rows, self.done, asdict(self.spent), written)
+        self.stored_pass.write(rows, self.done, asdict(self.spent), written)
         now = time.perf_counter()
         pause = max(_SECONDS_BETWEEN_WRITES, (now - started) / _SHARE_OF_TIME)
         self.next_write = now + min(pause, _MOST_SECONDS_BETWEEN_WRITES)
 
 
 class _Finished(Exception):
-    """Another process has finished the call meanwhile."""
+    """Another process has finished the call in the meantime."""
 
 
 class _ResumableCall(_Call, Journal):
-    """A call whose model resumes after its last batch; it is the journal that the model writes in.
+    """A call whose model resumes after its last batch; it is the journal that the model writes to.
 
     Several processes may work on one call. Each takes over what the one ahead of it has noted, with its cost, so that
-    the cost of a call is that of one unbroken call in all of them.
+    all of them report the cost of one uninterrupted call.
     """
 
     def score_encoded(
         self, model: ResumableModel, prompts: Sequence[Prompt], encoded: Sequence[Encoded]
     ) -> Iterator[Scored]:
-        self.planned = self.found.planned.tolist()
-        self.unfinished = self.found.done < self.total  # as opposed to finished, and some of its scores lost since
+        self.planned = self.stored_pass.planned.tolist()
+        self.unfinished = self.stored_pass.done < self.total  # and not a finished call that has lost scores since
         yield from self.recall()
         if self.done == self.total:
             return
-        own = [prompts[i] for i in self.planned]
-        given = set(self.known)
+        # All planned prompts, the stored ones too: a batch's numbers depend on the batches before it in the last bits.
+        planned = [prompts[i] for i in self.planned]
+        yielded = set(self.stored)
         try:
-            for scored in model.score_encoded(own, [encoded[i] for i in self.planned], self):
+            for scored in model.score_encoded(planned, [encoded[i] for i in self.planned], self):
                 position = self.planned[scored.index]
-                if position not in given:  # it is, where a state was lost and the model had to start again
-                    given.add(position)
+                if position not in yielded:  # it is, if a state was lost and the model had to start again
+                    yielded.add(position)
                     yield Scored(position, scored.logprobs)
         except _Finished:
             self.take_over()
         finally:
             self.write()
-        if len(given) < self.total:
-            # Another process was at work too, and ahead: the model resumed after what that one had noted.
-            others = {i: kept for i, kept in self.found.stored().items() if i not in given}
+        if len(yielded) < self.total:
+            # Another process was ahead with this call: the model resumed after what that one had noted.
+            others = {i: row for i, row in self.stored_pass.stored().items() if i not in yielded}
             self.owner.recalled += len(others)
-            for position, kept in others.items():
-                yield _recalled(position, kept)
+            for position, row in others.items():
+                yield _recalled(position, row)
 
     def cost(self) -> Cost:
         cost = super().cost()
@@ -335,34 +348,35 @@ class _ResumableCall(_Call, Journal):
         return cost
 
     def state(self, stretch: str) -> bytes:
-        state = self.found.state(stretch)
-        if self.unfinished and self.found.done == self.total:  # its states are gone: the model would begin again
+        state = self.stored_pass.state(stretch)
+        if self.unfinished and self.stored_pass.done == self.total:  # its states are gone: the model would start again
             raise _Finished
-        if state:  # another process may have come further since this one looked
+        if state:  # another process may have got further since this one read it
             self.take_over()
         return state
 
     def take_over(self) -> None:
-        """Replace what this process has done of the call by what the store has just said of it."""
+        """Replace this process's progress by that in the store."""
         self.rows, self.states = [], {}
-        self.done, self.earlier = self.found.done, Cost(**self.found.cost)
+        self.done, self.earlier = self.stored_pass.done, self.so_far()
         now = self.owner.model_asked.cost
         self.inner_before = replace(now, seconds=self.inner_before.seconds)
         self.count()
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         rows = [(self.planned[one.index], Kept(one.logprobs)) for one in results if one.logprobs is not None]
-        self.rows += [row for row in rows if row[0] not in self.known]
+        self.rows += [row for row in rows if row[0] not in self.stored]
         self.states[stretch] = (step, state)
         self.count()
         self.write_if_due()
 
 
-def _recalled(position: int, kept: Kept) -> Scored:
-    return Scored(position, kept.logprobs, bounds=kept.bounds, by=kept.by)
+def _recalled(position: int, row: Kept) -> Scored:
+    return Scored(position, row.logprobs, bounds=row.bounds, by=row.by)
 
 
 def keys_of(identity: Mapping[str, str], contents: Iterator[bytes], purpose: str = "") -> list[bytes]:
+    """The keys under which the store holds the results of a model for prompts with these contents."""
     model = digest(json.dumps(dict(identity), sort_keys=True).encode(), *([purpose.encode()] if purpose else []))
     return [digest(model, content) for content in contents]
 

@@ -1,6 +1,6 @@
-"""A fixture of pytest: a model in a test suite must answer the same in every order of the options.
+"""A pytest fixture: a model in a test suite must give the same answer in every order of the options.
 
-Installed with unslant; nothing of it is imported until a test asks for the fixture::
+Installed with unslant; unslant itself is imported only when a test asks for the fixture::
 
     def test_my_model_does_not_answer_by_position(assert_order_robust):
         assert_order_robust("org/name", "questions.jsonl", at_least=0.8, limit=100)
@@ -10,24 +10,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
+    from unslant.models.options import ModelKeywords
+    from unslant.studies.debias.settings import PromptKeywords
+
+    class Audited(ModelKeywords, PromptKeywords, total=False):
+        """Keywords of :func:`unslant.audit`, but for those that only change how it is reported."""
+
+        orders: str
+        shots: int
+        elicit: Literal["auto", "labels", "generate"]
+        reasoning: bool
+        temperature: float | None
+        max_tokens: int | None
+        inspect: tuple[str, ...]
+        repeats: int
+        adaptive: bool
+        calibrate: float
+        until: float | None
+
 
 _NAMED = 5
-"""Questions that a failure names."""
+"""Most questions that a failure names."""
 
 
-def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options: Any) -> AuditResult:
-    """Audit a model, and fail if its answers depend on the order of the options more than is allowed.
+def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options: Unpack[Audited]) -> AuditResult:
+    """Audit a model, and fail if its answers depend on option order more than is allowed.
 
     Args:
         model, questions, options: as for :func:`unslant.audit`.
-        at_least: share of questions, from 0 to 1, that must have the same answer in every order. The test fails where
-            the interval of that share lies below; where it holds both sides, a warning says that there are too few
+        at_least: share of questions, from 0 to 1, that must have the same answer in every order. The test fails if the
+            share's whole interval is below; if the interval covers ``at_least``, a warning says that there are too few
             questions to decide.
 
     Returns:
@@ -45,20 +63,20 @@ def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options
     if result.failure:
         raise AssertionError(result.headline)
     share = result.metrics.means["consistency"]
-    said = (
+    summary = (
         f"{share.value:.2f} ({share.low:.2f} to {share.high:.2f}) of {share.n} questions have the same answer in every "
-        f"order of their options; at least {at_least:g} is asked for"
+        f"order of their options; at least {at_least:g} is required"
     )
     if share.high < at_least:
         answers: dict[str, set[int]] = {}
         for row in result.responses.rows():
             if row.kind == "order" and row.status == "ok":
                 answers.setdefault(row.question_id, set()).add(row.choice)
-        changing = [question for question, given in answers.items() if len(given) > 1]
+        changing = [question for question, choices in answers.items() if len(choices) > 1]
         more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
-        raise AssertionError(f"{said}. {result.headline}. Answers change in {', '.join(changing[:_NAMED])}{more}")
+        raise AssertionError(f"{summary}. {result.headline}. Answers change in {', '.join(changing[:_NAMED])}{more}")
     if share.low < at_least:
-        warnings.warn(f"{said}: too few questions to tell", stacklevel=2)
+        warnings.warn(f"{summary}: too few questions to decide", stacklevel=2)
     return result
 
 

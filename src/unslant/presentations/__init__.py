@@ -1,7 +1,5 @@
 """How a question is shown: orders, labels, and the map from a shown label back to content."""
 
-from unslant.presentations.controls import CONTROL, NVR, control_presentations, nvr_presentations
-from unslant.presentations.labels import ALPHABETS, alphabetical, labels_for, parse_labels
 from unslant.presentations.orders import (
     Order,
     all_orders,
@@ -21,12 +19,20 @@ from unslant.presentations.orders import (
     sharing_orders,
 )
 from unslant.presentations.presentation import (
+    ALPHABETS,
     AUXILIARY,
+    CONTROL,
     FOREIGN,
     NONE,
+    NVR,
     Asked,
     Presentation,
     ShownOption,
+    alphabetical,
+    control_presentations,
+    labels_for,
+    nvr_presentations,
+    parse_labels,
     present,
     references,
     texts_under,

@@ -1,8 +1,8 @@
 """Which orders of the options are shown: all, a Latin square, cyclic, reversed, a seeded sample, or another set.
 
 In balanced sets every movable option is in every movable place equally often, so that no place is measured with
-one option more than with another. What is drawn is drawn from the canonical arrangement of the options: the presented
-texts then do not depend on the order in the file.
+one option more than with another. Random sets start from the canonical arrangement of the options: the presented texts
+then do not depend on the order in the file.
 """
 
 from __future__ import annotations
@@ -80,9 +80,8 @@ def auto_orders(question: Question) -> list[Order]:
     """All orders of up to four movable options; of more, whole sets of rotations, at least 24 orders up to twelve.
 
     Every movable option is in every movable place equally often. The rotations of the given order come first and
-    those of the reversed order second, so that what PriDe and gray-box ask is always there. The rest are rotations of
-    the given order with two neighbours swapped, from the bottom up, which share the longest beginnings with it. The
-    same arrangements of places serve every question of one size, so that order k means the same in all of them.
+    those of the reversed order second; the rest are rotations of the given order with two neighbours swapped. The same
+    arrangements of places serve every question of one size, so that order k means the same in all of them.
 
     The set depends on the order in the file; ``balanced:24`` and other sampled sets do not.
     """
@@ -92,17 +91,19 @@ def auto_orders(question: Question) -> list[Order]:
 @lru_cache
 def auto_arrangements(n: int) -> tuple[Order, ...]:
     """The arrangements of ``n`` movable options that :func:`auto_orders` shows."""
-    given = tuple(range(n))
+    first = tuple(range(n))
     if n < 3:
-        return tuple(itertools.permutations(given))
-    swapped = [(*given[:i], i + 1, i, *given[i + 2 :]) for i in range(n - 2, 0, -1)]
-    rest = [(0, *others) for others in itertools.permutations(given[1:])] if n <= 4 else []
+        return tuple(itertools.permutations(first))
+    swapped = [(*first[:i], i + 1, i, *first[i + 2 :]) for i in range(n - 2, 0, -1)]
+    rest = [(0, *others) for others in itertools.permutations(first[1:])] if n <= 4 else []
     count = math.factorial(n - 1) if n <= 4 else math.ceil(DEFAULT_CAP / n) if n <= MOST_IN_COSETS else 1
-    found: dict[Order, None] = {}
-    for base in (given, given[::-1], *swapped, *rest):
-        if base not in found and len(found) < count * n:
-            found.update(dict.fromkeys(base[k:] + base[:k] for k in given))
-    return tuple(found)
+    orders: dict[Order, None] = {}
+    # The first two bases make what PriDe and gray-box ask always part of the set; neighbours swapped from the bottom up
+    # share the longest beginnings with the first.
+    for base in (first, first[::-1], *swapped, *rest):
+        if base not in orders and len(orders) < count * n:
+            orders.update(dict.fromkeys(base[k:] + base[:k] for k in first))
+    return tuple(orders)
 
 
 @lru_cache
@@ -158,12 +159,12 @@ def sampled_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
     if total <= k:
         return all_orders(question)
     rng = question_rng(question.id, seed, "orders")
-    chosen: dict[Order, None] = {}
-    while len(chosen) < k:
+    orders: dict[Order, None] = {}
+    while len(orders) < k:
         arrangement = list(base)
         rng.shuffle(arrangement)
-        chosen[place(question, arrangement)] = None
-    return list(chosen)
+        orders[place(question, arrangement)] = None
+    return list(orders)
 
 
 def question_rng(question_id: str, seed: int, purpose: str) -> random.Random:
@@ -213,9 +214,9 @@ def anchored_orders(question: Question, k: int) -> list[Order]:
     n = len(base)
     if math.factorial(n) <= k:
         return all_orders(question)
-    turned = [[(i + turn) % n for i in range(n)] for turn in range(0, n, 1 + (n % 2 == 0))]
+    rotated = [[(i + turn) % n for i in range(n)] for turn in range(0, n, 1 + (n % 2 == 0))]
     mirrored = [[(last - i) % n for i in range(n)] for last in range(n - 1, 0, -2)] if n % 2 == 0 else []
-    return _groups(question, [[base[i] for i in row] for row in (*turned, *mirrored)], k)
+    return _groups(question, [[base[i] for i in row] for row in (*rotated, *mirrored)], k)
 
 
 def _groups(question: Question, square: Sequence[Sequence[int]], k: int) -> list[Order]:
@@ -272,6 +273,26 @@ def option_segments(orders: Sequence[Order]) -> int:
 
 MAX_ALL = 5040
 """``all`` is refused beyond this many orders a question (7!)."""
+
+
+def _all_orders(question: Question, seed: int) -> list[Order]:
+    total = math.factorial(len(question.movable))
+    if total > MAX_ALL:
+        raise InputError(
+            f"--orders=all: question {question.id!r} has {total:,} orders; use --orders={DEFAULT_CAP} to sample"
+        )
+    return all_orders(question)
+
+
+SETS: dict[str, Callable[[Question, int], list[Order]]] = {
+    "auto": lambda question, _: auto_orders(question),
+    "all": _all_orders,
+    "latin": latin_orders,
+    "cyclic": lambda question, _: cyclic_orders(question),
+    "reverse": lambda question, _: list(dict.fromkeys((given_order(question), reversed_order(question)))),
+    "given": lambda question, _: [given_order(question)],
+}
+"""Name of a set -> its orders, by question and seed."""
 SIZED: dict[str, Callable[[Question, int, int], list[Order]]] = {
     "cyclic": lambda question, k, _: cyclic_orders(question, k),
     "balanced": balanced_orders,
@@ -284,12 +305,10 @@ SIZED: dict[str, Callable[[Question, int, int], list[Order]]] = {
 def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     """The orders that ``--orders`` names.
 
-    ``auto`` (see :func:`~unslant.presentations.orders.auto_orders`), ``all``, ``latin`` (a random Latin square),
-    ``cyclic``, ``reverse`` (given and reversed), ``given``, or a number K (K sampled orders, all when there are no
-    more). In four more sets of at least K
+    ``auto`` (see :func:`auto_orders`), ``all``, ``latin`` (a random Latin square), ``cyclic``, ``reverse`` (given and
+    reversed), ``given``, or a number K (K sampled orders, all when there are no more). In four more sets of at least K
     orders, every option is in every place equally often: ``cyclic:K`` (the first of ``auto``), ``balanced:K``
-    (random rounds), ``shared:K`` (chosen to share long beginnings) and ``given:K`` (as cheap, around the given order);
-    see :mod:`unslant.presentations.orders`.
+    (random rounds), ``shared:K`` (chosen to share long beginnings) and ``given:K`` (as cheap, around the given order).
 
     Raises:
         InputError: on an unknown name, or ``all`` with more than 5,040 orders.
@@ -297,26 +316,11 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     kind, _, number = spec.partition(":")
     if kind in SIZED and number.isdecimal() and int(number) >= 1:
         return SIZED[kind](question, int(number), seed)
-    if spec == "auto":
-        return auto_orders(question)
-    if spec == "all":
-        total = math.factorial(len(question.movable))
-        if total > MAX_ALL:
-            raise InputError(
-                f"--orders=all: question {question.id!r} has {total:,} orders; use --orders={DEFAULT_CAP} to sample"
-            )
-        return all_orders(question)
-    if spec == "cyclic":
-        return cyclic_orders(question)
-    if spec == "latin":
-        return latin_orders(question, seed)
-    if spec == "reverse":
-        return list(dict.fromkeys((given_order(question), reversed_order(question))))
-    if spec == "given":
-        return [given_order(question)]
+    if spec in SETS:
+        return SETS[spec](question, seed)
     if spec.isdecimal() and int(spec) >= 1:
         return sampled_orders(question, int(spec), seed)
     raise InputError(
-        f"unknown orders {spec!r}: {one_of(spec, ('auto', 'all', 'latin', 'cyclic', 'reverse', 'given'))}, or a number "
+        f"unknown orders {spec!r}: {one_of(spec, SETS)}, or a number "
         f"of sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
     )

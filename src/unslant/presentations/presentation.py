@@ -1,14 +1,86 @@
-"""A presentation: one way of showing one question, with everything needed to decode the answer back to content."""
+"""A presentation: one way of showing one question, with everything needed to decode the answer back to content.
+
+First the label alphabets, the symbols shown before the options; last the presentations that P5 adds to the questions as
+given. *Control presentations* (section 3.1) are a question without content under every order of its labels. A model can
+only answer it by habit. Each label appears at each position equally often, which separates the pull of a label from the
+pull of a position. *Nvr-X* (section 3.2, algorithm 1) are variants of a question in which the right option never has
+label X. A model that answers X when it does not know scores nothing there; one that knows scores the same as always.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.pinned import label_references, rename
-from unslant.questions.question import Question
+from unslant.errors import InputError, shortened
+from unslant.presentations.orders import DEFAULT_CAP, Order, canonical, place, question_rng
+from unslant.questions.pinned import ROMAN, label_references, rename
+from unslant.questions.question import MAX_OPTIONS, Question
+
+_NUMBERS = tuple(map(str, range(1, MAX_OPTIONS + 1)))
+ALPHABETS: dict[str, tuple[str, ...]] = {
+    "A": (*string.ascii_uppercase, *_NUMBERS)[:MAX_OPTIONS],
+    "a": (*string.ascii_lowercase, *_NUMBERS)[:MAX_OPTIONS],
+    "1": _NUMBERS,
+    "I": tuple(map(str.upper, ROMAN)),
+    "i": tuple(ROMAN),
+    "0": ("0", *_NUMBERS)[:MAX_OPTIONS],
+}
+"""Named alphabets, keyed by their first label: as many labels as a question may have options, but 26 Roman numerals.
+Numbers follow the last letter, as in inspect."""
+LETTERS = 26
+"""Labels of the alphabets A and a that are letters."""
+
+
+def parse_labels(spec: str) -> tuple[str, ...]:
+    """The alphabet that ``--labels`` names: one of :data:`ALPHABETS`, or your own labels separated by commas.
+
+    Raises:
+        InputError: on an unknown name, an empty label, or a label given twice.
+    """
+    if spec in ALPHABETS:
+        return ALPHABETS[spec]
+    if "," not in spec:
+        raise InputError(
+            f"unknown label set {spec!r}: use one of {', '.join(ALPHABETS)}, or your own labels separated by commas, "
+            "for example --labels=W,X,Y,Z"
+        )
+    labels = tuple(part.strip() for part in spec.split(","))
+    if "" in labels:
+        raise InputError(f"label set {spec!r}: label {labels.index('') + 1} is empty")
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise InputError(f"label set {spec!r}: label {twice[0]!r} is given twice")
+    return labels
+
+
+def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
+    """The first ``n`` labels of an alphabet.
+
+    Raises:
+        InputError: if the alphabet has fewer than ``n`` labels.
+    """
+    if n > len(alphabet):
+        raise InputError(
+            f"label set {shortened(','.join(alphabet), 60)} has {len(alphabet)} labels, but a question has {n} "
+            "options: give more labels or use --labels=A"
+        )
+    return alphabet[:n]
+
+
+def alphabetical(labels: Sequence[str]) -> tuple[str, ...]:
+    """``labels`` in the order of the named alphabet that contains them all; unchanged if none does.
+
+    An instruction that lists them reads the same for any order in which they precede the options.
+    """
+    for alphabet in ALPHABETS.values():
+        if set(labels) <= set(alphabet):
+            return tuple(sorted(labels, key=alphabet.index))
+    return tuple(labels)
+
 
 NONE = -1
 """Content code: "no option is right"."""
@@ -85,14 +157,14 @@ class Presentation:
     @property
     def labels(self) -> tuple[str, ...]:
         """All labels that are an answer here: the shown ones from top to bottom, then ``none_label`` if offered."""
-        own = tuple(option.label for option in self.shown)
-        return (*own, self.none_label) if self.none_label else own
+        labels = tuple(option.label for option in self.shown)
+        return (*labels, self.none_label) if self.none_label else labels
 
     @property
     def contents(self) -> tuple[int, ...]:
         """Content code of every label, aligned with :attr:`labels`."""
-        own = tuple(option.content for option in self.shown)
-        return (*own, NONE) if self.none_label else own
+        contents = tuple(option.content for option in self.shown)
+        return (*contents, NONE) if self.none_label else contents
 
     @property
     def right_labels(self) -> tuple[str, ...]:
@@ -133,6 +205,10 @@ def present(
     A pinned option that names others by their published letters is shown with the labels these carry here ("both A and
     C" as "both 1 and 3").
 
+    Examples:
+        >>> present(Question("q", "2 + 2?", ("3", "4"), frozenset({1})), order=(1, 0)).right_labels
+        ('A',)
+
     Args:
         alphabet: labels are its first ``n``, in order, unless ``labels`` gives the label of each position outright.
 
@@ -144,25 +220,115 @@ def present(
     order = range(n) if order is None else order
     if sorted(order) != list(range(n)):
         raise ValueError(f"order {tuple(order)} is not a permutation of the {n} options of question {question.id!r}")
-    given = labels_for(alphabet, n) if labels is None else tuple(labels)
-    if len(given) != n:
-        raise ValueError(f"{len(given)} labels for the {n} options of question {question.id!r}")
-    texts = texts_under(question, dict(zip(order, given, strict=True)))
-    shown = tuple(ShownOption(label, texts[content], content) for label, content in zip(given, order, strict=True))
-    return Presentation(question.id, kind, question.stem, shown, question.answers, context=question.context)
+    labels = labels_for(alphabet, n) if labels is None else tuple(labels)
+    if len(labels) != n:
+        raise ValueError(f"{len(labels)} labels for the {n} options of question {question.id!r}")
+    texts = texts_under(question, dict(zip(order, labels, strict=True)))
+    lines = tuple(ShownOption(label, texts[content], content) for label, content in zip(labels, order, strict=True))
+    return Presentation(question.id, kind, question.stem, lines, question.answers, context=question.context)
 
 
 @lru_cache(maxsize=65536)
 def references(question: Question) -> dict[int, dict[str, int]]:
     """Which pinned options name others by label: index -> name in lower case -> index of what it names."""
-    found = label_references(question.options, f"{question.context}\n{question.stem}")
-    return {i: names for i, names in found.items() if i in question.pinned}
+    named = label_references(question.options, f"{question.context}\n{question.stem}")
+    return {i: names for i, names in named.items() if i in question.pinned}
 
 
 def texts_under(question: Question, labels: Mapping[int, str]) -> tuple[str, ...]:
-    """The options with the names of others as ``labels`` (content -> label) has them; as published where it can be."""
+    """The options, with labels that they mention replaced by ``labels`` (content -> label) where these differ."""
     texts = list(question.options)
     for i, names in references(question).items() if question.pinned else ():
         if any(labels[content] != ALPHABETS["A"][content] for content in names.values()):
             texts[i] = rename(texts[i], {name: labels[content] for name, content in names.items()})
     return tuple(texts)
+
+
+CONTROL = "control"
+"""Kind of control presentations, and prefix of the ids of control questions."""
+STEM, OPTION = "Select an answer choice", "choice"
+
+
+def label_orders(n: int, seed: int = 0) -> list[tuple[int, ...]]:
+    """Index of the label at each position, balanced: every label appears at every position equally often.
+
+    All ``n!`` orders where there are at most 24 (lexicographic, so the usual order is first); otherwise
+    ``ceil(24 / n)`` random Latin squares of ``n`` orders each, the first beginning with the usual order.
+    """
+    if math.factorial(n) <= DEFAULT_CAP:
+        return list(itertools.permutations(range(n)))
+    rng = question_rng(f"{CONTROL}/{n}", seed, "label orders")
+    orders: dict[tuple[int, ...], None] = {}
+    base = list(range(n))
+    while len(orders) < DEFAULT_CAP:
+        square = [tuple(base[k:] + base[:k]) for k in range(n)]
+        if square[0] not in orders:
+            orders.update(dict.fromkeys(square))
+        rng.shuffle(base)
+    return list(orders)
+
+
+def control_presentations(n: int, alphabet: tuple[str, ...] = ALPHABETS["A"], *, seed: int = 0) -> list[Asked]:
+    """The control question of ``n`` equal options under :func:`label_orders`; no option is right.
+
+    Raises:
+        InputError: if the alphabet has fewer than ``n`` labels.
+    """
+    question = Question(f"{CONTROL}/{n}", STEM, (OPTION,) * n, frozenset(), subject=CONTROL)
+    labels = labels_for(alphabet, n)
+    return [
+        (question, present(question, kind=CONTROL, labels=[labels[i] for i in order]))
+        for order in label_orders(n, seed)
+    ]
+
+
+NVR = "nvr"
+"""Kind of these presentations; their item is the label X."""
+
+
+def nvr_order(question: Question, position: int, seed: int = 0) -> Order | None:
+    """A random order in which no right option is at ``position`` (0 = top), all such orders being equally likely.
+
+    A single right option thus goes to each of the other positions with the same probability, and the wrong ones fill
+    the rest in random order. Pinned options keep their place. Drawn from the options sorted by content, so that what
+    is shown does not depend on the order in the file.
+
+    Returns:
+        ``None`` where there is no such order: no such position, no right option, a right option pinned there, or
+        every option that may be there is right.
+    """
+    if not 0 <= position < len(question.options) or not question.answers:
+        return None
+    rng = question_rng(question.id, seed, f"nvr {position}")
+    base = list(canonical(question))
+    if position in question.pinned:
+        if position in question.answers:
+            return None
+        rng.shuffle(base)
+        return place(question, base)
+    wrong = [i for i in base if i not in question.answers]
+    if not wrong:
+        return None
+    first = rng.choice(wrong)
+    base.remove(first)
+    rng.shuffle(base)
+    base.insert(question.movable.index(position), first)
+    return place(question, base)
+
+
+def nvr_presentations(
+    question: Question, alphabet: tuple[str, ...] = ALPHABETS["A"], seed: int = 0
+) -> list[Presentation]:
+    """The Nvr-X presentations of a question, one for each of its labels; X is their ``item``.
+
+    Returns:
+        An empty list where one of them does not exist, so that all variants are about the same questions.
+    """
+    labels = labels_for(alphabet, len(question.options))
+    orders = [nvr_order(question, position, seed) for position in range(len(labels))]
+    if None in orders:
+        return []
+    return [
+        replace(present(question, order, alphabet, NVR), item=label)
+        for label, order in zip(labels, orders, strict=True)
+    ]

@@ -8,10 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from unslant.errors import InputError
-from unslant.presentations.controls import CONTROL
-from unslant.presentations.labels import ALPHABETS
 from unslant.presentations.orders import question_rng
-from unslant.presentations.presentation import Presentation, present
+from unslant.presentations.presentation import ALPHABETS, CONTROL, Presentation, present
 from unslant.questions.question import Question
 
 _OF_CONTROLS = "\0"
@@ -66,7 +64,7 @@ class ShotChooser:
         self._lines: dict[str, list[Question]] = {}
 
     def _line(self, question: Question) -> Iterator[Question]:
-        """All that it may be shown, in the order in which they are taken."""
+        """The examples that it may be shown, in the order in which they are taken."""
         is_control = question.subject == CONTROL and question.id.startswith(f"{CONTROL}/")
         group = "" if not self.by_subject else _OF_CONTROLS if is_control else question.subject
         if self.k and self.by_subject and not group:
@@ -81,9 +79,9 @@ class ShotChooser:
                 "choose from have exactly one right option: use fewer shots or another file"
             )
         if self.per_question:
-            return self._pinned_last(_drawn(usable, question_rng(question.id, self.seed, "shots")))
+            return self._pinned_last(_shuffled(usable, question_rng(question.id, self.seed, "shots")))
         if group not in self._lines:
-            self._lines[group] = list(self._pinned_last(_drawn(usable, question_rng(group, self.seed, "shots"))))
+            self._lines[group] = list(self._pinned_last(_shuffled(usable, question_rng(group, self.seed, "shots"))))
         return iter(self._lines[group])
 
     def _pinned_last(self, line: Iterator[Question]) -> Iterator[Question]:
@@ -96,9 +94,10 @@ class ShotChooser:
             InputError: if too few are left without the question itself, or too few are of its subject.
         """
         line = self._line(question)
-        chosen = list(itertools.islice(line, self.k))
+        shots = list(itertools.islice(line, self.k))
         spare = (shot for shot in line if not _same(shot, question))
-        for place, shot in enumerate(chosen):
+        # the substitute takes the place of the one left out, so that the others stay as in all other prompts
+        for place, shot in enumerate(shots):
             if _same(shot, question):
                 substitute = next(spare, None)
                 if substitute is None:
@@ -106,38 +105,37 @@ class ShotChooser:
                         f"{self.k} worked examples wanted, but too few are left without question {question.id!r} "
                         "itself: use fewer shots or another file"
                     )
-                chosen[place] = substitute
-        return self._present(chosen)
+                shots[place] = substitute
+        return self._present(shots)
 
-    def _present(self, chosen: Sequence[Question]) -> tuple[Presentation, ...]:
-        """Show each with its right option at the position used least so far; as published if options are pinned."""
-        used: Counter[int] = Counter()
-        shots = []
-        for place, shot in enumerate(chosen):
+    def _present(self, shots: Sequence[Question]) -> tuple[Presentation, ...]:
+        """Show each with its right option at the position least used so far; as published if options are pinned."""
+        counts: Counter[int] = Counter()
+        presentations = []
+        for place, shot in enumerate(shots):
             n = len(shot.options)
             (gold,) = shot.answers
             if shot.pinned:
-                used[gold] += 1
-                shots.append(present(shot, range(n), self.alphabet, kind="shot"))
-                continue
-            ties = question_rng("", self.seed, f"shot-position-{place}").sample(range(n), n)
-            position = min(ties, key=lambda p: used[p])
-            used[position] += 1
-            order = [i for i in range(n) if i != gold]
-            question_rng(shot.id, self.seed, "shot-order").shuffle(order)
-            order.insert(position, gold)
-            shots.append(present(shot, order, self.alphabet, kind="shot"))
-        return tuple(shots)
+                position, order = gold, list(range(n))
+            else:
+                ties = question_rng("", self.seed, f"shot-position-{place}").sample(range(n), n)
+                position = min(ties, key=lambda p: counts[p])
+                order = [i for i in range(n) if i != gold]
+                question_rng(shot.id, self.seed, "shot-order").shuffle(order)
+                order.insert(position, gold)
+            counts[position] += 1
+            presentations.append(present(shot, order, self.alphabet, kind="shot"))
+        return tuple(presentations)
 
 
-def _drawn(usable: Sequence[Question], rng: random.Random) -> Iterator[Question]:
+def _shuffled(questions: Sequence[Question], rng: random.Random) -> Iterator[Question]:
     """All of them in random order, drawn one by one because few are needed."""
-    drawn: set[int] = set()
-    while len(drawn) < len(usable):
-        i = rng.randrange(len(usable))
-        if i not in drawn:
-            drawn.add(i)
-            yield usable[i]
+    seen: set[int] = set()
+    while len(seen) < len(questions):
+        i = rng.randrange(len(questions))
+        if i not in seen:
+            seen.add(i)
+            yield questions[i]
 
 
 def _same(a: Question, b: Question) -> bool:

@@ -1,4 +1,4 @@
-"""How a presentation is worded and how its answer is elicited."""
+"""Word a presentation as a prompt, and elicit its answer."""
 
 from unslant.prompts.prompt import Cloze, Counterfactual, Decision, Elicitation, Message, Prompt, Writer
 from unslant.prompts.templates import PromptTemplate, load_template, template_names, usual_template

@@ -1,5 +1,5 @@
-"""What a model is given, a text or chat messages and the continuations to score after it; and elicitations: from a
-presentation to prompts, and from scored prompts back to one log-probability per label."""
+"""Prompts (a text or chat messages, and the continuations to score after it) and elicitations, which turn a
+presentation into prompts, and scored prompts into one log-probability per label."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Message:
 class Prompt:
     """Score ``continuations`` after ``text``.
 
-    If ``messages`` are given, they are written with the model's chat template and the assistant's turn is opened;
-    ``text`` (usually empty) is then the beginning of the assistant's reply.
+    With ``messages``, these are written with the model's chat template and the assistant's turn is opened; ``text``
+    (usually empty) is then the beginning of the assistant's reply.
 
-    If ``state`` is given, the server words the prompt: ``text`` is the question, ``continuations`` are the options from
-    top to bottom, and ``state`` is what the question is about.
+    With ``state``, the server words the prompt: ``text`` is the question, ``continuations`` are the options from top to
+    bottom, and ``state`` is the passage that the question is about.
 
     Attributes:
-        to_end: score each continuation together with what ends it: the end of the assistant's turn in a chat, a line
-            end elsewhere.
+        to_end: score each continuation together with its end: the end of the assistant's turn in a chat, else a line
+            end.
         group: question whose prompts are expected to share a beginning; used for cost accounting and errors only.
     """
 
@@ -75,8 +75,8 @@ class Writer:
     """Writes presentations with one template, as plain text or as a chat; worked examples always as cloze.
 
     Attributes:
-        to_end: the cloze scores labels together with what ends them. Without it, a label whose tokens begin those of
-            another one can never be less probable than that, and such label sets are refused.
+        to_end: score labels together with their end (cloze). Without it, a label whose tokens begin those of another
+            can never be less probable than that one, and such label sets are refused.
     """
 
     template: PromptTemplate
@@ -96,16 +96,17 @@ class Writer:
         examples = [_example(self.template, shot) for shot in presentation.shots]
         if not self.chat:
             parts = [instruction] if instruction else []
-            parts += [asked + answer for asked, answer in examples]
+            parts += [stem + answer for stem, answer in examples]
             text = self.template.shot_separator.join([*parts, question + cue])
             return Prompt(text, continuations, group=presentation.question_id)
         messages = [Message("system", instruction)] if instruction else []
-        for asked, answer in examples:
-            messages += [Message("user", asked), Message("assistant", answer.strip())]
+        for stem, answer in examples:
+            messages += [Message("user", stem), Message("assistant", answer.strip())]
         if opens_reply:
             messages.append(Message("user", question.rstrip()))
             return Prompt(cue.lstrip(), continuations, tuple(messages), group=presentation.question_id)
         messages.append(Message("user", question + cue))
+        # The space before a label separates it from the cue; at the beginning of an assistant's turn there is none.
         bare = tuple(continuation.lstrip() for continuation in continuations)
         return Prompt("", bare, tuple(messages), group=presentation.question_id)
 
@@ -132,7 +133,7 @@ def _cue(template: PromptTemplate) -> str:
 
 @dataclass(frozen=True)
 class Cloze:
-    """The labels are scored where the answer would be (P5, table 2, "cloze"); one prompt per presentation."""
+    """Score the labels in the place of the answer (P5, table 2, "cloze"); one prompt per presentation."""
 
     writer: Writer
     name: str = "cloze"
@@ -149,9 +150,9 @@ class Cloze:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The label is part of the context, and one canary text is scored after it (P5, table 2, "CF").
+    """Put the label into the context, and score one canary text after it (P5, table 2, "CF").
 
-    All labels are judged by the same canary, so none gains from its own frequency. In a chat, the assistant names the
+    All labels are scored by the same canary, so none gains from its own frequency. In a chat, the assistant names the
     label.
 
     Args:
@@ -172,51 +173,40 @@ class Counterfactual:
     def prompts(self, presentation: Presentation) -> list[Prompt]:
         template = self.writer.template
         canary = template.render("counterfactual.continuation", canary=self.canary)
-        return [
-            self.writer.prompt(
-                presentation, template.render("counterfactual.cue", label=label), (canary,), opens_reply=True
-            )
-            for label in presentation.labels
-        ]
+        cues = [template.render("counterfactual.cue", label=label) for label in presentation.labels]
+        return [self.writer.prompt(presentation, cue, (canary,), opens_reply=True) for cue in cues]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.asarray([score[0] for score in scores], dtype=np.float64)
 
 
-# Decision endpoints: servers that render the question, label its options and answer by option
+# Decision endpoints: servers that word the question, label its options and answer by option
 
 STATE = "Answer the question."
-"""What a question without a passage is about; the formats require a text."""
+"""The state of a question without a passage; the formats require a text."""
 _UNSHOWN = ("instruction", "hint", "distractor", "none_label")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The question, its passage and its options in shown order; their labels and all other words are the server's."""
+    """Send the question, its passage and its options in order; the server adds their labels and all other words."""
 
     name: str = "decision"
 
     @classmethod
     def of(cls, writer: Writer) -> Decision:
-        """In place of ``writer``.
-
-        Raises:
-            InputError: if it words prompts otherwise than by default, which no server would show.
-        """
-        given = {"--template": writer.template.name != "plain", "--chat": writer.chat, "--to-end": writer.to_end}
-        if useless := [flag for flag, is_given in given.items() if is_given]:
+        """The elicitation that replaces ``writer``; InputError if ``writer`` words prompts in any but the default way,
+        which no server would show."""
+        settings = {"--template": writer.template.name != "plain", "--chat": writer.chat, "--to-end": writer.to_end}
+        if useless := [flag for flag, differs in settings.items() if differs]:
             raise InputError(
-                f"a decision endpoint words the prompt itself: leave out {' and '.join(useless)}, which would have no "
-                "effect"
+                f"a decision endpoint words the prompt itself: leave out {' and '.join(useless)}, which has no effect "
+                "here"
             )
         return cls()
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
-        """One request.
-
-        Raises:
-            InputError: if the presentation has anything that the request cannot show.
-        """
+        """One request; InputError if the presentation has anything that the request cannot show."""
         place = f"question {presentation.question_id!r}"
         if presentation.shots:
             raise InputError("a decision endpoint takes no worked examples: leave out --shots")

@@ -1,24 +1,35 @@
-"""Jinja2 for prompt templates, in a sandbox that bounds time and memory too: a template comes from anywhere.
+"""Jinja2 for prompt templates and for the chat templates of models, in a sandbox that bounds time and memory too: a
+template comes from anywhere.
 
-What repeats or multiplies (loops, ``*``, ``~``, filters, methods, the output itself) is charged to a budget, one unit a
-character and :data:`_STEP` a round of a loop. What a prompt template does not need (macros, blocks, recursive loops,
-most of Jinja2's filters) is not there. What is charged too little, such as comparing long texts in every round of a
-loop, ends at :data:`_SECONDS` of processor time, which every charge looks at.
+Operations that repeat or multiply (loops, ``*``, ``~``, filters, methods, the output itself) are charged to a budget,
+one unit a character and :data:`_STEP` a round of a loop. Features that a prompt template does not need (macros, blocks,
+recursive loops, most of Jinja2's filters) are removed. Operations that are charged too little, such as comparing long
+texts in every round of a loop, end at :data:`_SECONDS` of processor time, which is checked every :data:`_CLOCK` units.
+
+A chat template is a program from the model's folder. transformers runs it without a limit on time or memory; here it
+has the same budget. It may also use macros, ``break`` and ``continue``, more filters and methods, ``tojson`` as
+transformers writes it, ``raise_exception`` and ``strftime_now``. Templates are rendered to the same text
+(``tests/prompts/test_chat_templates.py``).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import wraps
+from datetime import datetime
+from functools import lru_cache, wraps
 from typing import Any, cast
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes
 from jinja2.exceptions import SecurityError
-from jinja2.filters import make_attrgetter
-from jinja2.runtime import Context, LoopContext
+from jinja2.ext import Extension, LoopControlExtension
+from jinja2.filters import FILTERS, make_attrgetter
+from jinja2.parser import Parser
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, pass_environment
 from jinja2.visitor import NodeTransformer
@@ -27,6 +38,8 @@ _BUDGET = 50_000_000
 _SECONDS = 5.0
 """Processor time of one render; the slowest of real templates take a thousandth of it."""
 _STEP = 100
+_CLOCK = 2_000
+"""Units between two readings of the clock: reading it at every charge took a third of the time of a render."""
 _LONGEST_SOURCE = 100_000
 _DEEPEST = 100
 _MOST_BITS = 10_000
@@ -46,23 +59,24 @@ _OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
 _MULTIPLY = frozenset({"replace", "indent", "join", "tojson"})
 _REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 LONGEST_FORMAT = re.compile(r"\d{4,}|\*")
-"""Widths in formats that no template needs."""
+"""Widths in formats that are larger than any template needs."""
 
 _TOO_MUCH = "does too much: a template may only lay out its question"
 
 
 class _Budget:
-    """What a render may still use: units, and processor time until ``end``."""
+    """The rest of a render's budget: units, and processor time until ``end``."""
 
     def __init__(self) -> None:
         self.left, self.end = _BUDGET, time.thread_time() + _SECONDS
+        self.next_reading = _BUDGET - _CLOCK
 
 
 _budget: ContextVar[_Budget] = ContextVar("_budget")
 
 
 def charge(units: int) -> None:
-    """Take from the budget of the render at work.
+    """Take from the budget of the current render.
 
     Raises:
         SecurityError: if it is used up.
@@ -70,12 +84,14 @@ def charge(units: int) -> None:
     """
     budget = _budget.get()
     budget.left -= units
-    if budget.left < 0 or time.thread_time() > budget.end:
-        raise SecurityError(_TOO_MUCH)
+    if budget.left < budget.next_reading:
+        if budget.left < 0 or time.thread_time() > budget.end:
+            raise SecurityError(_TOO_MUCH)
+        budget.next_reading = max(0, budget.left - _CLOCK)
 
 
 def _size(value: object) -> int:
-    """Units a value is worth, with all that is nested in it."""
+    """Units of a value, with everything nested in it."""
     size, nested = 0, [value]
     while nested:
         item = nested.pop()
@@ -90,16 +106,13 @@ def _size(value: object) -> int:
 
 
 def _work(name: str, values: Iterable[object]) -> None:
-    """Charge a filter or method by its arguments, the first being what it works on."""
+    """Charge a filter or method by its arguments, the value it is applied to among them."""
     sizes = []
     for value in values:
         if isinstance(value, int) and abs(value) > _LARGEST_ARGUMENT:
             raise SecurityError(f"{name}: {value:g} is more than a template needs")
         sizes.append(max(1, abs(value) if isinstance(value, int) else _size(value)))
-    product = 1
-    for size in sizes if name in _MULTIPLY else ():
-        product *= size
-    charge(sum(sizes) + product)
+    charge(sum(sizes) + (math.prod(sizes) if name in _MULTIPLY else 1))
 
 
 def _charged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,18 +132,14 @@ def _counted(value: object) -> object:
 
 
 def each(values: Iterable[Any]) -> Iterator[Any]:
-    """The values; each is charged as a round of a loop."""
+    """The values, each charged as a round of a loop."""
     for value in values:
         charge(_STEP)
         yield value
 
 
 def _concatenated(values: Iterable[object]) -> str:
-    parts = []
-    for value in values:
-        charge(_size(value))
-        parts.append(str(value))
-    return "".join(parts)
+    return "".join(str(_counted(value)) for value in values)
 
 
 @pass_environment
@@ -150,7 +159,7 @@ def _formatted(text: str, values: object) -> str:
 
 
 class _Limiter(NodeTransformer):
-    """Puts the counting into a parsed template, and refuses what cannot be counted."""
+    """Adds charges to a parsed template, and refuses nodes that cannot be charged."""
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
@@ -159,13 +168,13 @@ class _Limiter(NodeTransformer):
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         refused = self.environment.refused
         if isinstance(node, refused) or (isinstance(node, nodes.For) and node.recursive and nodes.Macro in refused):
-            raise TemplateSyntaxError(f"{type(node).__name__.lower()} has no place in a prompt template", node.lineno)
+            raise TemplateSyntaxError(f"{type(node).__name__.lower()} is not allowed in a prompt template", node.lineno)
         self.depth += 1
         if self.depth > _DEEPEST:
             raise TemplateSyntaxError("nested too deeply", node.lineno)
-        found = super().visit(node, *args, **kwargs)
+        result = super().visit(node, *args, **kwargs)
         self.depth -= 1
-        return found
+        return result
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
@@ -186,13 +195,13 @@ class _Limiter(NodeTransformer):
         return self._filter(nodes.List(node.nodes, lineno=node.lineno), "_concatenated", node.lineno)
 
     def _filter(self, value: nodes.Node, name: str, line: int) -> nodes.Filter:
-        made = nodes.Filter(value, name, [], [], None, None, lineno=line)
-        made.set_environment(self.environment)
-        return made
+        node = nodes.Filter(value, name, [], [], None, None, lineno=line)
+        node.set_environment(self.environment)
+        return node
 
 
 class PromptEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of prompt templates; a template that does too much raises ``SecurityError`` when rendered."""
+    """The environment of prompt templates; one that exceeds the budget raises ``SecurityError`` when rendered."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     concat = staticmethod(_concatenated)
@@ -200,9 +209,21 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     methods = _METHODS
     classes: tuple[type, ...] = (dict, Namespace, Joiner, Cycler)
 
-    def __init__(self, filters: Iterable[str] = _FILTERS, **changes: Any) -> None:
-        usual = {"undefined": StrictUndefined, "keep_trailing_newline": True}
-        super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, **usual | changes)
+    def __init__(
+        self,
+        filters: Iterable[str] = _FILTERS,
+        undefined: type[Undefined] = StrictUndefined,
+        keep_trailing_newline: bool = True,
+        extensions: Sequence[type[Extension]] = (),
+    ) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,
+            undefined=undefined,
+            keep_trailing_newline=keep_trailing_newline,
+            extensions=extensions,
+        )
         self.template_class = _Template
         self.filters = {name: self.charged(name, self.filters[name]) for name in filters}
         self.tests |= {name: self.charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
@@ -215,7 +236,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     @staticmethod
     def charge_values(*values: object) -> None:
-        """Charge what is handed to a function, and the call."""
+        """Charge the arguments of a function, and the call."""
         charge(_size(values))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -232,7 +253,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return super().compile(*args, **kwargs)
         except TemplateSyntaxError:
             raise
-        except Exception as error:  # Python refuses what Jinja2 makes of some templates, in ways of its own
+        except Exception as error:  # Jinja2 turns some templates into code that Python refuses, with errors of any type
             raise TemplateSyntaxError(f"cannot be compiled: {error}", 1) from None
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -246,7 +267,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         elif __obj in __self.classes or isinstance(__obj, Joiner):
             __self.charge_values(*args, *kwargs.values())
         else:
-            raise SecurityError(f"{name or 'that'}() has no place in a prompt template")
+            raise SecurityError(f"{name or 'that'}() is not allowed in a prompt template")
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -271,3 +292,110 @@ class _Template(Template):
             return super().render(*args, **kwargs)
         finally:
             _budget.reset(token)
+
+
+# Chat templates
+
+_LEFT_OUT = frozenset({"filesizeformat", "pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"})
+"""Filters of Jinja2 that take time or space beyond the size of their arguments, or differ from call to call."""
+_CHAT_METHODS = frozenset("center copy expandtabs isascii ljust rjust rindex zfill".split())
+
+
+class _Generation(Extension):
+    """``{% generation %}``, which marks the assistant's words for training, and outputs them."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
+class _Namespace(Namespace):
+    """A namespace without names that begin with an underscore, by which Python's own attributes could be replaced."""
+
+    def __init__(*args: Any, **named: Any) -> None:  # so that namespace(self=...) is a name like any other
+        self, values = args[0], dict(*args[1:], **named)
+        for name in values:
+            _check_name(name)
+        Namespace.__init__(self, values)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_name(name)
+        super().__setitem__(name, value)
+
+
+def _check_name(name: object) -> None:
+    if str(name).startswith("_"):
+        raise SecurityError(f"namespace: {name} begins with an underscore")
+
+
+def _raise(message: object) -> None:
+    raise TemplateError(str(message))
+
+
+def _now(form: str) -> str:
+    if LONGEST_FORMAT.search(form):
+        raise SecurityError("strftime_now: such widths are more than a template needs")
+    charge(100 * len(form))
+    return datetime.now().strftime(form)
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class ChatEnvironment(PromptEnvironment):
+    """The environment of chat templates; one that exceeds the budget raises ``SecurityError``."""
+
+    refused = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
+    methods = PromptEnvironment.methods | _CHAT_METHODS
+    classes = (*PromptEnvironment.classes, _Namespace)
+
+    def __init__(self) -> None:
+        super().__init__(
+            filters=FILTERS.keys() - _LEFT_OUT,
+            undefined=Undefined,
+            keep_trailing_newline=False,
+            extensions=[_Generation, LoopControlExtension],
+        )
+        self.filters["tojson"] = self.charged("tojson", _tojson)
+        self.globals |= {"raise_exception": _raise, "strftime_now": _now, "namespace": _Namespace}
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(__obj, LoopContext) and args:
+            args = (each(args[0]), *args[1:])
+        elif not (isinstance(__obj, Macro | Undefined) or __obj in (_raise, _now)):
+            return super().call(__context, __obj, *args, **kwargs)
+        __self.charge_values(*args, *kwargs.values())
+        return __self.plain_call(__context, __obj, *args, **kwargs)
+
+
+@lru_cache(16)
+def _compiled(source: str) -> Template:
+    return ChatEnvironment().from_string(source)
+
+
+def written_chat(tokenizer: Any, messages: Sequence[Mapping[str, str]], *, prompt: bool) -> str:
+    """A conversation as the tokenizer's chat template writes it, within bounds.
+
+    Args:
+        prompt: whether the beginning of the assistant's turn follows.
+
+    Raises:
+        Exception: anything that the template raises; ``SecurityError`` if it does too much.
+    """
+    from transformers import PreTrainedTokenizerBase
+
+    if getattr(type(tokenizer), "apply_chat_template", None) is not PreTrainedTokenizerBase.apply_chat_template:
+        # Tokenizers without a template write chats in Python.
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=prompt))
+    special = {
+        name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for name, value in tokenizer.special_tokens_map.items()
+    }
+    template = _compiled(tokenizer.get_chat_template())
+    turns = [dict(message) for message in messages]
+    return template.render(messages=turns, tools=None, documents=None, add_generation_prompt=prompt, **special)

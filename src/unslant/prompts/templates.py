@@ -44,7 +44,7 @@ _NEVER_DROPPED = ("context", "hint", "distractor")
 
 
 class ClozeTexts(Checked):
-    """The label is scored after the cue; ``close`` follows it in worked examples (a closing bracket, say)."""
+    """Score the label after the cue; ``close`` follows it in worked examples (a closing bracket, say)."""
 
     cue: str = "Answer:"
     continuation: str = " {{ label }}"
@@ -52,7 +52,7 @@ class ClozeTexts(Checked):
 
 
 class CounterfactualTexts(Checked):
-    """The cue contains the label, and one canary text is scored after it."""
+    """Score one canary text after a cue that contains the label."""
 
     cue: str = "Of the answer choices above, answer choice {{ label }} is the"
     continuation: str = " {{ canary }}"
@@ -63,7 +63,7 @@ class PromptTemplate(Checked):
 
     Attributes:
         shot_separator: between worked examples, and between them and the question.
-        instruction: comes once, before everything else (as the system message in a chat); may be empty.
+        instruction: written once, before everything else (as the system message in a chat); may be empty.
     """
 
     name: str = ""
@@ -99,7 +99,7 @@ class PromptTemplate(Checked):
 
     @cached_property
     def _used(self) -> dict[str, set[str]]:
-        """Variables that each part mentions."""
+        """Variables that each part uses."""
         return {
             part: meta.find_undeclared_variables(_ENVIRONMENT.parse(source)) - set(_ENVIRONMENT.globals)
             for part, source in self._sources.items()
@@ -110,7 +110,7 @@ class PromptTemplate(Checked):
         return InputError.at(place, " ".join(reason.split()), field=part)
 
     def check(self) -> None:
-        """Find mistakes before a run does.
+        """Find mistakes before a run starts.
 
         Raises:
             InputError: naming the file and the field, on a syntax error, an unknown variable, a missing variable that
@@ -146,8 +146,9 @@ class PromptTemplate(Checked):
 
         Raises:
             InputError: also if the presentation has a context, hint, second question or "none" label that the
-                template does not use; a change that is not shown must not be measured.
+                template does not use.
         """
+        # A change that the prompt does not show must not be measured.
         for name in _NEVER_DROPPED:
             if getattr(presentation, name) and name not in self._used["question"]:
                 raise self._error(
@@ -178,9 +179,9 @@ class PromptTemplate(Checked):
         """The presentation's own instruction, or the template's, rendered with ``labels`` in alphabetical order."""
         if presentation.instruction:
             return presentation.instruction
-        own = alphabetical([option.label for option in presentation.shown])
+        labels = alphabetical([option.label for option in presentation.shown])
         none = (presentation.none_label,) if presentation.none_label else ()
-        return _instruction(self, (*own, *none), presentation.none_label)
+        return _instruction(self, (*labels, *none), presentation.none_label)
 
 
 @lru_cache(maxsize=4096)
@@ -202,20 +203,23 @@ _BARE_SAMPLE: dict[str, object] = {
 _SAMPLE = _BARE_SAMPLE | {"context": "Facts.", "none_label": "none", "distractor": "Who?", "hint": "Or none."}
 
 
-def usual_template(generate: bool, reasoning: bool = False, given: str = "") -> str:
-    """The template that is used unless another is given: ``plain`` for scores, those that ask for replies else.
+def usual_template(generate: bool, reasoning: bool = False, template: str = "") -> str:
+    """The template in use: ``template``, else ``plain`` for scores, else one that asks for replies.
 
     Raises:
-        InputError: if reasoning is wanted and a template is given, or labels are scored.
+        InputError: if reasoning is combined with a template, or with scores of labels.
     """
     if reasoning and not generate:
         raise InputError("--reasoning applies only to generated replies; add --elicit=generate")
-    if reasoning and given not in ("", "reasoning"):  # settings are resolved by the command and by the study
+    if reasoning and template not in (
+        "",
+        "reasoning",
+    ):  # "reasoning": settings are resolved twice, by command and study
         raise InputError(
-            "--reasoning has a template of its own: leave out --template, or have yours ask for reasoning and leave "
+            "--reasoning has its own template: leave out --template, or have yours ask for reasoning and leave "
             "out --reasoning"
         )
-    return given or ("reasoning" if reasoning else "label-alone" if generate else "plain")
+    return template or ("reasoning" if reasoning else "label-alone" if generate else "plain")
 
 
 def template_names() -> list[str]:

@@ -1,14 +1,5 @@
-"""What is asked: question types, loaders and the built-in set."""
+"""What is asked: types of questions, and reading them. The names are listed in ``__init__.pyi``."""
 
-from unslant.questions.loaders import EMBEDDED, SKEWED, load_questions, write_questions
-from unslant.questions.pinned import find_pinned
-from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS, JudgingQuestion, MathQuestion, Question
-from unslant.questions.question_set import LoadReport, QuestionSet
-from unslant.questions.recipes import RECIPES, Recipe, recipes
-from unslant.questions.statements import load_judging, load_math
+from lazy_loader import attach_stub
 
-__all__ = [
-    "EMBEDDED", "MAX_OPTIONS", "MIN_OPTIONS", "RECIPES", "SKEWED", "JudgingQuestion", "LoadReport", "MathQuestion",
-    "Question", "QuestionSet", "Recipe", "find_pinned", "load_judging", "load_math", "load_questions", "recipes",
-    "write_questions",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,44 +1,277 @@
-"""Which options are right: from an index, a letter, a label, the option's text, or a list of those."""
+"""Which options are right: from an index, a letter, a label, the option text, or a list of those."""
 
 from __future__ import annotations
 
+import ast
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unslant.questions.answer_kinds import (
-    LETTER,
-    READERS,
-    WORDS,
-    RawAnswer,
-    base_of,
-    decimal,
-    integer,
-    is_missing,
-    kind_of,
-    numbers_kind,
-    outside,
-    short,
+from unslant.errors import InputError
+from unslant.files import check_plain, parse_json
+from unslant.questions.records import BadRecord
+
+ENOUGH = 20
+"""Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
+
+WORDS = {
+    "index": "indices",
+    "letter": "letters",
+    "text": "option texts",
+    "marked": "letters or numbers of options with their texts",
+    "label": "labels",
+}
+_DIGITS = 18
+LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]?")
+_MARKED = re.compile(
+    r"(?:(?:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
 )
+_SEVERAL = re.compile(r"[A-Za-z0-9]{1,2}(?:\s*[,;|]\s*[A-Za-z0-9]{1,2})+")
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """An answer as written in the file, with the options that are needed to read it.
+
+    Attributes:
+        value: the file's value; see :func:`parse_answer`.
+        options: option texts as in the file.
+        shown: option texts as in the question (without numbering).
+        labels: label of each option, if the file has labels; else empty.
+        place: of the record, for messages.
+    """
+
+    value: Any
+    options: tuple[str, ...]
+    shown: tuple[str, ...]
+    labels: tuple[str, ...]
+    place: str = ""
+
+    @property
+    def items(self) -> list[Any]:
+        """The single answers; empty when no option is right."""
+        value = str(self.value) if isinstance(self.value, bool) else self.value
+        if isinstance(value, str) and value not in self.options and value not in self.labels:
+            value = parse_answer(value)
+        return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
+
+
+def parse_list(text: str) -> list[Any] | None:
+    """A list written as text, in JSON or Python form; None if the text is not a list."""
+    stripped = text.strip()
+    if not stripped.startswith(("[", "(")):
+        return None
+    for parse in (parse_json, ast.literal_eval):
+        try:
+            value = parse(stripped)
+            check_plain(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, list | tuple):
+            return list(value)
+    return None
+
+
+def parse_answer(text: str) -> Any:
+    """``[0, 2]``, ``A,C`` or ``0;2`` written as text as a list; other texts as they are."""
+    if (items := parse_list(text)) is not None:
+        return items
+    if _SEVERAL.fullmatch(text.strip()):
+        return [part.strip() for part in re.split(r"[,;|]", text)]
+    return text
+
+
+def is_missing(value: Any) -> bool:
+    """Null, NaN or blank text."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _short(item: Any) -> str:
+    text = repr(item)
+    return text if len(text) <= 60 else text[:56] + "...'"
+
+
+def integer(item: Any) -> int | None:
+    if isinstance(item, int):
+        return None if isinstance(item, bool) else item
+    return int(item) if isinstance(item, float) and item.is_integer() else None
+
+
+def decimal(text: str) -> int | None:
+    """A whole number written as text; None for any other text, and for numbers too long to be an index."""
+    text = text.strip()
+    return int(text) if len(text) <= _DIGITS and text.removeprefix("-").isdecimal() else None
+
+
+Item = tuple[Any, RawAnswer]
+"""A single answer, and the record's answer that it is part of."""
+
+
+def _as_label(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    folded = item.strip().casefold()
+    labels = [label.casefold() for label in answer.labels]
+    return (labels.index(folded),) if labels.count(folded) == 1 else ()
+
+
+def _place(index: int, answer: RawAnswer) -> tuple[int, ...]:
+    return (index,) if 0 <= index < len(answer.options) else ()
+
+
+def _as_index(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    number = decimal(item)
+    return () if number is None else _place(number - base, answer)
+
+
+def _as_letter(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    match = LETTER.fullmatch(item.strip())
+    return _place(ord(match[1].upper()) - ord("A"), answer) if match else ()
+
+
+def as_text(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    """All options with this text: identical options are right together."""
+    for texts in (answer.options, answer.shown):
+        if exact := tuple(i for i, text in enumerate(texts) if text == item):
+            return exact
+    folded = _folded(item)
+    return tuple(i for i, text in enumerate(answer.shown) if _folded(text) == folded)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
+    """ "option 2: text" (counted from 1), "B) text" or "(B) text"."""
+    match = _MARKED.fullmatch(item.strip())
+    if not match:
+        return ()
+    return _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
+
+
+READERS: dict[str, Callable[[str, RawAnswer, int], tuple[int, ...]]] = {
+    "label": _as_label,
+    "index": _as_index,
+    "letter": _as_letter,
+    "text": as_text,
+    "marked": _as_marked,
+}
+
+
+def kind_of(texts: Sequence[Item], base: int | None, origin: str) -> tuple[str, str, list[str]]:
+    """The reading that fits most of the file's textual answers, the reason in words, and doubts about close rivals.
+
+    Raises:
+        InputError: if another reading fits as many answers and gives other options.
+    """
+    readings = {kind: [read(item, answer, base or 0) for item, answer in texts] for kind, read in READERS.items()}
+    if base is None:
+        # Counted from 1, the last option's number is one more than 0-based reading allows.
+        readings["index"] = [
+            places or _as_index(item, answer, 1)
+            for places, (item, answer) in zip(readings["index"], texts, strict=True)
+        ]
+    fits = {kind: sum(map(bool, places)) for kind, places in readings.items()}
+    best = max(fits, key=lambda kind: fits[kind])
+    if not fits[best]:
+        return "index", "", []
+    first = next(text for text, places in zip(texts, readings[best], strict=True) if places)
+    why, doubts = f", as {fits[best]:,} of {len(texts):,} can be (first: {_seen(first)})", []
+    for other in readings:
+        if best == "label" and other not in ("text", "letter"):
+            continue  # the file itself labels its options
+        pairs = list(zip(texts, readings[best], readings[other], strict=True))
+        clash = next((text for text, one, two in pairs if one and two and one != two), None)
+        if fits[other] < fits[best] or other == best or best == "label":
+            if clash and 2 * fits[other] >= fits[best]:
+                doubts.append(
+                    f"answers are read as {WORDS[best]}, which fits {fits[best]:,} of {len(texts):,}; as "
+                    f"{WORDS[other]}, {fits[other]:,} would fit, and give other options ({_seen(clash)}): say "
+                    f"which it is with --answer-kind={best} or --answer-kind={other}"
+                )
+            continue
+        if clash:
+            raise _ambiguous(clash, best, other, origin)
+        alone = [next((text for text, *both in pairs if both[i] and not both[1 - i]), None) for i in (0, 1)]
+        if alone[0] and alone[1]:
+            raise InputError.at(
+                origin,
+                f"as many answers fit only as {WORDS[best]} ({_seen(alone[0])}) as fit only as {WORDS[other]} "
+                f"({_seen(alone[1])}); say which it is: --answer-kind={best} or --answer-kind={other}",
+                field="answer",
+            )
+    return best, why, doubts
+
+
+def _seen(item: Item) -> str:
+    """An answer with its place, for messages."""
+    return ", ".join(filter(None, (item[1].place, _short(item[0]))))
+
+
+def _ambiguous(item: Item, kind: str, other: str, origin: str) -> InputError:
+    reason = f"{_short(item[0])} can be read as {kind} and as {other}, which give different options"
+    choice = f"say which it is: --answer-kind={kind} or --answer-kind={other}"
+    return InputError.at(item[1].place or origin, f"{reason}; {choice}", field="answer")
+
+
+def numbers_kind(numbers: Sequence[Item], origin: str) -> str:
+    """``index`` or ``text``: how to read a file whose answers are all numbers, because option texts may be numbers too.
+
+    Raises:
+        InputError: if both fit every answer and give different options.
+    """
+    as_texts = [as_text(str(item), answer, 0) for item, answer in numbers]
+    if not all(as_texts):
+        return "index"
+    for base in (0, 1):
+        indices = [_as_index(str(integer(item)), answer, base) for item, answer in numbers]
+        if indices == as_texts:
+            return "index" if base == 0 else "text"
+        clash = next((n for n, one, two in zip(numbers, indices, as_texts, strict=True) if one != two), None)
+        if clash and all(indices):
+            raise _ambiguous(clash, "index", "text", origin)
+    return "text"
+
+
+def outside(numbers: Sequence[tuple[int, RawAnswer]], base: int) -> int:
+    """How many numbers are out of range if the first option has the number ``base``; -1 means no answer."""
+    return sum(not 0 <= number - base < len(answer.options) for number, answer in numbers if number >= 0)
+
+
+def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
+    """The number of the first option, a note, and the doubt if the other number fits as well.
+
+    It is 1 if enough answers fit only that, or if all answers fit it and the options are labelled 1, 2, 3, ...
+    """
+    numbers = [(number, answer) for number, answer in numbers if number >= 0]
+    if not numbers:
+        return 0, "", ""
+    wrong = outside(numbers, 0), outside(numbers, 1)
+    if len(numbers) >= ENOUGH and wrong[0] and not wrong[1]:
+        return 1, "answers count from 1: none is 0, and some equal the number of options", ""
+    labelled = all(list(answer.labels) == [str(i + 1) for i in range(len(answer.options))] for _, answer in numbers)
+    base = int(labelled and not wrong[1])
+    other = 1 - base
+    both = sum(1 <= number < len(answer.options) for number, answer in numbers)
+    if wrong[other] != wrong[base] or not both:
+        return base, "", ""
+    values = sorted({number for number, _ in numbers})
+    examples = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
+    doubt = (
+        f"answers {examples} are read as counted from {base}, but {both:,} of {len(numbers):,} fit counted from "
+        f"{other} too, and would then be other options: if they count from {other}, add --answer-base {other}; if from "
+        f"{base}, --answer-base {base} (answer_base={base}); an answer 0, or one equal to the number of options, "
+        "would distinguish them"
+    )
+    return base, "", doubt
+
 
 KINDS = ("auto", *READERS)
 """How answers are read (``marked``: "B) text"); ``auto`` decides for the whole file by what fits most answers."""
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
-
-
-class BadRecord(Exception):
-    """A record that cannot become a question.
-
-    Attributes:
-        kind: short reason to count by, the same for every record with this trouble.
-        field: name of the field at fault; empty if none.
-        whole_file: what is wrong is how the file is read, so that leaving this record out would hide it.
-    """
-
-    def __init__(self, kind: str, reason: str, field: str = "", whole_file: bool = False) -> None:
-        super().__init__(reason)
-        self.kind, self.field, self.whole_file = kind, field, whole_file
 
 
 @dataclass(frozen=True)
@@ -48,11 +281,12 @@ class AnswerReader:
     Attributes:
         base: number of the first option where answers are numbers (0 or 1).
         kinds: how texts are read, one of :data:`KINDS`, in records without labels of options, and in those with them.
-        whys: by which answers each kind was chosen, or that the user chose it.
-        note: what the reader of the report should know; may be empty.
+        whys: the reason for each kind, in words: the answers that fit it, or the user's choice.
+        note: something the reader of the report should know; may be empty.
         how: in words, how the file's answers are written.
-        off_by_one: counting from the other number would leave fewer answers out of range, and nobody said from 0.
-        doubts: in words, readings that fit as well as (or nearly as well as) the one taken, and how to choose.
+        off_by_one: counting from the other number would leave fewer answers out of range, and the user did not ask for
+            counting from 0.
+        doubts: in words, readings that fit as well as (or nearly as well as) this one, and how to choose.
     """
 
     base: int
@@ -70,31 +304,32 @@ class AnswerReader:
         Raises:
             InputError: if texts fit two ways of reading equally well and these disagree.
         """
-        kinds, whys, doubts, found = [], [], [], []
+        kinds, whys, doubts, forms = [], [], [], []
         indices: list[tuple[int, RawAnswer]] = []
         for labelled in (False, True):
             items = [(item, one) for one in answers if bool(one.labels) == labelled for item in one.items]
             texts = [item for item in items if isinstance(item[0], str) and item[0].strip()]
             numbers = [item for item in items if integer(item[0]) is not None]
-            own, why = kind, f", as --answer-kind={kind} says"
+            reading, why = kind, f", as --answer-kind={kind} says"
             if kind == "auto":
-                own, why, doubted = kind_of(texts, base, origin)
-                doubts += doubted
+                reading, why, rivals = kind_of(texts, base, origin)
+                doubts += rivals
                 if not texts:
-                    own = numbers_kind(numbers, origin) if numbers and base is None else "index"
-            as_indices = [(int(i), one) for i, one in numbers if not _named(own, i, one)]
-            if own == "index":
+                    reading = numbers_kind(numbers, origin) if numbers and base is None else "index"
+            as_indices = [(int(i), one) for i, one in numbers if not _named(reading, i, one)]
+            if reading == "index":
                 as_indices += [(number, one) for item, one in texts if (number := decimal(item)) is not None]
+            elif texts or len(as_indices) < len(numbers):
+                forms.append(WORDS[reading])
             indices += as_indices
-            found += [WORDS[own]] if own != "index" and (texts or len(as_indices) < len(numbers)) else []
-            kinds.append(own)
+            kinds.append(reading)
             whys.append(why)
-        taken, note, doubt = base_of(indices) if base is None else (base, "", "")
-        off_by_one = base != 0 and outside(indices, 1 - taken) < outside(indices, taken)
-        found += [f"indices counting from {taken}"] if indices else []
+        first, note, doubt = base_of(indices) if base is None else (base, "", "")
+        off_by_one = base != 0 and outside(indices, 1 - first) < outside(indices, first)
+        forms += [f"indices counting from {first}"] if indices else []
         doubts += [doubt] if doubt else []
-        how = " and ".join(dict.fromkeys(found))
-        return cls(taken, (kinds[0], kinds[1]), (whys[0], whys[1]), note, how, off_by_one, tuple(doubts))
+        how = " and ".join(dict.fromkeys(forms))
+        return cls(first, (kinds[0], kinds[1]), (whys[0], whys[1]), note, how, off_by_one, tuple(doubts))
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.
@@ -113,11 +348,11 @@ class AnswerReader:
         kind, why = self.kinds[bool(answer.labels)], self.whys[bool(answer.labels)]
         number = integer(item)
         if number is None:
-            if found := READERS[kind](str(item), answer, self.base):
-                return found
+            if places := READERS[kind](str(item), answer, self.base):
+                return places
             number = decimal(str(item)) if kind == "index" else None
-        elif found := _named(kind, item, answer):
-            return found
+        elif places := _named(kind, item, answer):
+            return places
         if number is not None:
             return (self._in_range(number, n),)
         allowed = (
@@ -128,13 +363,13 @@ class AnswerReader:
         for other in ("label", "text", "letter", "marked"):
             if places := READERS[other](str(item), answer, self.base):
                 reason = (
-                    f"{short(item)} is option {places[0] + 1} of {n} read as {WORDS[other]}, but answers of this "
+                    f"{_short(item)} is option {places[0] + 1} of {n} read as {WORDS[other]}, but answers of this "
                     f"file are read as {WORDS[kind]}{why}; write it so, or read all as {WORDS[other]}: "
                     f"--answer-kind={other}"
                 )
                 raise BadRecord(f"answer that fits only as {WORDS[other]}, not {WORDS[kind]}", reason, "answer")
         name = "answer out of range" if LETTER.fullmatch(str(item).strip()) else "answer is none of the options"
-        raise BadRecord(name, f"{short(item)} is none of the {n} options; allowed are {allowed}", "answer")
+        raise BadRecord(name, f"{_short(item)} is none of the {n} options; allowed are {allowed}", "answer")
 
     def _in_range(self, number: int, n: int) -> int:
         index, other = number - self.base, 1 - self.base
@@ -150,15 +385,14 @@ class AnswerReader:
 
 
 def _named(kind: str, number: object, answer: RawAnswer) -> tuple[int, ...]:
-    """The options that a number names as a text or label, where answers are such; else it is an index."""
+    """The options that a number names where answers are texts or labels; empty where it is an index."""
     return READERS[kind](str(number), answer, 0) if kind in ("text", "label") else ()
 
 
 def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:
-    """Answers without decimals, where every one of them has some ("1.0", or "1,0"), as spreadsheets leave numbers."""
-    found = [_WHOLE.fullmatch(answer.value) if isinstance(answer.value, str) else None for answer in answers]
-    known = [match for match, answer in zip(found, answers, strict=True) if not is_missing(answer.value)]
-    in_use = any(answer.value in (*answer.options, *answer.labels) for answer in answers)
-    if not known or None in known or in_use:
+    """Answers without decimals, if all answers have them ("1.0" or "1,0"), because spreadsheets write numbers so."""
+    matches = [_WHOLE.fullmatch(answer.value) if isinstance(answer.value, str) else None for answer in answers]
+    present = [match for match, answer in zip(matches, answers, strict=True) if not is_missing(answer.value)]
+    if not all(present) or any(answer.value in (*answer.options, *answer.labels) for answer in answers):
         return list(answers)
-    return [replace(a, value=match[1]) if match else a for a, match in zip(answers, found, strict=True)]
+    return [replace(a, value=match[1]) if match else a for a, match in zip(answers, matches, strict=True)]

@@ -1,4 +1,4 @@
-"""Which column holds what, and one record made into one question."""
+"""Which column holds which field, and reading one record's fields."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
-from unslant.questions.answers import BadRecord
+from unslant.questions.answers import RawAnswer, is_missing, parse_list
 from unslant.questions.pinned import ROMAN, find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
-from unslant.questions.records import Record
+from unslant.questions.records import BadRecord, Record
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
@@ -32,18 +31,18 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
 """Field -> usual column names, in order of preference."""
 _FAMILY = re.compile(r"(?P<stem>option|choice|opt|op|ending|sol|answer|)[ _]?(?P<key>[a-z]|\d{1,2})", re.IGNORECASE)
 _SEEN = 500
-"""Records whose keys are looked at to find the columns; optional ones may be absent from the first."""
+"""Records whose keys are searched for columns, since optional ones may be absent from the first records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record read field by field, before its answer is read (that needs the whole file)."""
+    """A record read field by field, except its answer, whose reading depends on the whole file."""
 
     record: Record
     answer: RawAnswer
     numbered: bool
     fields: Mapping[str, Any]
-    """Those of :class:`Question` but for the answers."""
+    """The fields of :class:`Question` except the answers."""
 
 
 def column_names(records: Sequence[Record]) -> list[str]:
@@ -60,47 +59,52 @@ def column_names(records: Sequence[Record]) -> list[str]:
 
 def find_fields(
     columns: Sequence[str],
-    given: Mapping[str, str],
+    mapping: Mapping[str, str],
     origin: str,
     usual: Mapping[str, Sequence[str]] = CHOICE_FIELDS,
     needed: Sequence[str] = ("question", "options"),
 ) -> dict[str, str]:
-    """Field -> column, from what is given and the usual names; several option columns are joined by commas.
+    """Field -> column, from the user's mapping and the usual names; several option columns are joined by commas.
 
     Args:
-        given: field -> column, or several columns ``"opa,opb,opc"`` for options or context; ``""`` leaves a field out.
-        usual: the fields there are, and their usual column names.
+        mapping: field -> column, or several columns ``"opa,opb,opc"`` for options or context; ``""`` leaves a field
+            out.
+        usual: all fields, and their usual column names.
 
     Raises:
         InputError: on an unknown field, a column that does not exist, or a needed field that cannot be found.
     """
-    for field in given:
+    for field in mapping:
         if field not in usual:
             raise InputError(f"unknown field {field!r} in the field mapping: {one_of(field, usual)}")
     present = {usual_name(column): column for column in reversed(columns)}
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for field, aliases in usual.items():
-        if field in given:
-            found[field] = given[field]
+        if field in mapping:
+            names[field] = mapping[field]
             continue
         name = next((present[alias] for alias in aliases if alias in present), None)
         if field == "options" and name is None:
             name = ",".join(_family(columns)) or None
         if name is not None:
-            found[field] = name
-    _check(found, given, columns, origin)
+            names[field] = name
+    tops = {column.split(".")[0] for column in columns}
+    for field, name in mapping.items():
+        for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
+            if part and part not in columns and part.split(".")[0] not in tops:
+                raise InputError.at(origin, f"column {part!r} does not exist: {one_of(part, columns)}", field=field)
     for field in needed:
-        if not found.get(field):
+        if not names.get(field):
             raise InputError.at(
                 origin,
                 f"no column was found for it among {', '.join(columns) or 'none'}; name it: --fields {field}=COLUMN",
                 field=field,
             )
-    return {field: name for field, name in found.items() if name}
+    return {field: name for field, name in names.items() if name}
 
 
 def usual_name(column: str) -> str:
-    """A column's name as it is compared: in lower case, with underscores."""
+    """A column's name in the form used for comparison: lower case, with underscores."""
     return re.sub(r"[ -]+", "_", column.strip().lower()).removeprefix("question.")
 
 
@@ -117,18 +121,6 @@ def _family(columns: Sequence[str]) -> list[str]:
         if keys[0] in {"a", "0", "1"} and len(keys) >= 2:
             return [family[key] for key in keys]
     return []
-
-
-def _check(found: Mapping[str, str], given: Mapping[str, str], columns: Sequence[str], origin: str) -> None:
-    tops = {column.split(".")[0] for column in columns}
-    for field in given:
-        for name in _columns_of(found[field], columns):
-            if name and name not in columns and name.split(".")[0] not in tops:
-                raise InputError.at(origin, f"column {name!r} does not exist: {one_of(name, columns)}", field=field)
-
-
-def _columns_of(name: str, columns: Sequence[str]) -> list[str]:
-    return [name] if name in columns else [part.strip() for part in name.split(",")]
 
 
 def lookup(data: Mapping[str, Any], path: str) -> Any:
@@ -203,20 +195,20 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
     labels = labels or _labels(row.value("labels"), len(options))
-    shown = strip_numbering(options) if strip else options
+    texts = strip_numbering(options) if strip else options
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
     pinned = _pinned(row.value("pinned"), len(options))
     if pinned is None:
-        pinned = find_pinned(shown, f"{context}\n{stem}") if detect_pinned else ()
+        pinned = find_pinned(texts, f"{context}\n{stem}") if detect_pinned else ()
     return Draft(
         record,
-        RawAnswer(value, options, shown, labels, record.place),
-        numbered=shown != options,
+        RawAnswer(value, options, texts, labels, record.place),
+        numbered=texts != options,
         fields={
             "id": row.text("id").strip() or f"{name}/{number}",
             "stem": stem,
-            "options": shown,
+            "options": texts,
             "context": context,
             "subject": row.text("subject"),
             "source": row.text("source") or name,
@@ -227,13 +219,13 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
 
 
 def _authors(value: Any, n: int) -> tuple[str, ...]:
-    """Who wrote each option; a column of this name that is not a list of as many texts is about something else."""
+    """Who wrote each option; empty where a column of this name is not a list of one text for each option."""
     listed = isinstance(value, list) and len(value) == n and all(isinstance(one, str) for one in value)
     return tuple(value) if listed else ()
 
 
 def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
-    """Option texts, their labels (or none), and the right indices where these are given with the options."""
+    """Option texts, their labels (or none), and the right indices if they come with the options."""
     value = lookup(data, name)
     if value is None and "," in name:
         cells = [lookup(data, part.strip()) for part in name.split(",")]
@@ -280,8 +272,8 @@ def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[st
     gold = _flags(list(value.values()))
     if gold is not None:  # {"text": 1, "other text": 0}
         return tuple(value), (), gold
-    kept = {str(key): text for key, text in value.items() if text is not None}
-    return _texts(list(kept.values())), tuple(kept), None
+    by_label = {str(key): text for key, text in value.items() if text is not None}
+    return _texts(list(by_label.values())), tuple(by_label), None
 
 
 def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
@@ -308,8 +300,7 @@ def _pinned(value: Any, n: int) -> tuple[int, ...] | None:
         value = parse_list(value)
     if value is None or value != value:
         return None
-    wrong = not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value)
-    if wrong:
+    if not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value):
         raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
     return tuple(sorted(set(value)))
 
@@ -321,7 +312,7 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 _SCHEMES: tuple[Callable[[int], str], ...] = (
-    lambda i: str(i),
+    str,
     lambda i: str(i + 1),
     lambda i: chr(ord("a") + i),
     lambda i: ROMAN[i] if i < len(ROMAN) else "",
@@ -329,10 +320,10 @@ _SCHEMES: tuple[Callable[[int], str], ...] = (
 
 
 def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
-    """The option texts without their numbering, where every one of them is numbered in one running scheme.
+    """The option texts without their numbering, if all of them are numbered in one running scheme.
 
     Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ..., in either case, as ``A.``, ``A)``, ``A:``,
-    ``(A)`` or ``[A]``, alone or after "Option". Numbering given twice ("0. 0. foo") goes twice. Texts such as
+    ``(A)`` or ``[A]``, alone or after "Option". Double numbering ("0. 0. foo") is removed twice. Texts such as
     "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
     """
     texts = tuple(options)
@@ -343,9 +334,8 @@ def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _past_numbering(texts: tuple[str, ...], starts: Sequence[int]) -> list[int] | None:
-    """Where the texts go on behind one numbering from ``starts`` on; None where they carry none."""
-    found = [_PREFIX.match(text, start) for text, start in zip(texts, starts, strict=True)]
-    matches = [match for match in found if match is not None]
+    """Where the texts begin after one numbering at ``starts``; None if they are not numbered there."""
+    matches = [match for text, start in zip(texts, starts, strict=True) if (match := _PREFIX.match(text, start))]
     if len(matches) < len(texts) or len(texts) < 2:
         return None
     names = [(match["inside"] or match["bare"]).lower() for match in matches]

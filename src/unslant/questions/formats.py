@@ -1,21 +1,23 @@
-"""Read records and their places: from JSONL, JSON, CSV, TSV, Excel and Parquet files, each also gzipped, and from what
-a program holds, lists, data frames, Arrow tables and data sets."""
+"""The records of a file: JSONL, JSON, CSV with any usual separator, Excel and Parquet, each also gzipped."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
 from unslant.checked import Model, checked
 from unslant.errors import InputError, first_line, shown
-from unslant.files import MAX_BYTES, check_parquet, decoded, parse_json, read_bytes
-from unslant.questions.question import JudgingQuestion, MathQuestion, Question
-from unslant.questions.records import Record, items_of, plain_record, record_of
-from unslant.questions.tabular import delimited_records, workbook_records
+from unslant.extras import needed
+from unslant.files import MAX_BYTES, MAX_VALUES, check_parquet, decoded, most_unpacked, parse_json, read_bytes
+from unslant.questions.records import MAX_RECORDS, Record, items_of, record_of, row_record
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -30,11 +32,25 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-MAX_RECORDS = 2_000_000
 _ROWS = 16
 _OTHERS = {".zip": "unpack it first", ".xls": "save it as .xlsx or .csv", ".ods": "save it as .xlsx or .csv"}
 _PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
-"""First bytes of files that often have another name."""
+"""First bytes of files that often have the wrong suffix."""
+SEPARATORS = ",;\t|"
+_ALWAYS_XML = 4 << 20
+"""Bytes of XML that any workbook may unpack to; XML takes far more time and memory to read than text."""
+_MOST_SHARED = 64 << 20
+_SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
+_MOST_ROWS = 1 << 20
+"""Rows that a sheet can have in Excel."""
+_MAX_CELL = 2**31 - 1
+_HEAD = 1 << 16
+"""Characters in which the header must end."""
+_NAMES = frozenset(
+    "question stem question_stem query prompt answer label cop answerkey id "
+    "problem statement conclusion hypothesis options choices".split()
+)
+"""Names by which a header is recognised."""
 
 
 def format_of(path: Path) -> str:
@@ -55,19 +71,14 @@ def stem_of(path: Path) -> str:
     return _inner(path).stem
 
 
-def read_records(path: Path, columns: Collection[str] = ()) -> list[Record]:
-    """All records of a file, see :func:`iter_records`."""
-    return list(iter_records(path, columns))
-
-
 def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
     """The records of a file one by one, bad ones included with their problem.
 
-    Lines and rows are read as they are asked for, so that a caller can refuse an early one without reading the others;
-    only JSON that is one value is read whole.
+    Lines and rows are read lazily, so that a caller can refuse an early one without reading the others; only JSON that
+    is one value is read whole.
 
     Args:
-        columns: column names to expect, by which a CSV header is known, besides the usual ones.
+        columns: column names by which a CSV header is recognised, in addition to the usual ones.
 
     Raises:
         InputError: if the file is missing, empty, not of its type, too large, or not UTF-8 as a whole.
@@ -78,19 +89,19 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         raise InputError.at(path, "the file is empty; it should hold one question per line or row")
     packed = next((what for start, what in _PACKED.items() if content.startswith(start)), "")
     if kind == "parquet":
-        found = _parquet(content, path)
+        records = _parquet(content, path)
     elif packed and kind != "xlsx":
-        raise InputError.at(path, f"is {packed} under the name of another kind; rename or unpack it")
+        raise InputError.at(path, f"is {packed} with the suffix of another type; rename or unpack it")
     elif kind == "jsonl":
-        found = _jsonl(content, path)
+        records = _jsonl(content, path)
     elif kind == "json":
-        found = _json(content, path)
+        records = _json(content, path)
     elif kind == "xlsx":
-        found = workbook_records(content, path, columns)
+        records = _workbook_records(content, path, columns)
     else:
-        found = delimited_records(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
+        records = _delimited_records(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
     number = 0
-    for number, record in enumerate(found, 1):
+    for number, record in enumerate(records, 1):
         if number > MAX_RECORDS:
             raise InputError.at(path, f"holds more than {MAX_RECORDS:,} records; split it")
         yield record
@@ -145,7 +156,7 @@ def _wrong_json(error: json.JSONDecodeError) -> str:
     at = error.doc[error.pos : error.pos + 1]
     before = error.doc[: error.pos].rstrip()[-1:]
     comma = at in ("]", "}") and before == ","
-    hint = "; JSON wants double quotes" if at == "'" else "; the comma before it is one too many" if comma else ""
+    hint = "; JSON needs double quotes" if at == "'" else "; remove the comma before it" if comma else ""
     return f"not valid JSON: {error.msg} (column {error.colno}){hint}"
 
 
@@ -187,107 +198,157 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
         raise InputError.at(path, f"not a Parquet file that can be read: {place}{first_line(error)}") from None
 
 
-def row_record(batch: Any, i: int, place: str) -> Record:
-    """Row ``i`` of a pyarrow batch."""
+def _delimited_records(text: str, path: Path, usual: str, columns: Collection[str]) -> Iterator[Record]:
+    """The rows of a CSV file; ``usual`` is the separator that its name implies."""
+    first = 1
+    if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # a line that sets the separator in Excel
+        separator, first = text[4], 2
+        text = text[4:].partition("\n")[2]
+    else:
+        separator = _separator(text, usual, columns)
+    if text.count(separator) > MAX_VALUES:
+        raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
+    rows = _csv_rows(text, separator, path, first)
+    return _under_header(rows, lambda number: f"{shown(path)}, line {number}", columns, separator)
+
+
+def _separator(text: str, usual: str, columns: Collection[str]) -> str:
+    """The separator that gives the most column names and columns in the first row; the usual one among equals."""
+
+    def plausibility(separator: str) -> tuple[bool, int, int]:
+        row = next((row for _, row in _csv_rows(text[:_HEAD], separator) if any(map(str.strip, row))), [])
+        names = len(_column_names(row, columns))
+        return bool(names) or _headerless(row) is not None, names, len(row)
+
+    best: str = max((usual, *SEPARATORS.replace(usual, "")), key=plausibility)  # max returns the first of equals
+    return best
+
+
+def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of their first line; without ``path``, they end where the text is not valid CSV."""
+    csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    start = first
     try:
-        return plain_record(place, batch.slice(i, 1).to_pylist()[0])
-    except Exception as error:  # text that is not UTF-8, dates beyond year 9999, and anything else in a cell
-        return Record(place, {}, f"cannot be read: {first_line(error)}")
+        for row in reader:
+            yield start, row
+            start = reader.line_num + first
+    except csv.Error as error:
+        if path is not None:
+            reason = f"not valid CSV: {error}; is a quotation mark left open?"
+            raise InputError.at(path, reason, line=start) from None
 
 
-MADE = (Question, JudgingQuestion, MathQuestion)
-"""The kinds of questions, which need no reading."""
-_GIVE = (
-    "give a file, a name, a list of dicts or of Question, a pandas or polars DataFrame, a pyarrow Table, or a Dataset"
+def _workbook_records(content: bytes, path: Path, columns: Collection[str]) -> Iterator[Record]:
+    """The rows of a workbook's only sheet with a recognised header, as in its CSV export."""
+    load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
+    try:
+        most = _checked_size(content)
+        book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
+        left = _Left(MAX_VALUES, most)
+        sheets = {sheet.title: _sheet_rows(sheet, left) for sheet in book.worksheets}
+    except Exception as error:  # a damaged workbook fails in the library in many ways
+        raise InputError.at(path, f"not an Excel workbook that can be read: {first_line(error)}") from None
+    full = {title: rows for title, rows in sheets.items() if rows}
+    if not full:
+        raise InputError.at(path, "the workbook is empty; it should hold one question per row")
+    fitting = [title for title, rows in full.items() if _column_names(rows[0][1], columns)]
+    if len(fitting) > 1:
+        raise InputError.at(path, f"the sheets {', '.join(map(repr, fitting))} all have questions; leave one of them")
+    title = fitting[0] if fitting else next(iter(full))
+    return _under_header(full[title], lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
+
+
+def _checked_size(content: bytes) -> int:
+    """Bytes that the workbook may unpack to; ValueError if it unpacks to more."""
+    most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sizes = [entry.file_size for entry in archive.infolist()]
+        if sum(sizes) > most:
+            raise ValueError("unpacks to more than can be read; split it")
+        sheets = sum(len(_SHEET.findall(archive.read(entry))) for entry in archive.infolist())
+    # Sheets may share one part of the archive, so in the worst case every sheet unpacks the largest part.
+    if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
+        raise ValueError("has too many sheets, or too large ones; keep only the one with the questions")
+    return most
+
+
+@dataclass
+class _Left:
+    """Limits on the rest of a workbook: cells, and characters in them (one text may be in many cells)."""
+
+    cells: int
+    characters: int
+
+
+def _sheet_rows(sheet: Any, left: _Left) -> list[tuple[int, list[str]]]:
+    rows: list[tuple[int, list[str]]] = []
+    sheet.reset_dimensions()  # some programs write wrong dimensions, which would cut off rows
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        if number > _MOST_ROWS:
+            raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
+        texts = [_cell(value) for value in row]
+        left.cells -= len(row)
+        left.characters -= sum(map(len, texts))
+        if left.cells < 0 or left.characters < 0:
+            raise ValueError("its cells hold more than can be read; split it")
+        if any(map(str.strip, texts)):
+            rows.append((number, texts))
+    width = max((max(i for i, text in enumerate(texts) if text.strip()) + 1 for _, texts in rows), default=0)
+    return [(number, (texts + [""] * width)[:width]) for number, texts in rows]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime) and value.time() == time():
+        value = value.date()  # Excel has dates only as times at midnight
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _under_header(
+    rows: Iterable[tuple[int, list[str]]], place: Callable[[int], str], columns: Collection[str], separator: str
+) -> Iterator[Record]:
+    header: list[str] | None = None
+    for number, row in rows:
+        if not any(map(str.strip, row)):
+            continue
+        if header is None:
+            if _column_names(row, columns):
+                header = [cell.strip() for cell in row]
+                twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
+                if twice is not None:
+                    raise InputError.at(place(number), f"two columns of the header have the same name, {twice!r}")
+                continue
+            header = _headerless(row)
+            if header is None:
+                raise InputError.at(place(number), _NO_HEADER.format(", ".join(cell.strip()[:30] for cell in row[:12])))
+        if len(row) != len(header):
+            reason = f"{len(row)} columns, where the file has {len(header)}"
+            if separator and len(row) > len(header):
+                reason += f'; a text with {separator!r} in it must be in straight quotation marks (")'
+            yield Record(place(number), {}, reason)
+            continue
+        yield Record(place(number), dict(zip(header, row, strict=True)))
+
+
+_NO_HEADER = (
+    "no header was found: none of {} is a usual column name, and the columns are not question, options, answer letter; "
+    "name them (--fields question=COLUMN --fields options=COLUMN,COLUMN --fields answer=COLUMN), or add a first "
+    "line such as question,A,B,C,D,answer"
 )
 
 
-def settled(source: Any) -> Any:
-    """The source; an iterable that may be gone through only once as a list."""
-    if isinstance(source, str | Path | Mapping | list | tuple) or not isinstance(source, Iterable):
-        return source
-    return source if hasattr(source, "cast_column") or hasattr(source, "__arrow_c_stream__") else list(source)
+def _column_names(row: list[str], columns: Collection[str]) -> set[str]:
+    return {cell.strip().lower() for cell in row} & (_NAMES | {name.strip().lower() for name in columns})
 
 
-def made_questions(source: object, kind: type[Any]) -> list[Any] | None:
-    """Questions that are ready made, alone or in any iterable; None for anything else.
-
-    Raises:
-        InputError: if they are mixed with other things, or of another kind.
-    """
-    if isinstance(source, kind):
-        return [source]
-    if not isinstance(source, list | tuple) or not any(isinstance(item, MADE) for item in source):
-        return None
-    for number, item in enumerate(source, 1):
-        if not isinstance(item, kind):
-            found = type(item).__name__
-            raise InputError(f"{type(source).__name__}, item {number}: is {found}, where {kind.__name__} is wanted")
-    return list(source)
-
-
-def object_records(source: Any) -> list[Record]:
-    """The records of a list or other iterable of mappings, a mapping (as a JSON object), a data frame, an Arrow table
-    (anything with Arrow's stream interface) or a data set of the library ``datasets``.
-
-    Raises:
-        InputError: if it is none of these, or holds nothing, or more than 2,000,000 records.
-    """
-    records = list(islice(_records(source), MAX_RECORDS + 1))
-    if len(records) > MAX_RECORDS:
-        raise InputError(f"{type(source).__name__} holds more than {MAX_RECORDS:,} records; split it")
-    if not records:
-        raise InputError(f"{type(source).__name__} holds no questions")
-    return records
-
-
-def _records(source: Any) -> Iterator[Record]:
-    name = type(source).__name__
-    if isinstance(source, Mapping):
-        splits = [str(key) for key, value in source.items() if hasattr(value, "cast_column")]
-        if len(splits) > 1:
-            raise InputError(f"{name} holds the splits {', '.join(splits)}; give one of them: [{splits[0]!r}]")
-        try:
-            source = source[splits[0]] if splits else items_of(dict(source))
-        except ValueError as error:
-            raise InputError(f"{name} {error}") from None
-    if hasattr(source, "cast_column"):
-        yield from dataset_records(source, name)
-    elif hasattr(source, "__arrow_c_stream__"):
-        yield from _table_records(source, name)
-    elif hasattr(source, "collect") and hasattr(source, "lazy"):
-        raise InputError(f"{name} is not computed yet; give its .collect()")
-    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
-        for number, item in enumerate(source, 1):
-            yield plain_record(f"{name}, item {number}", item)
-    else:
-        raise InputError(f"questions of type {name}: {_GIVE}")
-
-
-def dataset_records(rows: Any, origin: str) -> Iterator[Record]:
-    """The rows of a data set of the library ``datasets``; pictures are not decoded."""
-    from datasets import Image
-
-    for name, feature in (rows.features or {}).items():
-        if isinstance(feature, Image):
-            rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
-    for number, row in enumerate(rows, 1):
-        yield plain_record(f"{origin}, row {number}", row)
-
-
-def _table_records(source: Any, name: str) -> Iterator[Record]:
-    import pyarrow as pa
-
-    try:
-        table = pa.RecordBatchReader.from_stream(source).read_all()
-    except (pa.ArrowException, TypeError) as error:  # columns of values of several types, which pandas allows
-        if not (hasattr(source, "to_dict") and hasattr(source, "columns")):
-            raise InputError(f"{name}: cannot be read: {first_line(error)}") from None
-        for number, row in enumerate(source.to_dict("records"), 1):
-            yield plain_record(f"{name}, row {number}", row)
-        return
-    number = 0
-    for batch in table.to_batches(max_chunksize=1024):
-        for i in range(batch.num_rows):
-            number += 1
-            yield row_record(batch, i, f"{name}, row {number}")
+def _headerless(row: list[str]) -> list[str] | None:
+    """Column names for files without a header: question, options, answer letter (MMLU's own CSV files)."""
+    n = len(row) - 2
+    last = row[-1].strip().upper() if row else ""
+    if n >= 2 and len(last) == 1 and 0 <= ord(last) - ord("A") < n:
+        return ["question", *(chr(ord("A") + i) for i in range(n)), "answer"]
+    return None

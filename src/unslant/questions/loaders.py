@@ -10,21 +10,29 @@ from dataclasses import dataclass, field, replace
 from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import exists
-from unslant.questions.answer_kinds import is_missing
-from unslant.questions.answers import KINDS, AnswerReader, BadRecord, whole_numbers
+from unslant.questions.answers import KINDS, AnswerReader, is_missing, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
-from unslant.questions.formats import made_questions, object_records, read_records, settled, stem_of
-from unslant.questions.question import JudgingQuestion, MathQuestion, Question
-from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet, canonical_line
-from unslant.questions.recipes import HUB, RECIPES, Recipe, fetch, hub_recipe
-from unslant.questions.records import Record
+from unslant.questions.formats import iter_records, stem_of
+from unslant.questions.question import (
+    AnyQuestion,
+    JudgingQuestion,
+    LoadReport,
+    MathQuestion,
+    Question,
+    QuestionSet,
+    canonical_line,
+)
+from unslant.questions.records import BadRecord, Record, made_questions, object_records, settled
 from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
 from unslant.writing import write_atomically
+
+if TYPE_CHECKING:
+    from unslant.questions.recipes import Recipe
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 """Names of the question sets that ship with unslant."""
@@ -33,7 +41,7 @@ IN_MEMORY = "questions"
 """Name of a set that comes from memory."""
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 _CANONICAL -= {"authors"}
-"""Keys of the form that :func:`write_questions` writes, in which answers count from 0; a file may have authors too."""
+"""Keys that :func:`write_questions` writes, except the optional authors; answers in such files count from 0."""
 _SKIP_HINT = "fix it, or skip bad records with --skip-bad=True"
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
@@ -41,7 +49,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Source:
-    """Records to load questions from, and where they came from."""
+    """Records to load questions from, and their origin."""
 
     name: str
     origin: str
@@ -69,8 +77,8 @@ def load_questions(
         source: path of a JSONL, JSON, CSV, TSV, Excel or Parquet file (also ``.gz``), a recipe's name (see
             ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, ``embedded`` or
             ``embedded-skewed``; or a list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow
-            Table, a ``Dataset``, or a :class:`QuestionSet`. Ready-made questions are taken as they are.
-        name: of the set, part of the ids and sources of questions that have none; by default the file's, or
+            Table, a ``Dataset``, or a :class:`QuestionSet`. Ready-made questions are used unchanged.
+        name: of the set, used in the ids and sources of questions without any; by default the file's, or
             ``questions``.
         fields: field -> column where the usual names do not fit. Fields: id, question, options, answer, context,
             subject, source, labels, pinned. ``choices.text`` reaches into objects, ``"opa,opb,opc"`` names one column
@@ -81,29 +89,35 @@ def load_questions(
         answer_base: 0 or 1, the number of the first option where answers are numbers. By default 0; 1 only where that
             fits every one of at least 20 answers and 0 does not. Where both fit, ``report.doubts`` says so.
         answer_kind: how answers are read: ``index``, ``letter``, ``label``, ``text``, ``marked`` ("B) text"), or
-            ``auto`` (whichever fits most of the file; refused if two fit equally well and disagree, unless one is the
-            label that the file gives the option).
+            ``auto`` (the one that fits most of the file; an error if two fit equally well and disagree, unless one is
+            the label that the file gives the option).
         strip_numbering: remove numbering from option texts where every option of a question carries it.
         detect_pinned: find options that must keep their place; a ``pinned`` field in the file overrides it.
-        need_answers: refuse questions without an answer; else no option of them is right.
+        need_answers: refuse questions without an answer; if False, none of their options is right.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
+
+    Examples:
+        >>> record = {"question": "2 + 2?", "options": ["3", "4", "5"], "answer": "B"}
+        >>> questions = unslant.load_questions([record])
+        >>> questions[0].answers
+        frozenset({1})
     """
     check_arguments(limit, answer_base, answer_kind)
     source = source if isinstance(source, QuestionSet) else settled(source)
     ready = ready_made(source, Question, name, limit, seed)
     if ready is not None:
         return ready
-    found = open_source(source, "questions", fields or {}, name)
+    records = open_source(source, "questions", fields or {}, name)
     whole, _ = read_source(
-        found, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
+        records, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
     )
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
 def read_source(
-    found: Source,
+    source: Source,
     fields: Mapping[str, str] | None,
     skip: bool,
     answer_base: int | None = None,
@@ -114,18 +128,16 @@ def read_source(
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
     bad = Bad(skip)
-    pairs = None if fields else pairs_of(found.records)
-    usable, note = pairs or (reshape(found.records), "")
-    recipe = found.recipe
-    columns = column_names([record for record in usable if not record.problem])
-    if not columns:
-        refuse_all(usable, found.origin)
-    given = {**(recipe.fields if recipe else {}), **(fields or {})}
-    names = find_fields(columns, given, found.origin)
+    pairs = None if fields else pairs_of(source.records)
+    records, note = pairs or (reshape(source.records), "")
+    recipe = source.recipe
+    columns = columns_of(records, source.origin)
+    names = find_fields(columns, {**(recipe.fields if recipe else {}), **(fields or {})}, source.origin)
 
+    # Answers are read last, because how they are written can only be decided for the whole file.
     drafts = bad.kept(
-        (record, partial(draft, record, number, names, found.name, strip_numbering, detect_pinned))
-        for number, record in enumerate(usable)
+        (record, partial(draft, record, number, names, source.name, strip_numbering, detect_pinned))
+        for number, record in enumerate(records)
     )
     if not need_answers:
         drafts = [
@@ -134,31 +146,31 @@ def read_source(
         ]
     elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
         raise InputError.at(
-            found.origin,
+            source.origin,
             f"no column was found for it among {', '.join(columns)}; name it: --fields answer=COLUMN",
             field="answer",
         )
-    whole = whole_numbers([item.answer for item in drafts])
-    drafts = [replace(item, answer=answer) for item, answer in zip(drafts, whole, strict=True)]
+    answers = whole_numbers([item.answer for item in drafts])
+    drafts = [replace(item, answer=answer) for item, answer in zip(drafts, answers, strict=True)]
     base = answer_base if answer_base is not None or recipe is None else recipe.answer_base
     if base is None and set(columns) - {"authors"} == _CANONICAL:  # a file that unslant wrote
         base = 0
-    reader = AnswerReader.for_file(whole, base, answer_kind, found.origin)
+    reader = AnswerReader.for_file(answers, base, answer_kind, source.origin)
 
-    made = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
+    results = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
     report = LoadReport(
-        origin=found.origin,
+        origin=source.origin,
         fields=names,
         answers=reader.how,
-        numbering_stripped=sum(numbered for _, numbered in made),
+        numbering_stripped=sum(numbered for _, numbered in results),
         notes=tuple(filter(None, (note, reader.note))),
         doubts=reader.doubts,
     )
-    return bad.whole(found.name, [question for question, _ in made], usable, report), usable
+    return bad.whole(source.name, [question for question, _ in results], records, report), records
 
 
 def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, bool]:
-    """The question, and whether its options carried numbering."""
+    """The question, and whether its options were numbered."""
     question = Question(answers=reader.read(item.answer), **item.fields)
     bad.claim(question.id, item.record)
     return question, item.numbered
@@ -170,14 +182,14 @@ def ready_made(
     """A set, or questions that need no reading, checked and sampled; None for anything else.
 
     Raises:
-        InputError: if there are none, two have one id, or they are of another kind.
+        InputError: if there are none, two have the same id, or they are of another kind.
     """
     whole = source if isinstance(source, QuestionSet) else None
-    made = made_questions(source if whole is None else whole.questions, kind)
-    if whole is None and made is not None:
-        whole = QuestionSet.of(made, name or IN_MEMORY)
+    questions = made_questions(source if whole is None else whole.questions, kind)
     if whole is None:
-        return None
+        if questions is None:
+            return None
+        whole = QuestionSet.of(questions, name or IN_MEMORY)
     seen: dict[str, int] = {}
     for number, question in enumerate(whole, 1):
         if question.id in seen:
@@ -190,10 +202,10 @@ def ready_made(
 
 
 def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | None = None) -> Source:
-    """Find and read a file, a recipe, a Hub data set, the embedded set, or the records in a Python object.
+    """Read the records of a file, a recipe, a Hub data set, the embedded set, or a Python object.
 
     Raises:
-        InputError: if there is no such thing, or it holds another kind of question.
+        InputError: if the source does not exist, or holds another kind of question.
     """
     if not isinstance(source, str | Path):
         return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
@@ -201,7 +213,9 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
     path = Path(source)
     if isinstance(source, str) and not exists(path):
         if text in _EMBEDDED and kind == "questions":
-            return Source(name or text, text, read_records(embedded_questions_path(_EMBEDDED[text])))
+            return Source(name or text, text, list(iter_records(embedded_questions_path(_EMBEDDED[text]))))
+        from unslant.questions.recipes import HUB, RECIPES, fetch, hub_recipe
+
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
@@ -211,10 +225,10 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
         if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
-            known = one_of(text, [*_EMBEDDED, *names] if kind == "questions" else names)
-            raise InputError(f"{text!r} is neither a file nor a known question set: {known}, or give a path")
-    wanted = [part for name in columns.values() for part in name.split(",")]
-    return Source(name or shown(stem_of(path)), text, read_records(path, wanted))
+            allowed = one_of(text, [*_EMBEDDED, *names] if kind == "questions" else names)
+            raise InputError(f"{text!r} is neither a file nor a known question set: {allowed}, or give a path")
+    expected = [part for name in columns.values() for part in name.split(",")]
+    return Source(name or shown(stem_of(path)), text, list(iter_records(path, expected)))
 
 
 _KINDS = {"questions": "multiple-choice questions", "math": "open maths questions", "judging": "statements to judge"}
@@ -227,7 +241,7 @@ _LOADERS = {
 
 @dataclass
 class Bad:
-    """Bad records: the first one raises, or (``skip``) all are counted."""
+    """Bad records: the first one raises an error, or with ``skip`` all are counted."""
 
     skip: bool
     counts: Counter[str] = field(default_factory=Counter)
@@ -235,17 +249,17 @@ class Bad:
     _ids: dict[str, str] = field(default_factory=dict)
 
     def kept(self, attempts: Iterable[tuple[Record, Callable[[], Result]]]) -> list[Result]:
-        """What can be made of each record."""
-        kept = []
+        """The results of the attempts on good records."""
+        results = []
         for record, make in attempts:
             try:
-                kept.append(make())
+                results.append(make())
             except BadRecord as error:
                 self.add(record, error)
-        return kept
+        return results
 
     def claim(self, question_id: str, record: Record) -> None:
-        """Refuse an id that an earlier record has, naming both places."""
+        """Refuse an id that an earlier record already has, naming both places."""
         if question_id in self._ids:
             reason = (
                 f"{question_id!r} was used before ({self._ids[question_id]}); give each its own, or number them by "
@@ -258,7 +272,7 @@ class Bad:
         at = InputError.at(record.place, str(error), field=error.field or None)
         if error.whole_file:
             raise at from None
-        # A question that needs its picture is not the file's fault.
+        # A question that needs its picture is not a defect of the file, so it is skipped even without skip_bad.
         if not self.skip and error.kind != "needs an image":
             raise InputError(f"{at}; {_SKIP_HINT}") from None
         self.counts[error.kind] += 1
@@ -267,11 +281,7 @@ class Bad:
     def whole(
         self, name: str, questions: Sequence[AnyQuestion], records: Sequence[Record], report: LoadReport
     ) -> QuestionSet[AnyQuestion]:
-        """The set of the questions that were made.
-
-        Raises:
-            InputError: if there are none.
-        """
+        """The questions as a set; InputError if there are none."""
         if not questions:
             counts = "; ".join(f"{count} {kind}, first: {self.first[kind]}" for kind, count in self.counts.items())
             raise InputError(f"{report.origin}: no usable question ({counts})")
@@ -279,12 +289,14 @@ class Bad:
         return QuestionSet(name, tuple(questions), report.counting(questions))
 
 
-def refuse_all(records: Sequence[Record], origin: str) -> NoReturn:
-    """Raise for records that are all unreadable."""
-    problem = next((record for record in records if record.problem), None)
-    if problem is None:
-        raise InputError.at(origin, "holds no questions")
-    raise InputError.at(problem.place, problem.problem)
+def columns_of(records: Sequence[Record], origin: str) -> list[str]:
+    """The columns of the readable records; InputError if there are none, with the first problem."""
+    if columns := column_names([record for record in records if not record.problem]):
+        return columns
+    for record in records:
+        if record.problem:
+            raise InputError.at(record.place, record.problem)
+    raise InputError.at(origin, "holds no questions")
 
 
 def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
@@ -297,14 +309,13 @@ def check_arguments(limit: int | None, answer_base: int | None = None, answer_ki
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:
-    """At most ``limit`` questions, chosen by ``seed`` and each question's id, in their order.
-
-    Subjects are drawn in proportion, so that their differences add nothing to the error of a mean: each subject's
-    questions are spread evenly from a random start, and the first of all are drawn (Cochran 1977, sec. 5.6 and 8.3).
-    """
+    """At most ``limit`` questions, drawn by ``seed`` and each question's id, in their original order."""
     if limit is None or limit >= len(questions):
         return tuple(questions)
     order = ranked(questions, seed)
+    # Subjects are drawn in proportion, so that differences between them add nothing to the error of a mean: each
+    # subject's questions are spread evenly from a random start, and the first of all are drawn (Cochran 1977, sec. 5.6
+    # and 8.3).
     sizes = Counter(question.subject for question in questions)
     starts = {subject: int.from_bytes(_digest(seed, subject)[:6], "big") / 2**48 for subject in sizes}
     drawn: Counter[str] = Counter()

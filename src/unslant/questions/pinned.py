@@ -1,9 +1,9 @@
-"""Options that speak about other options ("all of the above", "both A and C"): which keep their place, and which name
-others by a label that other labels would change.
+"""Options that refer to other options ("all of the above", "both A and C"): which of them must keep their place, and
+which name others by a label that changes with the labels.
 
-Found by wording alone. The patterns are kept narrow: an option that merely contains such words ("vitamins A and D",
-"both parents", "I and III only" where the stem lists I to III) is left free to move. A letter names an option only
-where it can mean nothing else: not where the question or the other options call something by that letter.
+Only the wording decides. The patterns are narrow on purpose: an option that merely contains such words ("vitamins A and
+D", "both parents", "I and III only" where the stem lists I to III) stays free to move. A letter names an option only if
+it can mean nothing else: not where the question or the other options call something by that letter.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PLACED = re.compile(
     rf"|(?:.* )?all (?:of )?the \w+ {_SHOWN} above"
     rf"|(?:the )?above (?:all|both|two|three|{_NOUN})\b.*)"
 )
-"""Speaks of what is *above* it."""
+"""Refers to options *above* it."""
 _BELOW = re.compile(rf"{_QUANTITY} (?:of )?(?:the |these )?(?:{_NOUN} )?(?:below|following)\b.*")
-"""Speaks of what is *below* it."""
+"""Refers to options *below* it."""
 _UNPLACED = re.compile(
     rf"{_QUANTITY} of these{_GOES_ON}.*"
     rf"|{_QUANTITY} of (?:these|those) (?:two|three|four|five|\d)(?: \w+)?|(?:all|none) (?:are|is) {_TRUE}"
@@ -52,9 +52,9 @@ _UNPLACED = re.compile(
     rf"|{_QUANTITY} (?:of (?:these|them|those|the (?:other )?{_NOUN})|the (?:other )?{_NOUN}"
     rf"|(?:of )?(?:these|those) {_NOUN}|(?:of )?the others?|of the following)(?: {_SHOWN})?(?: {_VERDICT})?"
 )
-"""Speaks of the other options wherever they are."""
+"""Refers to the other options wherever they are."""
 _BARE = re.compile(rf"(?:all|none|both|either|{_NEITHER})")
-"""Speaks of the other options when it closes the list, unless it is a quantity."""
+"""Refers to the other options when it ends the list, unless it is a quantity."""
 _QUANTITIES = {"some", "most", "many", "few", "one", "two", "three", "0", "1", "2", "3"}
 
 _ORDINAL = r"(?:first|second|third|fourth|last|previous|1st|2nd|3rd|4th)"
@@ -108,19 +108,19 @@ _ONE_NAME = re.compile(
 _LETTERED = re.compile(
     r"\b(?:vitamins?|hepatitis|blood (?:groups?|types?)|alleles?|genotypes?|notes?|chords?|keys?|strains?)\b", re.I
 )
-"""Things that are called by letters: where the question is about them, a mere "A and D" means those."""
+"""Things called by letters: in a question about them, a mere "A and D" means those things."""
 
 
 def find_pinned(options: Sequence[str], stem: str = "") -> tuple[int, ...]:
-    """Indices of the options that must keep their place, ascending; empty where no option speaks about another.
+    """Indices of the options that must keep their place, ascending; empty if no option refers to another.
 
-    An option that names others by letter or number pins itself and those it names. An option that speaks of what
-    is above it pins itself, and, where options that could move are below it, all those above it too; likewise
-    for "below". An option that names others by place ("the first two") pins all.
+    An option that names others by letter or number pins itself and those it names. An option that refers to those above
+    it pins itself and, if options that could move are below it, all above it too; likewise for "below". An option that
+    names others by place ("the first two") pins all.
 
     Args:
         options: option texts without numbering.
-        stem: the question, and its context; what these call by a letter or number is not an option.
+        stem: the question and its context; a letter or number that names something there does not name an option.
     """
     texts = [_normal(option) for option in options]
     everything = set(range(len(texts)))
@@ -143,32 +143,31 @@ def find_pinned(options: Sequence[str], stem: str = "") -> tuple[int, ...]:
 
 
 def label_references(options: Sequence[str], stem: str = "") -> dict[int, dict[str, int]]:
-    """Which options name others by letter, number or numeral: index -> name in lower case -> index of what it names.
+    """Options that name others by letter, number or numeral: index -> name in lower case -> index of the named option.
 
-    Under other labels, or where what they name has moved, these texts are wrong as written; see :func:`rename`.
+    Such texts become wrong under other labels, or when the named option moves; see :func:`rename`.
     """
     texts = [_normal(option) for option in options]
     for option in options:  # some files repeat the options in the passage
         stem = stem.replace(option, " ") if " " in option.strip() else stem
-    found = {i: _named(i, texts, options, stem) for i in range(len(texts))}
-    return {i: names for i, names in found.items() if names}
+    return {i: names for i in range(len(texts)) if (names := _named(i, texts, options, stem))}
 
 
 def rename(option: str, names: Mapping[str, str]) -> str:
-    """The option's text with other names for the options it names ("both A and C" -> "both 1 and 3").
+    """The option's text with new names for the options it names ("both A and C" -> "both 1 and 3").
 
     Args:
-        names: name in lower case -> its replacement. Where a letter occurs in capitals, only those are names.
+        names: name in lower case -> its replacement. If any of them is a capital in the text, only capitals are names.
     """
     article = r"(?!a (?!and|or|nor|but|as|is|are|may|can|could|must|only|alone|to|through|thru|together|above)[a-z])"
     token = re.compile(rf"(?<![\w'’]){article}(?:{'|'.join(map(re.escape, names))})(?![\w'’])", re.IGNORECASE)
-    capitals = any(found.isupper() for found in token.findall(option))
+    capitals = any(name.isupper() for name in token.findall(option))
     return token.sub(lambda m: names[m[0].lower()] if m[0].isupper() or not capitals else m[0], option)
 
 
 def _normal(option: str) -> str:
     if len(option) > _LONGEST:
-        return ""  # content: no option speaks of others at such length
+        return ""  # no option refers to others at such length
     text = re.sub(r"\s+", " ", option).strip().lower().replace("[", "(").replace("]", ")")
     text = re.sub(r"[\"'“‘](\w)[\"'”’]", r"\1", text)
     return text.strip(" .;:!\"'“”").removeprefix("- ")
@@ -176,15 +175,15 @@ def _normal(option: str) -> str:
 
 def _closing(texts: Sequence[str], pinned: set[int], stem: str) -> set[int]:
     """Bare "Both", "None", ... at the end of the list, where only other referring options follow."""
-    found: set[int] = set()
+    closing: set[int] = set()
     if "how many" in stem.lower() or _QUANTITIES & set(texts):
-        return found
+        return closing
     for i in range(len(texts) - 1, 0, -1):
         if _BARE.fullmatch(texts[i]):
-            found.add(i)
+            closing.add(i)
         elif i not in pinned:
             break
-    return found
+    return closing
 
 
 def _by_place(text: str) -> bool:
@@ -194,22 +193,23 @@ def _by_place(text: str) -> bool:
     )
 
 
-def _named(own: int, texts: Sequence[str], options: Sequence[str], stem: str) -> dict[str, int]:
+def _named(option: int, texts: Sequence[str], options: Sequence[str], stem: str) -> dict[str, int]:
     """Name -> index of the options that one option names; empty if it names none."""
-    kind, names, sure = _read_names(texts[own])
+    kind, names, sure = _read_names(texts[option])
     if not names:
         return {}
     indices = {name: _index(name, kind) for name in names}
-    if not all(0 <= i < len(texts) for i in indices.values()) or {own} == set(indices.values()):
+    if not all(0 <= i < len(texts) for i in indices.values()) or {option} == set(indices.values()):
         return {}
     others = [
-        options[i] for i, other in enumerate(texts) if i != own and not (_is_name(other) or _read_names(other)[1])
+        options[i] for i, other in enumerate(texts) if i != option and not (_is_name(other) or _read_names(other)[1])
     ]
-    text = " ".join((stem, *others, "" if sure else texts[own]))
-    own_too = own in indices.values() and own < len(texts) - 1  # the last one may be left over from a longer list
-    if not sure and (own_too or _LETTERED.search(text)):
+    text = " ".join((stem, *others, "" if sure else texts[option]))
+    # A list that includes the option itself is content; only the last option may be left over from a longer list.
+    names_itself = option in indices.values() and option < len(texts) - 1
+    if not sure and (names_itself or _LETTERED.search(text)):
         return {}
-    if any(i != own and _is_name(texts[i]) for i in indices.values()):
+    if any(i != option and _is_name(texts[i]) for i in indices.values()):
         return {}
     if kind == "number" and any(not re.search(r"[a-z]{2}", texts[i]) for i in indices.values()):
         return {}
@@ -219,7 +219,7 @@ def _named(own: int, texts: Sequence[str], options: Sequence[str], stem: str) ->
 
 
 def _read_names(text: str) -> tuple[str, list[str], bool]:
-    """Kind of the names in an option, the names, and whether they must be options'; no names if it has none."""
+    """Kind of the names in an option, the names (possibly none), and whether they can only be names of options."""
     for kind, pattern in _LISTS.items():
         match = pattern.fullmatch(text)
         if match is None:
@@ -239,8 +239,8 @@ def _read_names(text: str) -> tuple[str, list[str], bool]:
             return "", [], False
         return kind, names, sure
     if match := _SINGLE.fullmatch(text):
-        (said,) = filter(None, match.groups())
-        name = re.sub(r"\W", "", said)
+        (group,) = filter(None, match.groups())
+        name = re.sub(r"\W", "", group)
         return "number" if name.isdigit() else "letter", [name], bool(match["noun"] or match["bare"] or match["same"])
     if _PLACED.fullmatch(text) or _UNPLACED.fullmatch(text):
         return "letter", list(dict.fromkeys(re.findall(r"(?<=\()[a-z](?=\))|(?<!\w)[b-h](?!\w)", text))), True

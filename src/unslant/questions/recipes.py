@@ -1,4 +1,4 @@
-"""Named data sets of the Hugging Face Hub: where they are and which column holds what."""
+"""Named data sets of the Hugging Face Hub: their ids and columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.extras import needed
-from unslant.questions.formats import dataset_records
-from unslant.questions.records import Record
-from unslant.reachable import hub_refusal
+from unslant.extras import hub_refusal, needed
+from unslant.questions.records import Record, dataset_records
 
 HUB = "hub:"
 """Prefix for any data set of the Hub: ``hub:ID``, ``hub:ID:CONFIG`` or ``hub:ID:CONFIG:SPLIT``."""
@@ -23,14 +21,14 @@ class Recipe:
     """How one data set is loaded from the Hub.
 
     Attributes:
-        name: what the user writes.
+        name: for the command line and :func:`load_questions`.
         hub: the data set's id on the Hub.
         config: its configuration; empty for the only one.
         split: the split that is usually reported and has public answers.
         kind: ``questions``, ``math`` or ``judging``.
-        fields: field -> column; fields not given are found by the usual names.
-        answer_base: number of the first option where answers are numbers; None where it is not known.
-        note: what to know before use; may be empty.
+        fields: field -> column; other fields are read from columns with the usual names.
+        answer_base: number of the first option where answers are numbers; None if unknown.
+        note: something to know before use; may be empty.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Recipe:
 
     @property
     def origin(self) -> str:
-        """The data set in words, for messages: ``Hub data set cais/mmlu (all, test)``."""
+        """The data set, for messages: ``Hub data set cais/mmlu (all, test)``."""
         parts = ", ".join(part for part in (self.config, self.split) if part)
         return f"Hub data set {self.hub} ({parts})"
 
@@ -158,7 +156,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     """The records of a recipe's split, from the Hub or its local cache.
 
     Raises:
-        InputError: if it cannot be had for any reason, with what to do.
+        InputError: if it cannot be loaded for any reason, with a remedy.
     """
     needed("datasets", f"{recipe.origin}, a data set of the Hub,", InputError)
     from datasets import load_dataset
@@ -166,7 +164,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     try:
         with _quiet(), _from_the_cache_if(hub_refusal()):
             rows = load_dataset(recipe.hub, recipe.config or None, split=recipe.split)
-    except Exception as error:  # the client raises dozens of types of its own and of its network library
+    except Exception as error:  # the client raises dozens of types, also of its network library
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{recipe.origin} could not be loaded: {reason[:200]}. Check the network"
@@ -178,7 +176,7 @@ def fetch(recipe: Recipe) -> list[Record]:
 
 @contextmanager
 def _from_the_cache_if(unreachable: str) -> Iterator[None]:
-    """Let the libraries look only into their cache, where they would retry for half a minute."""
+    """Restrict the libraries to their cache if the Hub is unreachable: they would retry for half a minute."""
     import datasets
     import huggingface_hub
 

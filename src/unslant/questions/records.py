@@ -1,15 +1,20 @@
-"""A record as a source has it, with its place for messages."""
+"""Records and their places, and the records in lists, data frames, Arrow tables and data sets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from unslant.errors import InputError, first_line
 from unslant.files import check_plain
+from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 
+MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
 
 
@@ -28,8 +33,22 @@ class Record:
     problem: str = ""
 
 
+class BadRecord(Exception):
+    """A record that cannot become a question.
+
+    Attributes:
+        kind: short reason by which such records are counted.
+        field: name of the field at fault; empty if none.
+        whole_file: the whole file is read in the wrong way, which skipping this record would hide.
+    """
+
+    def __init__(self, kind: str, reason: str, field: str = "", whole_file: bool = False) -> None:
+        super().__init__(reason)
+        self.kind, self.field, self.whole_file = kind, field, whole_file
+
+
 def record_of(place: str, data: object) -> Record:
-    """A record with plain values, or the reason why it is none."""
+    """A record with plain values, or the reason why it cannot be one."""
     if not isinstance(data, Mapping):
         return Record(place, {}, f"is {type_name(data)}, not a JSON object with question, options and answer")
     try:
@@ -63,11 +82,11 @@ def _plain(value: Any) -> Any:
 
 
 def items_of(data: object) -> list[Any]:
-    """The questions inside a JSON value: a list of them, one alone, lists by column, or an object that has them under a
-    key such as "data", or by id.
+    """The questions inside a JSON value: a list of them, a single one, lists by column, or an object that has them
+    under a key such as "data", or by id.
 
     Raises:
-        ValueError: in words, if it holds none or several lists of them.
+        ValueError: saying so, if it holds no list of questions, or several.
     """
     if isinstance(data, list):
         return data
@@ -81,16 +100,123 @@ def items_of(data: object) -> list[Any]:
     if lists and not _STEMS & data.keys():
         lists = {key: lists[key] for key in ("questions", "data") if key in lists} or lists
         if len(lists) > 1:
-            raise ValueError(f"holds several lists of records, {', '.join(map(repr, lists))}: give one of them alone")
+            raise ValueError(f"holds several lists of records, {', '.join(map(repr, lists))}: give only one of them")
         return next(iter(lists.values()))
     if len(data) > 1 and all(isinstance(value, list) for value in data.values()):
         if len(set(map(len, data.values()))) > 1:
-            raise ValueError(f"its lists, {', '.join(map(repr, data))}, are not of one length")
+            raise ValueError(f"its lists, {', '.join(map(repr, data))}, have different lengths")
         return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     return [data]
 
 
 def type_name(value: object) -> str:
-    """What a value is, in JSON's words: ``a list``, ``a text``, ``a number``."""
+    """The type of a value in JSON's words: ``a list``, ``a text``, ``a number``."""
     names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true/false", type(None): "null"}
     return names.get(type(value), type(value).__name__)
+
+
+def row_record(batch: Any, i: int, place: str) -> Record:
+    """Row ``i`` of a pyarrow batch."""
+    try:
+        return plain_record(place, batch.slice(i, 1).to_pylist()[0])
+    except Exception as error:  # text that is not UTF-8, dates beyond year 9999, and anything else in a cell
+        return Record(place, {}, f"cannot be read: {first_line(error)}")
+
+
+MADE = (Question, JudgingQuestion, MathQuestion)
+"""Types of ready-made questions, which need no reading."""
+_GIVE = (
+    "give a file, a name, a list of dicts or of Question, a pandas or polars DataFrame, a pyarrow Table, or a Dataset"
+)
+
+
+def settled(source: Any) -> Any:
+    """The source, with iterators, which could be read only once, as lists."""
+    if isinstance(source, str | Path | Mapping | list | tuple) or not isinstance(source, Iterable):
+        return source
+    return source if hasattr(source, "cast_column") or hasattr(source, "__arrow_c_stream__") else list(source)
+
+
+def made_questions(source: object, kind: type[Any]) -> list[Any] | None:
+    """Ready-made questions, one or a list; None for anything else.
+
+    Raises:
+        InputError: if they are mixed with other objects, or of another kind.
+    """
+    if isinstance(source, kind):
+        return [source]
+    if not isinstance(source, list | tuple) or not any(isinstance(item, MADE) for item in source):
+        return None
+    for number, item in enumerate(source, 1):
+        if not isinstance(item, kind):
+            raise InputError(
+                f"{type(source).__name__}, item {number}: is {type(item).__name__}, where {kind.__name__} is expected"
+            )
+    return list(source)
+
+
+def object_records(source: Any) -> list[Record]:
+    """The records of a list or other iterable of mappings, a mapping (as a JSON object), a data frame, an Arrow table
+    (anything with Arrow's stream interface) or a data set of the library ``datasets``.
+
+    Raises:
+        InputError: on other types, or if it is empty or holds more than 2,000,000 records.
+    """
+    records = list(islice(_records(source), MAX_RECORDS + 1))
+    if len(records) > MAX_RECORDS:
+        raise InputError(f"{type(source).__name__} holds more than {MAX_RECORDS:,} records; split it")
+    if not records:
+        raise InputError(f"{type(source).__name__} holds no questions")
+    return records
+
+
+def _records(source: Any) -> Iterator[Record]:
+    name = type(source).__name__
+    if isinstance(source, Mapping):
+        splits = [str(key) for key, value in source.items() if hasattr(value, "cast_column")]
+        if len(splits) > 1:
+            raise InputError(f"{name} holds the splits {', '.join(splits)}; give one of them: [{splits[0]!r}]")
+        try:
+            source = source[splits[0]] if splits else items_of(dict(source))
+        except ValueError as error:
+            raise InputError(f"{name} {error}") from None
+    if hasattr(source, "cast_column"):
+        yield from dataset_records(source, name)
+    elif hasattr(source, "__arrow_c_stream__"):
+        yield from _table_records(source, name)
+    elif hasattr(source, "collect") and hasattr(source, "lazy"):
+        raise InputError(f"{name} is not computed yet; give its .collect()")
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
+        for number, item in enumerate(source, 1):
+            yield plain_record(f"{name}, item {number}", item)
+    else:
+        raise InputError(f"questions of type {name}: {_GIVE}")
+
+
+def dataset_records(rows: Any, origin: str) -> Iterator[Record]:
+    """The rows of a data set of the library ``datasets``; pictures are not decoded."""
+    from datasets import Image
+
+    for name, feature in (rows.features or {}).items():
+        if isinstance(feature, Image):
+            rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
+    for number, row in enumerate(rows, 1):
+        yield plain_record(f"{origin}, row {number}", row)
+
+
+def _table_records(source: Any, name: str) -> Iterator[Record]:
+    import pyarrow as pa
+
+    try:
+        table = pa.RecordBatchReader.from_stream(source).read_all()
+    except (pa.ArrowException, TypeError) as error:  # pandas allows columns with values of several types
+        if not (hasattr(source, "to_dict") and hasattr(source, "columns")):
+            raise InputError(f"{name}: cannot be read: {first_line(error)}") from None
+        for number, row in enumerate(source.to_dict("records"), 1):
+            yield plain_record(f"{name}, row {number}", row)
+        return
+    number = 0
+    for batch in table.to_batches(max_chunksize=1024):
+        for i in range(batch.num_rows):
+            number += 1
+            yield row_record(batch, i, f"{name}, row {number}")

@@ -1,5 +1,4 @@
-"""Bring records that hold several questions, a part of one, or a pair of responses into the form of one record per
-question."""
+"""Turn records that hold several questions, a part of one, or a pair of responses into one record per question."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unslant.questions.answer_kinds import parse_list
+from unslant.questions.answers import parse_list
 from unslant.questions.fields import text_of, usual_name
 from unslant.questions.records import Record
 
@@ -16,10 +15,10 @@ _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 
 
 def reshape(records: Sequence[Record]) -> list[Record]:
-    """One record per question; records that already are one pass as they are.
+    """One record per question; records that already have this form are returned unchanged.
 
-    Known are MultiRC in its two nested forms (``paragraph.questions`` and ``passage.questions``) and in the Hub's flat
-    form (one row per candidate answer, with ``idx.paragraph`` and ``idx.question``), and the files of P3's authors
+    Other forms are MultiRC in its two nested forms (``paragraph.questions`` and ``passage.questions``) and in the Hub's
+    flat form (one row per candidate answer, with ``idx.paragraph`` and ``idx.question``), and the files of P3's authors
     (``correct_answers``, ``dataset_source``), which give several questions about one passage the same id.
     """
     first = next((record.data for record in records if not record.problem), {})
@@ -33,25 +32,29 @@ def reshape(records: Sequence[Record]) -> list[Record]:
 
 
 def without_options(context: str) -> str:
-    """A passage without the list of options at its end, and without "Background:" before it, as P3's authors write."""
+    """A passage as P3's authors write it, without the list of options at its end and "Background:" before it."""
     return _OPTIONS_IN_CONTEXT.sub("", context).removeprefix("Background: ").strip()
 
 
 def _with_own_ids(records: Sequence[Record]) -> list[Record]:
-    """The second question of an id gets "#2" after it, and so on."""
+    """The second question with an id gets "#2" after it, and so on."""
     seen: Counter[str] = Counter()
     parts = []
     for record in records:
         data = dict(record.data)
         name = "id" if data.get("id") else "original_id"
         if data.get(name):
-            seen[str(data[name])] += 1
-            count = seen[str(data[name])]
-            data[name] = f"{data[name]}#{count}" if count > 1 else data[name]
+            data[name] = _numbered(data[name], seen)
         if isinstance(data.get("Facts"), str):  # elsewhere a column of that name gives the answer away
             data["context"] = without_options(data["Facts"])
         parts.append(Record(record.place, data, record.problem))
     return parts
+
+
+def _numbered(id: Any, seen: Counter[str]) -> Any:
+    """The id, with its count after it from the second time on."""
+    seen[str(id)] += 1
+    return id if seen[str(id)] == 1 else f"{id}#{seen[str(id)]}"
 
 
 def _passage_questions(record: Record) -> list[Record]:
@@ -86,18 +89,16 @@ def _candidate_rows(records: Sequence[Record]) -> list[Record]:
         if record.problem or not isinstance(index, Mapping):
             bad.append(record if record.problem else Record(record.place, {}, "has no idx of paragraph and question"))
             continue
+        row = record.data
         key = f"{index.get('paragraph')}/{index.get('question')}"
-        data = groups.setdefault(
-            key,
-            {
-                "id": key,
-                "question": record.data.get("question"),
-                "context": record.data.get("paragraph"),
-                "options": [],
-            },
-        )
+        data: dict[str, Any] = {
+            "id": key,
+            "question": row.get("question"),
+            "context": row.get("paragraph"),
+            "options": [],
+        }
+        groups.setdefault(key, data)["options"].append({"text": row.get("answer"), "label": row.get("label")})
         places.setdefault(key, record.place)
-        data["options"].append({"text": record.data.get("answer"), "label": record.data.get("label")})
     return [*(Record(places[key], data) for key, data in groups.items()), *bad]
 
 
@@ -112,7 +113,7 @@ _COLUMN = re.compile(
 )
 _WINNERS = "winner preference preferred preferred_response better better_response human_preference".split()
 _VERDICTS = ("verdict", "judgment", "judgement", "label")
-"""Names of a winner's column only where the others can hold nothing but responses."""
+"""Names of a winner's column, but only if the other two columns can only hold responses."""
 _ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
 _TIES = {"both", "bothbad", "both bad", "draw", "equal", "same", "neither", "none", "c", "no preference"}
 _KEPT = ("subject", "category", "topic", "source")
@@ -120,9 +121,9 @@ _SIDE = re.compile(r"(?:(?:model|response|assistant|answer|output|completion|opt
 
 
 def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
-    """The records as questions of two options, and a note for the report; None where they are no pairs.
+    """The records as questions with two options, and a note for the report; None if they are not pairs.
 
-    Known by their columns: two responses (``response_a`` and ``response_b``, ``answer_1`` and ``answer_2``,
+    Recognised by their columns: two responses (``response_a`` and ``response_b``, ``answer_1`` and ``answer_2``,
     ``conversation_a`` and ``conversation_b``, ...) with a ``winner`` or one-hot ``winner_model_a``, ``winner_model_b``
     and ``winner_tie``; or ``chosen`` and ``rejected``. The prompt becomes the context. A winner is ``a``, ``model_a``,
     ``[[A]]``, the model's own name where ``model_a`` has it, an index, or a tie: then both responses are right.
@@ -130,8 +131,8 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     first = next((record.data for record in records if not record.problem), {})
     names = {usual_name(column): column for column in first}
     sides, surely = _sides(names)
-    spoken = (*_WINNERS, *(_VERDICTS if surely else ()))
-    winner = next((names[name] for name in spoken if name in names), None)
+    winners = (*_WINNERS, *(_VERDICTS if surely else ()))
+    winner = next((names[name] for name in winners if name in names), None)
     if sides is None and {"chosen", "rejected"} <= names.keys() and not {"options", "choices"} & names.keys():
         sides, winner = (names["chosen"], names["rejected"]), ""
     if sides is None or (winner is None and not set(_ONE_HOT[:2]) <= names.keys()):
@@ -139,13 +140,13 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     prompt = next((names[name] for name in _PROMPTS if name in names), "")
     ids = next((names[name] for name in ("id", "question_id") if name in names), "")
     seen: Counter[str] = Counter()
-    found, ties = [], 0
+    pairs, ties = [], 0
     for record in records:
         data = record.data
         shared, options = _texts(data, sides)
         answer = "A" if winner == "" else _winner(data, names, sides, winner)
         ties += answer == ["A", "B"]
-        made: dict[str, Any] = {
+        pair: dict[str, Any] = {
             "question": STEM,
             "context": _text(data.get(prompt)) or shared,
             "options": options,
@@ -155,23 +156,21 @@ def pairs_of(records: Sequence[Record]) -> tuple[list[Record], str] | None:
             **{name: data[names[name]] for name in _KEPT if name in names and names[name] in data},
         }
         if data.get(ids) is not None:
-            own = str(data[ids])
-            seen[own] += 1
-            made["id"] = own if seen[own] == 1 else f"{own}#{seen[own]}"
-        found.append(Record(record.place, {} if record.problem else made, record.problem))
+            pair["id"] = _numbered(str(data[ids]), seen)
+        pairs.append(Record(record.place, {} if record.problem else pair, record.problem))
     note = f"pairs of responses: {', '.join(sides)} are the options, and the prompt is the context"
-    return found, note + (f"; ties, where both are right: {ties:,}" if ties else "")
+    return pairs, note + (f"; ties, where both are right: {ties:,}" if ties else "")
 
 
 def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
-    """The columns of the two responses, and whether their name leaves no doubt that they are such."""
-    found: dict[tuple[str, ...], dict[str, str]] = {}
+    """The columns of the two responses, and whether their names can only mean responses."""
+    columns: dict[tuple[str, ...], dict[str, str]] = {}
     for name, column in names.items():
         match = _COLUMN.fullmatch(name)
         if match and bool(match["before"]) != bool(match["after"]):
             stem = match["what"], str(match.start("before"))
-            found.setdefault(stem, {})[match["before"] or match["after"]] = column
-    for (what, _), keys in found.items():
+            columns.setdefault(stem, {})[match["before"] or match["after"]] = column
+    for (what, _), keys in columns.items():
         for first, second in ("ab", "12", "01"):
             if {first, second} == keys.keys():
                 return (keys[first], keys[second]), what not in ("answer", "candidate", "text", "assistant")
@@ -179,21 +178,21 @@ def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
 
 
 def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str, str], column: str | None) -> Any:
-    """``A`` or ``B``, where it names a column by its end, both for a tie, or the value: an index, or refused."""
+    """``A`` or ``B`` for a name or a side, both for a tie; else the value itself, an index or something to refuse."""
     if column is None:
         hot = [bool(data.get(names[name])) for name in _ONE_HOT if name in names]
         return ["A", "B"] if hot[2:] == [True] else [label for label, on in zip("AB", hot, strict=False) if on] or None
     value = data.get(column)
     if not isinstance(value, str):
         return value
-    said = value.strip(" []().").casefold()
-    if said.startswith("tie") or said in _TIES:
+    verdict = value.strip(" []().").casefold()
+    if verdict.startswith("tie") or verdict in _TIES:
         return ["A", "B"]
     columns = [names.get(name) for name in ("model_a", "model_b")]
     models = [str(data.get(name, "")).casefold() if name is not None else "" for name in columns]
-    if said and models.count(said) == 1:
-        return "AB"[models.index(said)]
-    match = _SIDE.fullmatch(said)
+    if verdict and models.count(verdict) == 1:
+        return "AB"[models.index(verdict)]
+    match = _SIDE.fullmatch(verdict)
     keys = [_key(side) for side in sides]
     return "AB"[keys.index(match[1])] if match and match[1] in keys else value
 
@@ -204,10 +203,10 @@ def _key(side: str) -> str:
 
 
 def _texts(data: Mapping[str, Any], sides: tuple[str, str]) -> tuple[str, list[str | None]]:
-    """What two conversations share at their beginning, and how each goes on; other responses as texts."""
+    """The common beginning of two conversations, and the rest of each; other responses as texts."""
     values = [data.get(side) for side in sides]
     talks = [_messages(value) for value in values]
-    if isinstance(data.get("turn"), int):  # of MT-bench: what was judged ends there
+    if isinstance(data.get("turn"), int):  # MT-bench judges one turn: the conversation ends there
         talks = [talk[: 2 * data["turn"]] for talk in talks]
     if not all(talks):
         return "", [_text(value) if value is not None else None for value in values]
@@ -230,7 +229,7 @@ def _spoken(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text; several turns, given as a list or as the text of one, go under each other."""
+    """The value as text; several turns, as a list or a list written as text, one below the other."""
     if messages := _messages(value):
         return _spoken(messages)
     listed = parse_list(value) if isinstance(value, str) else None

@@ -9,14 +9,11 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
-from unslant.questions.answer_kinds import RawAnswer, is_missing, parse_list
-from unslant.questions.answers import AnswerReader, BadRecord
-from unslant.questions.fields import Row, column_names, find_fields, strip_numbering, text_of
-from unslant.questions.formats import settled
-from unslant.questions.loaders import Bad, check_arguments, open_source, ready_made, refuse_all, sample
-from unslant.questions.question import JudgingQuestion, MathQuestion
-from unslant.questions.question_set import AnyQuestion, LoadReport, QuestionSet
-from unslant.questions.records import Record
+from unslant.questions.answers import AnswerReader, RawAnswer, is_missing, parse_list
+from unslant.questions.fields import Row, find_fields, strip_numbering, text_of
+from unslant.questions.loaders import Bad, check_arguments, columns_of, open_source, ready_made, sample
+from unslant.questions.question import AnyQuestion, JudgingQuestion, LoadReport, MathQuestion, QuestionSet
+from unslant.questions.records import BadRecord, Record, settled
 
 _MATH_FIELDS = {
     "id": ("id", "question_id", "qid", "unique_id"),
@@ -47,7 +44,7 @@ _PREFACE = re.compile(r"\s*based on [^?]{0,80}\bis the following \w+ true, false
 
 
 class Loading(TypedDict, total=False):
-    """Keywords of the loaders, as for :func:`load_questions`; ``fields`` are those that each loader names."""
+    """Keywords of the loaders, as for :func:`load_questions`; each loader lists its ``fields``."""
 
     name: str | None
     fields: Mapping[str, str] | None
@@ -56,17 +53,16 @@ class Loading(TypedDict, total=False):
     seed: int
 
 
-def load_math(source: Any, **given: Unpack[Loading]) -> QuestionSet[MathQuestion]:
+def load_math(source: Any, **options: Unpack[Loading]) -> QuestionSet[MathQuestion]:
     """Load open maths questions, such as ``gsm8k`` or a file in its form ("... #### 18").
 
     Args:
-        source, given: as for :func:`load_questions`; fields are id, question, answer, solution, subject, source.
+        source, options: as for :func:`load_questions`; fields are id, question, answer, solution, subject, source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
-
-    return _load(source, MathQuestion, _MATH_FIELDS, _maths, **given)
+    return _load(source, MathQuestion, _MATH_FIELDS, _maths, **options)
 
 
 def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
@@ -78,22 +74,21 @@ def _maths(row: Row, question_id: str, source: str) -> MathQuestion:
     return MathQuestion(question_id, stem, answer.strip(), solution, row.text("subject"), source)
 
 
-def load_judging(source: Any, **given: Unpack[Loading]) -> QuestionSet[JudgingQuestion]:
+def load_judging(source: Any, **options: Unpack[Loading]) -> QuestionSet[JudgingQuestion]:
     """Load statements to be judged from a context, such as ``folio``, ``fld`` or a file in their form.
 
     The verdict may be in words (True, False, Unknown, Uncertain, PROVED, DISPROVED), or an index or letter into
     options that say so. A lead such as "Based on the above information, is the following statement true, false, or
-    unknown?" is taken off the statement.
+    unknown?" is removed from the statement.
 
     Args:
-        source, given: as for :func:`load_questions`; fields are id, statement, verdict, options, context, subject,
+        source, options: as for :func:`load_questions`; fields are id, statement, verdict, options, context, subject,
             source.
 
     Raises:
         InputError: naming file, line, field, reason and what is allowed.
     """
-
-    return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, **given)
+    return _load(source, JudgingQuestion, _JUDGING_FIELDS, _judging, **options)
 
 
 def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> JudgingQuestion:
@@ -104,7 +99,7 @@ def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> J
 
 
 def _reader(rows: Iterable[Row], origin: str) -> AnswerReader:
-    """How verdicts are read that are answers to a multiple-choice question."""
+    """The reader of verdicts that are answers to a multiple-choice question."""
     reader = AnswerReader.for_file(list(filter(None, map(_choice, rows))), None, "auto", origin)
     if reader.doubts:
         reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
@@ -130,30 +125,28 @@ def _load(
     if ready is not None:
         return ready
     judging = kind is JudgingQuestion
-    found = open_source(source, "judging" if judging else "math", fields, name)
-    readable = [record for record in found.records if not record.problem]
-    if not readable:
-        refuse_all(found.records, found.origin)
-    given = {**(found.recipe.fields if found.recipe else {}), **fields}
+    opened = open_source(source, "judging" if judging else "math", fields, name)
+    mapping = {**(opened.recipe.fields if opened.recipe else {}), **fields}
     needed = ("statement", "verdict") if judging else ("question", "answer")
-    names = find_fields(column_names(readable), given, found.origin, usual, needed)
+    names = find_fields(columns_of(opened.records, opened.origin), mapping, opened.origin, usual, needed)
     if judging:
-        make = partial(make, reader=_reader((Row(record, names) for record in readable), found.origin))
+        rows = (Row(record, names) for record in opened.records if not record.problem)
+        make = partial(make, reader=_reader(rows, opened.origin))
     bad = Bad(skip=skip_bad)
 
-    def question(record: Record, number: int) -> AnyQuestion:
+    def read(record: Record, number: int) -> AnyQuestion:
         row = Row(record, names)
-        made = make(row, row.text("id").strip() or f"{found.name}/{number}", row.text("source") or found.name)
-        bad.claim(made.id, record)
-        return made
+        question = make(row, row.text("id").strip() or f"{opened.name}/{number}", row.text("source") or opened.name)
+        bad.claim(question.id, record)
+        return question
 
-    questions = bad.kept((record, partial(question, record, number)) for number, record in enumerate(found.records))
-    whole = bad.whole(found.name, questions, found.records, LoadReport(found.origin, fields=names))
+    questions = bad.kept((record, partial(read, record, number)) for number, record in enumerate(opened.records))
+    whole = bad.whole(opened.name, questions, opened.records, LoadReport(opened.origin, fields=names))
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
 def _choice(row: Row) -> RawAnswer | None:
-    """The verdict as an answer to a multiple-choice question, where the record has options."""
+    """The verdict as an answer to a multiple-choice question, if the record has options."""
     options = row.value("options")
     if isinstance(options, str):
         options = parse_list(options)
@@ -167,12 +160,12 @@ def _verdict(row: Row, reader: AnswerReader) -> str:
     value = row.value("verdict")
     if is_missing(value):
         raise BadRecord("verdict missing", "is missing", "verdict")
-    said = str(value).strip(" _.").casefold()
+    word = str(value).strip(" _.").casefold()
     choice = _choice(row)
-    if said not in _VERDICTS and choice is not None:
+    if word not in _VERDICTS and choice is not None:
         right = reader.read(choice)
-        said = choice.shown[next(iter(right))].strip(" _.").casefold() if len(right) == 1 else ""
-    if said not in _VERDICTS:
+        word = choice.shown[next(iter(right))].strip(" _.").casefold() if len(right) == 1 else ""
+    if word not in _VERDICTS:
         allowed = "True, False, Unknown, Uncertain, PROVED, DISPROVED, UNKNOWN"
         raise BadRecord("unknown verdict", f"{value!r} is none of {allowed}", "verdict")
-    return _VERDICTS[said]
+    return _VERDICTS[word]

@@ -1,11 +1,11 @@
-"""How words are read: the answer that a reply gives, in words, to one presentation of a question.
+"""Read replies in words: the answer that a reply gives to one presentation of a question.
 
 A reply is cleaned (:mod:`text`), every mention of an option in it becomes one character (:mod:`grammar`,
-:mod:`collapse`), those that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
-(:mod:`choice`, :mod:`verdict`). What no rule reads, a second model may (:mod:`judge`). The words of the rules are
-data, a file a language (:mod:`cues`).
+:mod:`collapse`), mentions that it does not assert are masked (:mod:`reading`), and the first rule that applies reads it
+(:mod:`choice`, :mod:`explicit`, :mod:`verdict`). A second model may read what no rule does (:mod:`judge`). The words of
+the rules are data, a file a language (``cues/``).
 
-Example:
+Examples:
     >>> from unslant.replies import extract_labels
     >>> sorted(extract_labels("The answer is (B), not (A).", "ABCD").labels)
     ['B']

@@ -1,28 +1,11 @@
 """Read which labels a reply chooses, or that no option is right.
 
 The reply is cleaned (:mod:`text`), every mention of an option becomes one character (:mod:`collapse`), and the
-mentions that are denied, hedged, supposed or asked about are masked (:mod:`reading`). Then the first rule that applies
-reads it:
+mentions that are denied, hedged, supposed or asked about are masked (:mod:`reading`). Then the first of :data:`RULES`
+that applies reads it; each returns its name, by which :attr:`Extracted.rule` records it.
 
-1. An explicit answer; the last one counts (:mod:`explicit`): ``answer field`` ("Answer: A", ``\\boxed{A}``,
-   JSON), ``cue`` ("the correct options are A and C"), ``choice`` ("I chose B"), ``called the answer`` ("which makes D
-   the answer"), ``conclusion`` ("so B."), ``correction`` ("Actually, B covers all three"), ``last line``.
-2. ``all but``: "all except B are correct".
-3. ``called right``: options called right, one by one or marked so ("A: correct", "C is right").
-   ``one by one``: options that are said to be something that the others are not.
-4. ``line``: lines that are nothing but an answer.
-5. ``opening``: the answer a reply opens with ("B. Paris, because ...").
-6. ``statement verdicts``: "Statement 1: True ...", where the options are such verdicts.
-7. ``none stated``: a sentence that no option is right, or every option called wrong; ``all stated``: all are right.
-8. ``the others``: "B is wrong, the rest are right", and the one that is left where all others are called wrong.
-9. ``conclusion`` again: the one option in a last sentence with "therefore", or before an answer that is cut off.
-10. ``option text``: the option whose text the first sentence to name one asserts.
-11. ``numbers``: "23 and 29 are prime", "150 minutes".
-12. ``part of text``: a short reply that is a part of one option's text, or has the words of one option only.
-13. ``both``: "both of them do", where one option begins so.
-14. ``only mention``: the only label in a short reply.
-
-What is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, however it might also be read.
+A reply that is ambiguous, contradictory, hedged or only lists the options is ``unparsed``, however else it might be
+read.
 """
 
 from __future__ import annotations
@@ -31,9 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from unslant.replies.collapse import LABEL_WORDS, collapser
-from unslant.replies.cues import words
-from unslant.replies.every import all_but, left_over, none_stated, one_by_one
-from unslant.replies.explicit import BARE_LINE, explicit
+from unslant.replies.explicit import BARE_LINE, all_but, explicit, left_over, none_stated, one_by_one
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -47,6 +28,7 @@ from unslant.replies.grammar import (
     option_of,
     options_of,
     pattern,
+    words,
 )
 from unslant.replies.reading import (
     CONCEDED,
@@ -70,9 +52,11 @@ _RIGHT = (
 )
 _OPENING = pattern(
     r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
-    r"(?!(?:{joined}{one}){1,25} {are_have}\b)(?:(?<={one}{one}) {are_have}\b"
-    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) | {opening_reason}\b)"
+    r"(?!{joined}{one})(?:(?<={one}{one}) {are_have}\b"
+    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
+_REASON = pattern(r",? ?{^why$}")
+"""What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
 _STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
@@ -82,7 +66,7 @@ _CUT_OFF = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _AFTER_COMMA = pattern(r"^[^?{not_any}]{2,80}, ?({labelled})[.!]{0,2}\Z")
 _MARKED_LAST = pattern(r"\w[^?]* ({marked})[.!]\Z")
-"""The label that a reply ends with, in brackets or called one: "or answer (A)."."""
+"""The label at the end of a reply, in brackets or called one: "or answer (A)."."""
 _NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
 _EQUATION = pattern(r"[=≈] ?({by_text}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
@@ -100,13 +84,15 @@ _NUMBERS = pattern(
 _IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
 _ASIDE = pattern(r"\b{aside}\Z")
 _TOO = pattern(r"{^too$}\W*\Z")
+_BUT_IS = pattern(r", ?{^but$}[^,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z")
 _YES_NO = pattern(r"\W*({yes_or_no})\b")
+_YES_OR_NO = pattern(r"\W*({by_word})[,.!]")
 _BOTH = pattern(r"\A\W*{both}\W*\Z|{^both_are$}")
 _SUBJECT = pattern("{subject}", 0)
 _AFTER_BUT = pattern(", {but} ", 0)
 _SHORT_FIELD = pattern(r"{short_field}: [(\[]?(?P<label>\w{1,4})[)\].]*(?:\n|\Z)", 0)
 _BOTH_TEXT = pattern(r"{both_text}\b")
-"""How an option begins that speaks of others."""
+"""The beginning of an option that refers to others."""
 
 
 def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> Extracted:
@@ -116,7 +102,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         labels: every label that is an answer, as shown; letters may come back in either case.
         options: text under each of the first labels, so that an answer given as an option's text is understood.
 
-    Example:
+    Examples:
         >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
         ['B']
     """
@@ -131,18 +117,24 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
 
 
 def called_right(reading: Reading) -> Outcome:
-    """Options that are called right and nowhere wrong."""
+    """Options that are called right and nowhere wrong, one by one or in a list: "A: correct", "C is right"."""
     right: frozenset[int] = frozenset()
     for rule in _RIGHT:
         for match in rule.finditer(reading.text, reading.retracted()):
-            right |= reading.chosen(match[match.lastgroup or 0])
+            right |= reading.answer(match[match.lastgroup or 0])
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
     return (right, "called right") if right else None
 
 
+def reasoned(reading: Reading) -> Outcome:
+    """The label a reply opens with, before its reason, which may call others right: "D, since A and B are true"."""
+    match = _OPENING.match(reading.text)
+    return opening(reading) if match and _REASON.match(reading.text, match.end("said")) else None
+
+
 def bare_lines(reading: Reading) -> Outcome:
-    """Lines that are nothing but an answer, where they agree."""
+    """Lines that are nothing but an answer, if they agree."""
     runs: list[list[tuple[int, str]]] = []
     apart = True
     headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
@@ -155,87 +147,90 @@ def bare_lines(reading: Reading) -> Outcome:
         apart = match is None and (apart or bool(line.strip()))
     if not runs:
         return None
-    answers = {frozenset().union(*(reading.chosen(said) for _, said in run)) for run in runs}
+    answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
     if any(_is_listing(reading, run) for run in runs):
         raise Unreadable("options listed")
     if len(answers) > 1:
         raise Unreadable("contradiction")
-    (chosen,) = answers
-    if not reading.listed() <= chosen and (sum(map(len, runs)) > 1 or not reading.set_apart(chosen)):
+    (answer,) = answers
+    if not reading.listed() <= answer and (sum(map(len, runs)) > 1 or not reading.set_apart(answer)):
         raise Unreadable("options listed")
-    if len(runs) == 1 and reading.breaks_off_at_first(chosen):
+    if len(runs) == 1 and reading.breaks_off_at_first(answer):
         raise Unreadable("cut off")
-    return chosen, "line"
+    return answer, "line"
 
 
 def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
     """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
-    said = [one for _, line in run for one in mentions(line)]
-    shown = list(map(option_of, said))
-    if len(shown) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in said):
+    named = [one for _, line in run for one in mentions(line)]
+    options = list(map(option_of, named))
+    if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in named):
         return False
-    in_order = shown == list(range(shown[0], shown[0] + len(shown))) and (shown[0] == 0 or len(shown) > 2)
+    in_order = options == list(range(options[0], options[0] + len(options))) and (options[0] == 0 or len(options) > 2)
     adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
-    return len(set(shown)) == reading.n or (in_order and adjacent)
+    return len(set(options)) == reading.n or (in_order and adjacent)
 
 
 def opening(reading: Reading) -> Outcome:
-    """The answer a reply opens with."""
+    """The answer a reply opens with: "B. Paris, because ..."."""
     match = _OPENING.match(reading.text)
     named = mentions(match["said"]) if match else []
     kinds = set(map(kind_of, named))
     if match is None or kinds <= {Kind.TEXT, Kind.WORD}:
         return None
-    chosen = reading.chosen(match["said"])
-    same_line = reading.text[match.end("said") :].split("\n")[0]
+    answer = reading.answer(match["said"])
+    reason = _REASON.match(reading.text, match.end("said"))
+    same_line = "" if reason else reading.text[match.end("said") :].split("\n")[0]
     if (
-        not (reading.listed() <= chosen or reading.set_apart(chosen))
-        or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= chosen
-        or not options_of(_BEFORE_COLON.findall(same_line)) <= chosen
+        not (reading.listed() <= answer or reading.set_apart(answer))
+        or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
+        or not options_of(_BEFORE_COLON.findall(same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
-        or (len(chosen) == reading.n > 1 and kinds == {Kind.BOTH})
+        or (len(answer) == reading.n > 1 and kinds == {Kind.BOTH})
     ):
         raise Unreadable("options listed")
-    if reading.breaks_off_at_first(chosen):
+    if reading.breaks_off_at_first(answer):
         raise Unreadable("cut off")
-    if kinds <= {Kind.BARE, Kind.AMBIGUOUS} and not reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT) <= chosen:
+    others = not reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT) <= answer
+    if kinds <= {Kind.BARE, Kind.AMBIGUOUS} and others and not reason:
         return None
-    return chosen, "opening"
+    return answer, "opening"
 
 
 def statement_verdicts(reading: Reading) -> Outcome:
-    """The option that lists the verdicts which a reply gives on numbered statements."""
+    """The option that lists the verdicts of a reply on numbered statements: "Statement 1: True ..."."""
     said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
-    listed = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
-    chosen = frozenset(i for i, verdicts in enumerate(listed) if len(verdicts) > 1 and verdicts == said)
-    return (chosen, "statement verdicts") if len(chosen) == 1 else None
+    verdicts_of_options = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
+    answer = frozenset(i for i, verdicts in enumerate(verdicts_of_options) if len(verdicts) > 1 and verdicts == said)
+    return (answer, "statement verdicts") if len(answer) == 1 else None
 
 
 def concluded(reading: Reading) -> Outcome:
-    """The one option in a last sentence that draws a conclusion, or leads up to an answer that is cut off."""
+    """The one option in a last sentence that draws a conclusion ("therefore ..."), or before an answer that is cut
+    off."""
     cue = _CUT_OFF.search(reading.text)
     sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
     last = _NOT_ANOTHER.sub("", sentences[-1])
     equation = _EQUATION.search(last) if cue is None and len(reading.text) <= SHORT else None
     if equation is not None and not re.search(LABELLED, reading.text):
-        return reading.chosen(equation[1]), "conclusion"
+        return reading.answer(equation[1]), "conclusion"
     if cue is not None and len(options_of(mentions(reading.text, Kind.WORD))) > 1:
-        return None  # common words that are options are met everywhere in a long reasoning
-    after_comma, marked = _AFTER_COMMA.search(last), _MARKED_LAST.search(last)
+        return None  # options that are common words occur everywhere in a long reasoning
+    after_comma, label = _AFTER_COMMA.search(last), _MARKED_LAST.search(last)
     kinds = (Kind.LABEL, Kind.BOTH, Kind.TEXT, Kind.CONFLICT, *((Kind.BARE, Kind.AMBIGUOUS) if after_comma else ()))
-    lone = after_comma or marked
+    lone = after_comma or label
     if lone and reading.asserted(*kinds) == options_of(lone[1]):
-        return reading.chosen(lone[1]), "conclusion"
+        return reading.answer(lone[1]), "conclusion"
     draws = cue is not None or _CONCLUDES.match(last) is not None
     for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
         said = mentions(last, *kinds)
         if len(options_of(said)) == 1:
-            return reading.chosen(said[0]), "conclusion"
+            return reading.answer(said[0]), "conclusion"
     single = len(re.findall(ANY, last)) == 1
     ended = _ENDED.search(last) is not None
     alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, Kind.WORD))
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
-    return (reading.chosen(match[1]), "conclusion") if match else None
+    return (reading.answer(match[1]), "conclusion") if match else None
 
 
 def option_text(reading: Reading) -> Outcome:
@@ -252,35 +247,47 @@ def option_text(reading: Reading) -> Outcome:
     for whole in _SENTENCE_END.split(reading.text):
         sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
+        predicate = _BUT_IS.search(whole)
+        if predicate and said and option_of(predicate[1]) != option_of(said[0]):
+            return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
-            chosen = options_of(said)
-            elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != chosen or _REASONING.search(reading.text)
-            if (late and elsewhere) or len(chosen) == reading.n > 1 or not _asserts(reading, sentence, said):
+            answer = options_of(said)
+            elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != answer or _REASONING.search(reading.text)
+            if (late and elsewhere) or len(answer) == reading.n > 1 or not _asserts(reading, sentence, said):
                 return None
-            return chosen, "option text"
+            return answer, "option text"
         late = late or not re.search(ANY, sentence)
     return None
 
 
 def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
-    """Whether a sentence asserts the options it names: one, or several that are joined; not some of a longer series."""
+    """Whether a sentence asserts the options it names: one, or several joined ones; not some of a longer series."""
     before = _AFTER_BUT.split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
     if _NEGATED.search(before):
         return False
-    chosen = options_of(said)
-    if len(chosen) > 1:
+    options = options_of(said)
+    if len(options) > 1:
         together = _SUBJECT.search(sentence)
-        joined = together is not None and options_of(mentions(together.group())) == chosen
+        joined = together is not None and options_of(mentions(together.group())) == options
         return (joined and not _ASIDE.search(before)) or _TOO.search(sentence) is not None
-    (option,) = chosen
-    others = reading.options.containing(reading.options.texts[option]) - chosen
+    (option,) = options
+    others = reading.options.containing(reading.options.texts[option]) - options
     part_of_other = any(not _BOTH_TEXT.match(reading.options.texts[other]) for other in others)
     predicate = sentence.rstrip(" .!").endswith(said[-1])
     return (predicate or not part_of_other) and not _IN_SERIES.search(sentence)
 
 
+def yes_or_no(reading: Reading) -> Outcome:
+    """The option "yes" or "no" that a short reply opens with, if it names no other: "Yes, definitely."."""
+    match = _YES_OR_NO.match(reading.text)
+    if match is None or len(re.findall(ANY, reading.text)) > 1 or len(reading.text) > SHORT:
+        return None
+    text = reading.options.texts[option_of(match[1])].casefold()
+    return (options_of(match[1]), "yes or no") if text in {*words("yes"), *words("no")} else None
+
+
 def part_of_text(reading: Reading) -> Outcome:
-    """The one option whose text a short reply is a part of, or begins with the yes or no that the reply is."""
+    """The one option of whose text a short reply is a part, or that begins with the yes or no that the reply is."""
     text, options = reading.text, reading.options
     if mentions(text) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
@@ -297,18 +304,18 @@ def part_of_text(reading: Reading) -> Outcome:
 
 
 def numbers(reading: Reading) -> Outcome:
-    """Numbers that are options, where a short reply is no more than these, with a unit, or says what they are."""
+    """Numbers that are options, if a reply is only these, perhaps with a unit or a predicate: "23 and 29 are prime"."""
     match = _NUMBERS.match(reading.text)
-    chosen = options_of(mentions(match["said"])) if match else frozenset()
-    if not chosen or len(chosen) == reading.n or _NEGATED.search(reading.text):
+    answer = options_of(mentions(match["said"])) if match else frozenset()
+    if not answer or len(answer) == reading.n or _NEGATED.search(reading.text):
         return None
-    if options_of(re.findall(ANY, reading.text)) != chosen:
+    if options_of(re.findall(ANY, reading.text)) != answer:
         return None
-    return (chosen, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in chosen) else None
+    return (answer, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in answer) else None
 
 
 def both(reading: Reading) -> Outcome:
-    """The one option that begins with "both", where a short reply says that both are."""
+    """The one option that begins with "both", if a short reply says that both are: "both of them do"."""
     options = frozenset().union(*map(reading.options.beginning, words("both")))
     said = _BOTH.search(reading.text)
     return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
@@ -325,13 +332,17 @@ def only_mention(reading: Reading) -> Outcome:
     every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != Kind.WORD)
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
         return None
+    if _REASONING.search(reading.text) and not reading.complete():
+        return None  # broken off where it began to go through the options
     return named, "only mention"
 
 
-# From what is said to be the answer to what may only be meant as one: a looser rule never overrules a stricter one.
-# A rule that finds a contradiction ends the reading, since a looser one would pick a side at random.
+# From statements that are said to be the answer to mentions that may only be meant as one: a looser rule never
+# overrules a stricter one. A rule that finds a contradiction ends the reading, since a looser one would pick a side at
+# random.
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit,
+    reasoned,
     all_but,
     called_right,
     one_by_one,
@@ -343,6 +354,7 @@ RULES: tuple[Callable[[Reading], Outcome], ...] = (
     concluded,
     option_text,
     numbers,
+    yes_or_no,
     part_of_text,
     both,
     only_mention,

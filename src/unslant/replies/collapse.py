@@ -1,8 +1,8 @@
-"""Every mention of an option in a reply, in any form, collapsed to one character.
+"""Collapse every mention of an option in a reply, in any form, to one character.
 
-"B. Paris", "option B", "(b)", "Paris (B)" and "the city of *Paris*" all speak of the option labelled B. In the
-collapsed text each is a single private character that says which option is meant and how it was written, so that the
-rules of the readers are grammar alone: no label is mistaken for a word, no option's text for a negation.
+"B. Paris", "option B", "(b)", "Paris (B)" and "the city of *Paris*" all refer to option B. In the collapsed text
+each is one private character for that option and the way it was written, so that rules need grammar only: no label
+can be mistaken for a word, no option's text for a negation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unslant.replies.cues import words
-from unslant.replies.grammar import Kind, mention, pattern
+from unslant.replies.grammar import Kind, mention, pattern, words
 from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
 from unslant.replies.text import option_text, plain
 
@@ -25,15 +24,15 @@ _AFTER_LABEL = {
     **dict.fromkeys(words("article_label"), frozenset([*_JOINING, *words("verb_after_label")])),
     **dict.fromkeys(words("word_label"), frozenset(_JOINING)),
 }
-"""Words that may follow a label that is a word or number as well: one that is an English word, and any other."""
+"""Words that may follow a label that is also a word or a number: in "A is" it is a label, in "A man" it is not."""
 LABEL_WORDS = frozenset(_AFTER_LABEL)
-"""Labels that are words as well."""
+"""Labels that are also words."""
 _LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
-"""What says that a label follows."""
+"""A word that announces a label."""
 _LABEL_SUFFIX = pattern("{label_suffix}")
-"""The same behind it."""
+"""A word after a label that marks it as one."""
 _BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
-"""What says that the letter or number that follows is not a label."""
+"""A word that announces a letter or number that is not a label."""
 _ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
 _ORDINAL = pattern(
     r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
@@ -44,9 +43,9 @@ _ORDINAL = pattern(
 """Options named by their place: "the second option", "the last two"."""
 _NUMBER_GOES_ON = pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)")
 _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
-"""What follows a common word that is meant as an option's text."""
+"""The text after a common word that is meant as an option's text."""
 _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
-""" "No option", where "No" is one."""
+""" "No option", if "No" is one."""
 _NO_BEFORE = pattern(r"\b{no_before}\Z")
 _NONE_TEXT = pattern("{none_text}")
 _NONE_GOES_ON = pattern("{of_those}?{is_right}?")
@@ -75,7 +74,7 @@ _AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
 
 class _Label(NamedTuple):
-    """A label in a reply: where it ends, and its options; several where they are written together, as in "AC"."""
+    """A label in a reply: where it ends, and its options; several if they are written together, as in "AC"."""
 
     end: int
     options: tuple[int, ...]
@@ -87,9 +86,9 @@ class _Reply(NamedTuple):
     tokens: list[Token]
     starts: list[int]
     labels: dict[int, _Label]
-    """By where they start."""
+    """By their start."""
     conflicts: dict[int, set[int]]
-    """Options whose labels come with the texts of others, and which."""
+    """Option by label -> the options whose texts come with it."""
 
     def conflict(self, option: int, others: Iterable[int]) -> str:
         """The mention of a label with the text of other options."""
@@ -104,11 +103,11 @@ def collapser(labels: tuple[str, ...], options: tuple[str, ...]) -> Collapser:
 
 
 def _unnumbered(texts: list[str]) -> list[str]:
-    """The texts without the numbers before them, where they are numbered from 0 or 1 on."""
+    """The texts without the numbers before them, if they are numbered from 0 or 1."""
     parts = [_OWN_NUMBER.match(text) for text in texts]
     numbers = [int(part[1]) for part in parts if part]
-    counted = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
-    return [part[2] for part in parts if part] if counted else texts
+    in_order = len(texts) > 1 and numbers in (list(range(len(texts))), list(range(1, len(texts) + 1)))
+    return [part[2] for part in parts if part] if in_order else texts
 
 
 class Collapser:
@@ -121,34 +120,34 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
-        shown_texts = [option_text(option) for option in options[: len(labels)]]
-        texts = shown_texts if any(label.isdigit() for label in labels) else _unnumbered(shown_texts)
+        numbered = [option_text(option) for option in options[: len(labels)]]
+        texts = numbered if any(label.isdigit() for label in labels) else _unnumbered(numbered)
         self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
-        shown = [plain(label).strip() for label in labels]
-        folded = {label.casefold(): i for i, label in enumerate(shown)}
-        # Two labels that differ by case alone are distinguished by it.
-        self._fold = len(folded) == len(shown)
-        self._index = folded if self._fold else {label: i for i, label in enumerate(shown)}
-        self._shown = frozenset(shown)
-        self._numbered = any(label.isdigit() for label in shown)
+        plain_labels = [plain(label).strip() for label in labels]
+        folded = {label.casefold(): i for i, label in enumerate(plain_labels)}
+        # Replies may write a label in either case, unless two labels differ by case alone.
+        self._fold = len(folded) == len(plain_labels)
+        self._index = folded if self._fold else {label: i for i, label in enumerate(plain_labels)}
+        self._as_shown = frozenset(plain_labels)
+        self._numbered = any(label.isdigit() for label in plain_labels)
         self._own_number: re.Pattern[str] | None = None
-        if texts != shown_texts:
+        if texts != numbered:
             numbers = (
-                rf"{re.escape(shown.removesuffix(own))}(?={re.escape(own)})"
-                for shown, own in zip(shown_texts, texts, strict=True)
+                rf"{re.escape(text.removesuffix(bare))}(?={re.escape(bare)})"
+                for text, bare in zip(numbered, texts, strict=True)
             )
             self._own_number = re.compile(rf"(?<![\w.])(?:{'|'.join(numbers)})", re.IGNORECASE)
-        alternatives = [re.escape(label) for label in sorted(shown, key=len, reverse=True) if label]
-        letters = "".join(label for label in shown if len(label) == 1 and label.isascii() and label.isupper())
+        alternatives = [re.escape(label) for label in sorted(plain_labels, key=len, reverse=True) if label]
+        letters = "".join(label for label in plain_labels if len(label) == 1 and label.isascii() and label.isupper())
         alternatives += [f"(?-i:[{letters}]{{2,}})"] if letters else []
-        either = "|".join(alternatives[: len(shown)]) or "(?!)"
+        either = "|".join(alternatives[: len(plain_labels)]) or "(?!)"
         self._range = pattern(
             rf"(?<![\w.-])({either}) {{through}} ({either})(?![\w-])"
             rf"|(?<=\A)(?:{{label_noun}} )?({either})(?: ?- ?| {{up_to}} )({either})(?=[.!]?\Z)",
             re.IGNORECASE if self._fold else 0,
         )
-        # Inside a word, a number ("1.5", "2-butanol") or a formula a letter is not a label.
+        # Not inside a word, a number ("1.5", "2-butanol") or a formula.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
             rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
@@ -159,28 +158,20 @@ class Collapser:
         """``text`` with one character in place of every mention.
 
         Args:
-            conflicts: takes the options whose labels are followed by the texts of others, and which.
+            conflicts: is filled with the options whose labels come with the texts of others, and these others.
         """
         for lines, line in self._broken:
             text = text.replace(lines, line)
         text = self._range.sub(self._written_out, text)
         if self._own_number is not None:
             text = self._own_number.sub("", text)
-        sequence = tokens(text)
-        reply = _Reply(
-            text,
-            sequence,
-            [token.start for token in sequence],
-            dict(self._labels(text)),
-            {} if conflicts is None else conflicts,
-        )
+        sequence, conflicts = tokens(text), {} if conflicts is None else conflicts
+        reply = _Reply(text, sequence, [token.start for token in sequence], dict(self._labels(text)), conflicts)
         pieces, done = [], 0
-        for i, token in enumerate(sequence):  # from left to right, and at each place the longest: texts contain texts
-            if token.start < done:
-                continue
-            written = self._mention(reply, i)
-            if written is not None:
-                start, end, characters = written
+        # From left to right, and at each place the longest mention, since option texts contain each other.
+        for i, token in enumerate(sequence):
+            if token.start >= done and (span := self._mention(reply, i)):
+                start, end, characters = span
                 pieces += [text[done : max(done, start)], characters]
                 done = end
         return _LONG_RUN.sub(r"\1", re.sub(r"\( ?\)| {2,}", " ", "".join([*pieces, text[done:]])))
@@ -192,23 +183,24 @@ class Collapser:
 
     def _labels(self, text: str) -> Iterator[tuple[int, _Label]]:
         for match in self._label.finditer(text):
-            written = match.group()
-            option = self._index.get(written.casefold() if self._fold else written)
+            label = match.group()
+            option = self._index.get(label.casefold() if self._fold else label)
             if option is not None and _INITIALS.match(text, match.end()):
                 option = option if self.options.written_out(text, match.end(), match.end() + 2, option) else None
             if option is not None:
-                yield match.start(), _Label(match.end(), (option,), written in self._shown)
-            elif len(written) > 1 and list(written) == sorted(set(written)):
-                together = tuple(self._index[letter.casefold() if self._fold else letter] for letter in written)
+                yield match.start(), _Label(match.end(), (option,), label in self._as_shown)
+            elif len(label) > 1 and list(label) == sorted(set(label)):
+                together = tuple(self._index[letter.casefold() if self._fold else letter] for letter in label)
                 yield match.start(), _Label(match.end(), together)
-        for option, (label, own) in enumerate(zip(self.labels, self.options.texts, strict=False)):
-            if own[:1].isdigit() and (start := text.find(f"{label}.{own}")) >= 0:
-                yield start, _Label(start + len(label), (option,))
+        # In "B.5" the dot reads as a decimal point, so the pattern takes it for a number.
+        for option, (name, number) in enumerate(zip(self.labels, self.options.texts, strict=False)):
+            if number[:1].isdigit() and (start := text.find(f"{name}.{number}")) >= 0:
+                yield start, _Label(start + len(name), (option,))
         for match in _ORDINAL.finditer(text):
             yield match.start(), _Label(match.end(), self._placed(match))
 
     def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
-        """Options named by their place."""
+        """Options named by their place; none if there are fewer."""
         n = len(self.labels)
         if match["many"]:
             k = min(n, NUMBERS[match["many"].casefold()])
@@ -219,17 +211,18 @@ class Collapser:
         return tuple(i for i in [n - 1 if place in words("last") else _ORDINALS[place]] if i < n)
 
     def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:
-        """The mention that starts at token ``i``: where it begins and ends, and its characters."""
+        """The mention that starts at token ``i``: its start and end, and its characters."""
         text, token = reply.text, reply.tokens[i]
         end, options = self.options.at(reply.tokens, i)
         label = reply.labels.get(token.start)
-        words = end - i > 1 and not text[token.end : reply.starts[i + 1]].strip()
-        if label is not None and not (options and words):
+        # "A lamp" is the text of an option, not the label A, where one begins so.
+        several_words = end - i > 1 and not text[token.end : reply.starts[i + 1]].strip()
+        if label is not None and not (options and several_words):
             return self._by_label(reply, token.start, label)
         return self._by_text(reply, i, end, options[0]) if len(options) == 1 else None
 
     def _by_label(self, reply: _Reply, start: int, label: _Label) -> tuple[int, int, str] | None:
-        """A label, with the option's text where that follows."""
+        """A label, with the option's text if that follows."""
         text, before = reply.text, reply.text[max(0, start - 30) : start]
         keyword = _LABEL_KEYWORD.search(before)
         numbering = None if self._numbered else _NUMBERING.search(before)
@@ -247,14 +240,16 @@ class Collapser:
         return None if kind is None else (left, end_of(text, end), mention(option, kind))
 
     def _with_text(self, reply: _Reply, start: int, end: int, option: int) -> tuple[int, str] | None:
-        """Where the text ends that goes with a label, and the mention: of both, or of a label with another's text."""
+        """The end of the text that belongs to a label, and the mention: by both, or by a label with another's text."""
         text, starts = reply.text, reply.starts
         gap = _GAP.match(text, end)
         assert gap is not None
         i = bisect_left(starts, gap.end())
         named = i < len(starts) and starts[i] == gap.end()
         if named and starts[i] in reply.labels and ("," in gap.group() or not gap.group().strip()):
-            return None  # the next of a list of labels, though it may be a text as well
+            return None  # "1, 2": the next in a list of labels, though it may also be the text of an option
+        # The text of the option itself, or the longest one of any option: "C. Los Angeles" is not label C with the text
+        # "Angeles". Where both fit, the longer one counts.
         exact = self.options.written_out(text, end, gap.end(), option)
         own_end, _ = self.options.at(reply.tokens, i, option) if named else (i, ())
         other_end, others = self.options.at(reply.tokens, i) if named else (i, ())
@@ -263,6 +258,8 @@ class Collapser:
         own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
         if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
             return end_of(text, own_stop), mention(option, Kind.BOTH)
+        # Another option's text is a conflict ("A. Paris", "A: Paris") only if it belongs to the label: not on the next
+        # line, where it opens another statement, nor after a bare word ("A Paris"), nor as the verb of "B is ...".
         below, joined = "\n" in gap.group(), bool(gap.group().strip())
         if below:
             complete = complete and other_end > i and text.startswith(":", reply.tokens[other_end - 1].end)
@@ -282,48 +279,51 @@ class Collapser:
         return None
 
     def _label_kind(self, text: str, before: str, start: int, label: _Label, keyword: bool) -> int | None:
-        """How a label without a text is meant; None if it is a word, or a number of something else."""
-        written, after = text[start : label.end], text[label.end : label.end + 24]
+        """How a label without a text is meant; None if it is a word, or the number of something else."""
+        form, after = text[start : label.end], text[label.end : label.end + 24]
         bracketed = before[-1:] in ("(", "[", "{", "<") and after[:1] in (")", "]", "}", ">")
         if keyword:
             return Kind.LABEL
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
-            word = (
-                re.match(r" ([a-z\u00df-\u024f]{2,}|\w-)", after, re.IGNORECASE) if _WORDY.fullmatch(written) else None
-            )
-            joins = {*_AFTER_LABEL.get(written, _AFTER_ANY_LABEL), *self._index}
+            word = re.match(r" ([a-z\u00df-\u024f]{2,}|\w-)", after, re.IGNORECASE) if _WORDY.fullmatch(form) else None
+            joins = {*_AFTER_LABEL.get(form, _AFTER_ANY_LABEL), *self._index}
             if word and word[1].casefold() not in joins and not _JUDGED.match(after):
-                return None
+                return None  # "A man walks"
+            if form in LABEL_WORDS and form.islower() and not label.as_shown and re.match(r" [A-Z]\b", after):
+                return None  # "a B": an article in Portuguese
             if _BEFORE_NO_LABEL.search(before):
-                return None
-        if not after and len(written) == 1 and not label.as_shown and _AFTER_ARTICLE.search(before):
+                return None  # "vitamin C"
+        if not after and len(form) == 1 and not label.as_shown and _AFTER_ARTICLE.search(before):
             return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
-        capital = written.isupper() or (bracketed and len(written) > 1 and not written.isdigit())
+        capital = form.isupper() or (bracketed and len(form) > 1 and not form.isdigit())
         if label.as_shown and (
             (first and after[:1] in (".", ")", ":", "]", "}", ">"))
             or (capital and (bracketed or (after[:1] == ")" and before[-1:] in (" ", "\n", ""))))
         ):
             return Kind.LABEL
-        owners = self.options.beginning(written) if written.isdigit() else frozenset()
-        return (
-            Kind.AMBIGUOUS
-            if any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners)
-            else Kind.BARE
-        )
+        owners = self.options.beginning(form) if form.isdigit() else frozenset()
+        other_text = any(len(self.options.tokens[o]) == 1 and o not in label.options for o in owners)
+        return Kind.AMBIGUOUS if other_text else Kind.BARE
 
     def _by_text(self, reply: _Reply, i: int, end: int, option: int) -> tuple[int, int, str] | None:
-        """An option's text, with its label where that follows in brackets, or the label of another list before it."""
+        """An option's text, with its label if that follows in brackets, or with the label of another list before it."""
         text, start, stop = reply.text, reply.tokens[i].start, reply.tokens[end - 1].end
         before, telling = text[max(0, start - 12) : start], self.options.telling[option]
-        if not telling and (
-            _NUMBER_GOES_ON.match(text, stop)
-            or _NO_OPTION_AHEAD.match(text, start)
-            or _NO_BEFORE.search(before)
-            or re.search(r"[\d/^*+.-]\Z", before)
-            or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
-            or (stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop)))
-            or (text[start:stop].casefold() in words("word_of_judgement") and _AFTER_COPULA.search(before))
+        # Numbers and common words are an option's text only in some places.
+        if (
+            not telling
+            and (
+                _NUMBER_GOES_ON.match(text, stop)  # "5 %"
+                or _NO_OPTION_AHEAD.match(text, start)  # "no option"
+                or _NO_BEFORE.search(before)
+                or re.search(r"[\d/^*+.-]\Z", before)  # "3/5"
+                or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
+                or (
+                    stop - start == 1 and (text[start] not in self.options.texts[option] or not _ENDS.match(text, stop))
+                )
+                or (text[start:stop].casefold() in words("word_of_judgement") and _AFTER_COPULA.search(before))
+            )
         ):
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
@@ -331,9 +331,9 @@ class Collapser:
         behind = _LABEL_BEHIND.match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
         if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
-            both = label.options == (option,)
-            named = mention(option, Kind.BOTH) if both else reply.conflict(label.options[0], [option])
-            return left, label.end + 1, named
+            agree = label.options == (option,)
+            both = mention(option, Kind.BOTH) if agree else reply.conflict(label.options[0], [option])
+            return left, label.end + 1, both
         if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
         exact = self.options.written_out(text, start - 3, start, option)

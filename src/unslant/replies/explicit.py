@@ -1,13 +1,14 @@
-"""The answers that a reply says to be its answer; the last one counts."""
+"""Rules for what a reply says outright: its answer (the last one counts), or something of every option."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from unslant.replies.collapse import NUMBERS
 from unslant.replies.grammar import (
+    ANY,
     BEGIN_OF_LINE,
     CALLED_RIGHT,
     HEDGED_MORE,
@@ -18,7 +19,7 @@ from unslant.replies.grammar import (
     options_of,
     pattern,
 )
-from unslant.replies.reading import CONFLICT, Conflict, Outcome, Reading, Unreadable
+from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Conflict, Outcome, Reading, Unreadable
 
 _CUED = tuple(
     (rule, pattern(f"{{{cue}}}{{slot}}", BEGIN_OF_LINE))
@@ -36,7 +37,8 @@ _SAID = (
     (
         "conclusion",  # what a sentence comes down to: "so B.", "is (D)."
         pattern(
-            r"(?:\b{so}[ ,:]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked},? {but_rather})(?:{so_filler}){0,8}"
+            r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
+            r"|{^but$},? (?:{lead_word}\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
             r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
             r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}"
         ),
@@ -51,7 +53,7 @@ _SAID = (
 )
 _LISTING = "options listed"
 _NEAR = 40
-"""Characters between two answers, or after the last, that hold no reasoning."""
+"""Characters between two answers, or after the last, that are too few for reasoning."""
 
 _ALONE = {
     "lead": r"(?:{lead_word}\b[ ,:!.]{0,3}){0,3}",
@@ -79,6 +81,7 @@ _ONE_OF_SEVERAL = pattern(r"\b{one_of_several}")
 _RIGHT = pattern("{^right_adjective$}", 0)
 _ALSO = pattern("{^also$}")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
+_JUDGED = pattern("{marked_correct}")
 _SHOWN = pattern("{options_shown}")
 _RIGHT_BEFORE = pattern("{right_word} \\Z")
 _PAST = pattern("{^past_choice$}")
@@ -94,28 +97,45 @@ class _Claim(NamedTuple):
 
 
 def explicit(reading: Reading) -> Outcome:
-    """The last answer that is said to be one, unless others contradict it."""
+    """The last answer that is said to be one, unless others contradict it.
+
+    Its rule is ``answer field`` ("Answer: A", ``\\boxed{A}``, JSON), ``cue`` ("the correct options are A and C"),
+    ``choice`` ("I chose B"), ``called the answer`` ("which makes D the answer"), ``conclusion`` ("so B."),
+    ``correction`` ("Actually, B covers all three") or ``last line``.
+    """
     # The last claim counts: models state an answer, check it, and correct themselves.
     claims = sorted(_claims(reading))
     claims += _last_line(reading, claims)
-    # An answer under a label that nobody showed ("Answer: E" of four options) is a failure, not the one before it.
+    # An answer under a label that was not shown ("Answer: E" of four options) is a failure, and the claim before it is
+    # not read in its place.
     unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
     if unknown > max((claim.start for claim in claims), default=-1):
         raise Unreadable("label that was not shown")
     retracted = reading.retracted()
-    standing = [claim for claim in claims if claim.start >= retracted]
-    if claims and not standing:
+    valid = [claim for claim in claims if claim.start >= retracted]
+    if claims and not valid:
         raise Unreadable("retracted")
-    if not standing:
+    if not valid:
         return None
-    last = standing[-1]
-    chosen = reading.chosen(last.said, as_label=_stands_alone(last))
-    _check(reading, standing, chosen)
-    return _with_additions(reading, last, chosen), last.rule
+    last = valid[-1]
+    answer = reading.answer(last.said, as_label=_is_alone(last))
+    _check(reading, valid, answer)
+    return _with_additions(reading, last, answer), last.rule
 
 
 def _claims(reading: Reading) -> list[_Claim]:
-    claims = list(_all_claims(reading))
+    claims: list[_Claim] = []
+    cued: set[int] = set()  # places of cued claims: "the answer is B" is not a "conclusion" as well
+    for rule, cue in _CUED:
+        for match in cue.finditer(reading.text):
+            claim = _in_slot(reading, rule, match)
+            cued.update(range(claim.start, claim.end))
+            claims.append(claim)
+    for rule, statement in _SAID:
+        for match in statement.finditer(reading.text):
+            group = match.lastgroup or 0
+            if match.start(group) not in cued:
+                claims.append(_Claim(match.start(group), match.end(), rule, match[group]))
     listings = [claim for claim in claims if claim.rule == _LISTING]
     claims = [claim for claim in claims if claim.rule != _LISTING]
     if listings and not any(claim.start >= listings[-1].end for claim in claims):
@@ -123,27 +143,12 @@ def _claims(reading: Reading) -> list[_Claim]:
     return claims
 
 
-def _all_claims(reading: Reading) -> Iterator[_Claim]:
-    cued: set[int] = set()
-    for rule, cued_answer in _CUED:
-        for match in cued_answer.finditer(reading.text):
-            claim = _in_slot(reading, rule, match)
-            cued.update(range(claim.start, claim.end))
-            yield claim
-    for rule, answer in _SAID:
-        for match in answer.finditer(reading.text):
-            group = match.lastgroup or 0
-            if match.start(group) in cued:
-                continue
-            yield _Claim(match.start(group), match.end(), rule, match[group])
-
-
 def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
-    """The answer after a cue; where it starts a line, all the lines that open with an option."""
+    """The answer after a cue; if it is on the lines below, all of them that open with an option."""
     inline, text = "".join(mentions(match["slot"])), reading.text
     if not inline or "\n" not in text[match.start() + 1 : match.start("slot")]:
-        shown = len(options_of(inline)) == reading.n > 2 and _SHOWN.match(match.group())
-        if shown and not _RIGHT_BEFORE.search(text[max(0, match.start() - 20) : match.start()]):
+        repeats_options = len(options_of(inline)) == reading.n > 2 and _SHOWN.match(match.group())
+        if repeats_options and not _RIGHT_BEFORE.search(text[max(0, match.start() - 20) : match.start()]):
             rule = _LISTING
         return _Claim(match.start(), match.end(), rule, match["slot"])
     below, end = "", match.start("slot")
@@ -159,95 +164,183 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
     return _Claim(match.start(), end, rule, said)
 
 
-def _last_line(reading: Reading, claims: list[_Claim]) -> Iterator[_Claim]:
+def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     """The last line, or the last sentence in it, if it is nothing but an answer."""
     *above, line = reading.text.rstrip().split("\n")
     start = len(reading.text.rstrip()) - len(line)
-    match = BARE_LINE.match(line)
-    if match is None:
-        match = _BARE_SENTENCE.search(line)
-        if match is not None and not any(claim.end > start for claim in claims):
-            texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
-            if reading.goes_through(match["slot"], start + match.start()):
-                raise Unreadable("cut off")
-            if not texts or len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) == 1:
-                yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
-            return
+    match = None if _JUDGED.search(line) else BARE_LINE.match(line)  # judged one by one: "D (correct)"
+    if match is not None:
+        # Not one more line of a list of answers or options, which other rules read.
+        before = next((line for line in reversed(above) if line.strip()), "")
+        texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.BOTH, Kind.TEXT, Kind.WORD}
+        opening = reading.opening(above[-1]) if above else None
+        in_list = opening is not None and kind_of(opening) != Kind.BARE
+        apart = before and not BARE_LINE.match(before) and not in_list and not (texts and len(reading.listed()) > 1)
+        return [_Claim(start, len(reading.text), "last line", match["slot"])] if apart else []
+    sentence = _BARE_SENTENCE.search(line)
+    if sentence is not None and not any(claim.end > max(start, reading.retracted()) for claim in claims):
+        match = sentence
+        texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.TEXT, Kind.WORD}
+        if reading.goes_through(match["slot"], start + match.start()):
+            raise Unreadable("cut off")
+        if texts and len(reading.asserted(Kind.LABEL, Kind.BOTH, Kind.TEXT)) != 1:
+            return []
+    else:
         match = _AFTER_COLON.search(line)
-        if (
-            match is not None
-            and not _RULED_OUT.search(line)
-            and not any(claim.end > start + match.start() for claim in claims)
-        ):
-            yield _Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])
-        return
-    before = next((line for line in reversed(above) if line.strip()), "")
-    texts = set(map(kind_of, mentions(match["slot"]))) & {Kind.BOTH, Kind.TEXT, Kind.WORD}
-    opening = reading.opening(above[-1]) if above else None
-    goes_on = opening is not None and kind_of(opening) != Kind.BARE
-    if before and not BARE_LINE.match(before) and not goes_on and not (texts and len(reading.listed()) > 1):
-        yield _Claim(start, len(reading.text), "last line", match["slot"])
+        if match is None or _RULED_OUT.search(line) or any(claim.end > start + match.start() for claim in claims):
+            return []
+    return [_Claim(start + match.start("slot"), len(reading.text), "last line", match["slot"])]
 
 
-def _stands_alone(claim: _Claim) -> bool:
+def _is_alone(claim: _Claim) -> bool:
     return claim.rule in ("answer field", "last line")
 
 
-def _check(reading: Reading, claims: list[_Claim], chosen: frozenset[int]) -> None:
-    """Raises:
-    Unreadable: if the claims leave open which one is meant, or what the last one names.
-    """
+def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> None:
+    """Raises Unreadable if the claims leave open which of them is meant, or which option the last one names."""
     text, last = reading.text, claims[-1]
     cues = [claim for claim in claims if claim.rule in ("cue", "answer field")]
     changed = any(
         options_of(mentions(one.said)) != options_of(mentions(other.said))
         and not _LEADING_UP.search(text, max(one.end, other.start - 60), other.end)
-        and (
-            other.start - one.end < _NEAR or len(text) - last.end > _NEAR
-        )  # else the last follows from what is between
+        # unless reasoning leads from one to the other, and nothing follows
+        and (other.start - one.end < _NEAR or len(text) - last.end > _NEAR)
         for one, other in pairwise(cues)
     )
     however = _HOWEVER.search(text, last.end)
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
-    marked = {reading.chosen(claim.said) for claim in claims if text[claim.start] == "⟦"}
+    fields = {reading.answer(claim.said) for claim in claims if text[claim.start] == "⟦"}
     if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
         raise Unreadable("one of several")
     if (
-        len(marked) > 1
-        or len(different) > 2
+        len(fields) > 1  # two boxes or records
+        or len(different) > 2  # a reply may correct itself once
         or (changed and last.rule in ("cue", "answer field") and last.said == cues[-1].said)
-        or HEDGED_MORE.match(text, last.end - 1)
-        or (however is not None and not options_of(however[1]) <= chosen)
-        or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)
+        or HEDGED_MORE.match(text, last.end - 1)  # "the answer is A, and possibly B"
+        or (however is not None and not options_of(however[1]) <= answer)
+        or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)  # "A if ..., B if ..."
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
         or _ANOTHER_LABEL.match(text, last.end)
     ):
-        raise Unreadable("contradiction", *(reading.chosen(claim.said) for claim in claims))
-    if _UNKNOWN_LABEL.match(text, last.end):
+        raise Unreadable("contradiction", *(reading.answer(claim.said) for claim in claims))
+    if _UNKNOWN_LABEL.match(text, last.end):  # "A and E"
         raise Unreadable("label that was not shown")
-    if not _stands_alone(last):
+    # A label with another option's text is a conflict wherever the reply has it, unless the last claim settles it.
+    if not _is_alone(last):
         earlier = any(kind_of(one) == Kind.CONFLICT for claim in claims for one in mentions(claim.said))
         by_both = any(kind_of(one) == Kind.BOTH for one in mentions(last.said))
-        if (earlier and not by_both) or reading.asserted(Kind.CONFLICT) & chosen:
+        if (earlier and not by_both) or reading.asserted(Kind.CONFLICT) & answer:
             raise reading.conflict(reading.asserted(Kind.CONFLICT))
+    # So is an option's text that is soon followed by another's label: "Answer: Paris\nTherefore, A."
     before = claims[-2] if len(claims) > 1 else last
-    named, label = set(map(kind_of, mentions(before.said))), set(map(kind_of, mentions(last.said)))
-    by_text, by_label = {Kind.TEXT, Kind.WORD}, {Kind.LABEL, Kind.BARE}
+    kinds_before, kinds = (set(map(kind_of, mentions(claim.said))) for claim in (before, last))
+    by_text_first = kinds_before and kinds_before <= {Kind.TEXT, Kind.WORD} and kinds <= {Kind.LABEL, Kind.BARE}
     near = last.rule in ("conclusion", "last line") and last.start - before.end < _NEAR
-    apart = options_of(mentions(before.said)).isdisjoint(chosen) and not _BUT.search(text, before.end, last.end)
-    if near and apart and named and named <= by_text and label <= by_label:
-        raise Conflict(CONFLICT, chosen, options_of(mentions(before.said)))
+    options_before = options_of(mentions(before.said))
+    differ = options_before.isdisjoint(answer) and not _BUT.search(text, before.end, last.end)
+    if near and differ and by_text_first:
+        raise Conflict(CONFLICT, answer, options_before)
 
 
-def _with_additions(reading: Reading, last: _Claim, chosen: frozenset[int]) -> frozenset[int]:
-    """The answer with the options that are called correct as well after it."""
+def _with_additions(reading: Reading, last: _Claim, answer: frozenset[int]) -> frozenset[int]:
+    """The answer with the options that are called correct, too, after it."""
     text = reading.text
     if text[last.start] == "⟦":
-        return chosen
+        return answer
     for match in CALLED_RIGHT.finditer(text, last.end):
-        more = reading.chosen(match["said"])
-        if not more <= chosen and _RIGHT.search(match.group()):
+        more = reading.answer(match["said"])
+        if not more <= answer and _RIGHT.search(match.group()):
             if not _ALSO.search(text[max(0, match.start() - 12) : match.end()]):
                 raise Unreadable("contradiction")
-            chosen |= more
-    return chosen
+            answer |= more
+    return answer
+
+
+# Replies that speak of every option
+
+_ALL_BUT = pattern(
+    r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
+    r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
+)
+"""Every option but these: "all except B are correct", "everything but B is wrong"."""
+_ANY_WRONG = pattern("{^any_wrong$}")
+_NOT_ANY_OF_THEM = pattern(
+    r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
+)
+_NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
+_ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
+"""Replies that name no option and say that none is right, or all."""
+_SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
+_SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
+_OTHERS_ARE_NOT = pattern(
+    r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?"
+    r"(?P<wrong>{subject}) {are_have} {not}\W*\Z"
+)
+"""A statement about some options that is denied of the others: "A and C are plausible, B and D are not"."""
+_ONLY_WRONG = pattern(
+    r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
+)
+_THE_REST = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})")
+
+
+def all_but(reading: Reading) -> Outcome:
+    """Every option but some: "all except B are correct", "everything but B is wrong"."""
+    only = _ONLY_WRONG.search(reading.plain)
+    if only:  # "B is the only false one" answers which are true, and which is false
+        named = options_of(only[only.lastgroup or 0])
+        if not frozenset(range(reading.n)) - named <= reading.asserted():
+            raise Unreadable("the one called wrong or the others", named, frozenset(range(reading.n)) - named)
+    match = _ALL_BUT.search(reading.plain)
+    if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
+        return None
+    named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
+    wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
+    return named if wrong else frozenset(range(reading.n)) - named, "all but"
+
+
+def one_by_one(reading: Reading) -> Outcome:
+    """Options with the same predicate, if it is denied of the others: "B is prime. A and C are not."."""
+    elliptical = _OTHERS_ARE_NOT.match(reading.plain)
+    if elliptical:
+        return options_of(mentions(elliptical["right"])), "one by one"
+    statements = list(_SAID_OF.finditer(reading.text))
+    right = frozenset().union(*(options_of(mentions(match["said"])) for match in statements))
+    every = options_of(re.findall(ANY, reading.text))
+    denied = options_of(mentions(reading.text, Kind.MASKED))
+    if (
+        not right
+        or not denied
+        or mentions(reading.plain, Kind.TEXT, Kind.WORD)
+        or len({match["what"].casefold() for match in statements}) > 1
+        or right | denied != every
+        or right & denied
+        or len(reading.text) > SHORT
+    ):
+        return None
+    return right, "one by one"
+
+
+def none_stated(reading: Reading) -> Outcome:
+    """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
+    stated = (match.start() for match in NONE_STATED.finditer(reading.plain, reading.retracted()))
+    if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
+        return reading.none(), "none stated"
+    if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
+        return reading.none(), "none stated"
+    if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
+        if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
+            return reading.none(), "none stated"
+        every = _ALL_OF_THEM.match(reading.plain)
+        if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
+            return reading.answer(""), "all stated"
+    return None
+
+
+def left_over(reading: Reading) -> Outcome:
+    """The options that are left if a short reply names only wrong ones: "B is wrong, the rest are right"."""
+    wrong = reading.asserted(Kind.WRONG)
+    if len(reading.plain) > SHORT or not wrong or options_of(re.findall(ANY, reading.plain)) != wrong:
+        return None
+    others = frozenset(range(reading.n)) - wrong
+    rest = _THE_REST.search(reading.plain)
+    return (others, "the others") if rest or (len(others) == 1 < len(wrong)) else None

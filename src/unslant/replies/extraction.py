@@ -1,5 +1,5 @@
-"""Read the answer to a presentation out of a reply in words, the confidence that the reply states, and the answers of
-recorded replies in a file."""
+"""Read the answer to a presentation from a reply in words, the confidence that the reply states, and recorded replies
+in a file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from unslant.checked import TableRow, checked
 from unslant.errors import InputError
-from unslant.presentations.interventions.equivalence import number
-from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.presentations.presentation import NONE, Presentation
+from unslant.presentations.interventions.language import number
+from unslant.presentations.presentation import ALPHABETS, NONE, Presentation, labels_for
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import REFUSAL, pattern
@@ -26,14 +25,14 @@ from unslant.replies.verdict import extract_verdict
 _BEFORE_NUMBER = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####")
 _ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
 _SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
-"""The spaces within a number: "42 000"."""
+"""Spaces within a number: "42 000"."""
 _IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
 CUT = ("length", "max_tokens", "model_length")
-"""What servers and logs call the limit of tokens, as the reason why a reply ended."""
+"""Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
-"""Rules that read an answer which is not said to be one: not of a reply that was about to go on."""
+"""Rules that read an answer which is not said to be one: a reply that was cut off could have gone on to deny it."""
 _LONGEST_NUMBER = 100
-"""Characters of a number that is an answer; decimals of a million digits overflow."""
+"""Most characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
     "number": r"(?P<number>(?<!\d)\d{1,9}(?!\d)(?:\.\d{1,9}(?!\d))?)\s{0,3}"
     r"(?P<unit>%|{percent}\b|(?:/|{out_of})\s{0,3}(?:100|10)\b)?"
@@ -45,7 +44,7 @@ _STATED = (
 
 
 def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Extracted:
-    """The answer to ``presentation``; a verdict where its labels are True, False and Unknown.
+    """The answer to ``presentation``; a verdict if its labels are True, False and Unknown.
 
     Args:
         cut: the reply was ended at the limit of tokens; its last fragment is not read.
@@ -54,7 +53,7 @@ def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Ext
 
 
 def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] = (), *, cut: bool = False) -> Extracted:
-    """As :func:`extract`, of options shown under these labels; a verdict where they are True, False and Unknown."""
+    """As :func:`extract`, for options shown under these labels."""
     reply = without_fragment(reply) if cut else reply
     read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
     if cut and (read.status == "unparsed" or read.rule in _IMPLIED):
@@ -63,46 +62,44 @@ def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] =
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:
-    """Content codes answered: ``{NONE}`` for "no option is right"; None if there is no answer."""
+    """Content codes of the answer: ``{NONE}`` for "no option is right"; None if there is no answer."""
     if extracted.status != "ok":
         return None
     return frozenset(presentation.content_of(label) for label in extracted.labels) or frozenset({NONE})
 
 
 def conflicting_labels(extracted: Extracted) -> tuple[str, ...]:
-    """Of a conflict: its label, then those of the options whose text comes with it; empty with several
-    labels."""
+    """The label of a conflict, then those of the options whose text comes with it; empty if it has several labels."""
     if extracted.status != "conflict" or len(extracted.readings) != 2 or len(extracted.readings[0]) != 1:
         return ()
     return tuple(label for reading in extracted.readings for label in sorted(reading))
 
 
 def conflicting_contents(extracted: Extracted, presentation: Presentation) -> tuple[int, ...]:
-    """Of a conflict: the content under its label, then those whose text comes with it; empty with several labels."""
-    codes = map(presentation.content_of, conflicting_labels(extracted))
-    return tuple(dict.fromkeys(codes))
+    """As :func:`conflicting_labels`, the contents under these labels."""
+    return tuple(dict.fromkeys(map(presentation.content_of, conflicting_labels(extracted))))
 
 
 def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     """Status of a reply to an open maths question, and ``{0}`` if its number is the right one, ``{1}`` if not.
 
-    It is ``refused`` where it declines and states no answer.
-    The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply.
+    The number after the last "Answer:" (or "answer is", or in a box) counts, else the last number of the reply. A reply
+    that declines and states no answer is ``refused``.
 
-    Example:
+    Examples:
         >>> read_open("25 * 6 = 150. Answer: 150 kilos", "150")
         ('ok', frozenset({0}))
     """
-    # The last one: worked solutions are full of numbers, and end in the answer.
+    # The last number: worked solutions are full of numbers, and end in the answer.
     text = _SPACED.sub("", plain(shortened(reply)))
     parts = _BEFORE_NUMBER.split(text)
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
     if stated is None and REFUSAL.search(text):
         return "refused", None
     # What is in brackets after a number explains it: "126 (42 per hour for 3 hours)".
-    found = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
-    said = stated[0] if stated else next(iter(found[::-1]), "")
-    value = number(said.rstrip(".,")) if len(said) <= _LONGEST_NUMBER else None
+    numbers = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
+    last = stated[0] if stated else numbers[-1] if numbers else ""
+    value = number(last.rstrip(".,")) if len(last) <= _LONGEST_NUMBER else None
     if value is None:
         return "refused" if REFUSAL.search(reply) else "unparsed", None
     return "ok", frozenset({0 if value == number(answer) else 1})
@@ -113,7 +110,7 @@ def stated_confidence(reply: str) -> float | None:
 
     A number without a unit is a share up to 1, and a percentage beyond.
 
-    Example:
+    Examples:
         >>> stated_confidence("B. I am 80% sure.")
         0.8
     """
@@ -154,10 +151,10 @@ class RecordedReply:
 
     Attributes:
         data: the line as written.
-        reply: the reply; None where none came.
+        reply: the reply; None if there was none.
         labels: every label that is an answer, as shown; the verdicts for judging.
         options: the text under each of the first labels.
-        read: what the patterns read; of status ``error`` where no reply came.
+        read: the answer that the rules read; of status ``error`` if there was no reply.
     """
 
     data: dict[str, Any]
@@ -172,8 +169,8 @@ def read_replies(path: str | Path) -> Iterator[RecordedReply]:
 
     Args:
         path: JSON lines (or any table that question files may be). A line has ``id``, ``reply``, ``question``,
-            ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` goes before it) and ``kind``, ``choice`` (by
-            default) or ``judging``, ``finish_reason`` (``length`` where the reply was cut); others are left alone.
+            ``options``, ``labels`` (A, B, ... by default; ``labels_shown`` takes precedence), ``kind`` (``choice`` by
+            default, or ``judging``) and ``finish_reason`` (``length`` if the reply was cut); others are ignored.
 
     Raises:
         InputError: naming file, line and field.

@@ -1,6 +1,14 @@
-"""How answers are put into words, in any language: the characters that replace mentions of an option in a collapsed
-reply (:mod:`collapse`), and parts of regular expressions over such replies, in which runs of spaces are one space. The
-words come from :mod:`cues`.
+"""How answers are worded, in any language: the characters that replace mentions of an option in a collapsed reply
+(:mod:`collapse`), and parts of regular expressions over such replies, in which runs of spaces are one space.
+
+Words are cues: data, a file a language in ``cues/``. A file maps classes to phrases, which are regular expressions
+separated by white space, with ``_`` for a space. To add a cue, add a phrase to a class; to add a language, add a file
+with the classes that it has words for. :func:`pattern` puts them into the skeletons of the rules:
+
+``{name}``
+    a part of the grammar (:data:`PARTS`), or any phrase of a class, in any language;
+``{^name}``, ``{name$}``, ``{^name$}``
+    the same at the beginning or end of a word, or both, in languages that write spaces between words.
 
 Every repetition is bounded: the time a reply takes must grow with its length and no faster.
 """
@@ -8,10 +16,72 @@ Every repetition is bounded: the time a reply takes must grow with its length an
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, auto
+from functools import cache
+from importlib import resources
 
-from unslant.replies.cues import expand
+_REFERENCE = re.compile(r"\{(\^?)([a-z_]+)(\$?)\}")
+_SPACE = re.compile(r"_|\{\^?[a-z_]+\$?\}")
+
+
+@cache
+def languages() -> dict[str, Mapping[str, str | bool]]:
+    """The cues of every language, English first: of two phrases that fit, the first is tried first."""
+    folder = resources.files("unslant.replies") / "cues"
+    names = sorted((file.name for file in folder.iterdir()), key=lambda name: (name != "en.toml", name))
+    return {name: tomllib.loads((folder / name).read_text("utf-8")) for name in names if name.endswith(".toml")}
+
+
+@cache
+def _phrases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Phrases of a class in languages that write spaces between words, and in those that do not.
+
+    Raises:
+        KeyError: if no language has it.
+    """
+    spaced: list[str] = []
+    unspaced: list[str] = []
+    for language in languages().values():
+        phrases = unspaced if language.get("spaces_between_words") is False else spaced
+        for phrase in str(language.get(name, "")).split():
+            phrases.append(_SPACE.sub(lambda match: " " if match.group() == "_" else match.group(), phrase))
+    if not spaced and not unspaced:
+        raise KeyError(f"no language has cues of the class {name!r}")
+    return tuple(spaced), tuple(unspaced)
+
+
+def words(name: str) -> tuple[str, ...]:
+    """The phrases of a class, in all languages.
+
+    Examples:
+        >>> words("ordinal")[:3]
+        ('first', 'second', 'third')
+    """
+    spaced, unspaced = _phrases(name)
+    return spaced + unspaced
+
+
+def expand(template: str, parts: Mapping[str, str]) -> str:
+    """A regular expression with the cues and the ``parts`` that it names written out.
+
+    Raises:
+        KeyError: if a name is neither.
+    """
+
+    def expression(match: re.Match[str]) -> str:
+        begin, name, end = match.groups()
+        if name in parts:
+            return expand(parts[name], parts)
+        spaced, unspaced = _phrases(name)
+        together = "|".join(spaced)
+        if spaced and (begin or end):
+            together = (r"\b" if begin else "") + f"(?:{together})" + (r"\b" if end else "")
+        return expand(f"(?:{'|'.join(filter(None, (together, *unspaced)))})", parts)
+
+    return _REFERENCE.sub(expression, template)
+
 
 # A character of Unicode's private plane says both which option is meant and how: a rule's character class then selects
 # kinds of mention, and no reply can hold such a character by itself (:func:`~unslant.replies.text.plain` removes them).
@@ -19,7 +89,7 @@ _FIRST, _STRIDE = 0xF0000, 0x1000
 
 
 class Kind(IntEnum):
-    """How an option is mentioned; the last two are what masks turn a mention into."""
+    """How an option is mentioned; masks turn a mention into one of the last two."""
 
     LABEL = 0  # by a label marked as one
     BARE = auto()  # by a letter or number that may be a label
@@ -41,7 +111,7 @@ def characters(*kinds: int) -> str:
 ONE = characters(*range(Kind.WRONG))
 """A mention that no mask has touched."""
 LABELLED = characters(Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS, Kind.CONFLICT)
-"""One of a label."""
+"""A mention by a label."""
 ANY = characters(*Kind)
 NOT_ANY = ANY[1:-1]
 """For use in a negated class: ``[^.\\n{NOT_ANY}]``."""
@@ -85,7 +155,7 @@ PARTS = {
     "masked": characters(Kind.MASKED),
     # Where a sentence or clause begins, and where it ends.
     "begin": r"(?:^|(?<=[.!?:)] )|(?<=\n))",
-    "end": r"(?= ?(?:[.!)⟧]|\n|\Z))",
+    "end": r"(?={tail_word}? ?(?:[.!)⟧]|\n|\Z))",
     # Lists. A subject is one mention, or several joined, before a verb.
     "joined": (r"(?: ?(?:[,/&+|、]|{^and$}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}| (?={labelled})|(?={labelled}))"),
     "subject": r"{one}(?:{joined}{one}){0,25}",
@@ -127,12 +197,12 @@ PARTS = {
 
 
 def pattern(template: str, flags: int = re.IGNORECASE, parts: Mapping[str, str] | None = None) -> re.Pattern[str]:
-    """A rule's regular expression, with its cues and parts written out; see :mod:`unslant.replies.cues`.
+    """A rule's regular expression, with its cues and parts written out; see the module.
 
     Args:
-        parts: further parts, of one module.
+        parts: further parts, for the rules of one module.
 
-    Example:
+    Examples:
         >>> pattern("{^therefore$} (?P<option>{one})").search("so it is") is None
         True
     """
@@ -146,11 +216,11 @@ REPLACED = pattern(
     r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,3} ?)?[^.?!\n{not_any}]{0,60}"
     r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
 )
-"""Words that put the answer that follows in the place of the one before: "no, B", "scratch that: B", "I meant B"."""
+"""Words that replace the answer before them by the one after them: "no, B", "scratch that: B", "I meant B"."""
 RETRACTED = pattern(r"{^retracted}|(?:^|[.!?\n-] ?){wait}\b", BEGIN_OF_LINE)
-"""Words that take back what was said before."""
+"""Words that take back the answers before them."""
 REFUSAL = pattern("{^refusal}")
-"""Signs that the model declined; looked for only where no answer was found."""
+"""Signs that the model declined; searched for only in replies without an answer."""
 CALLED_RIGHT = pattern(
     r"(?P<said>{subject})[ )]{0,2}(?:(?:[:(-]|->|→) ?{it_is}?|\. (?={says_right}[ .!]{0,3}(?:\n|\Z))"
     r"| (?={judged_right}(?:[,;.!]|\n|\Z))|\.? ?(?={marked_correct})|\? ?|{called_is}| (?:{called_verb} ){1,2})"
@@ -158,4 +228,4 @@ CALLED_RIGHT = pattern(
 )
 """Options that are called right, one by one or together."""
 HEDGED_MORE = pattern("{any},? {and_possibly}{any}")
-"""A further option that is only considered."""
+"""An option, and a further one that is only considered."""

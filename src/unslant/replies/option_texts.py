@@ -1,4 +1,4 @@
-"""Finds the texts of options in a reply, as long as possible and forgiving about inflection and small words."""
+"""Find the texts of options in a reply, as long as possible, tolerating inflection and small words."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from unslant.replies.cues import words
-from unslant.replies.grammar import pattern
+from unslant.replies.grammar import pattern, words
 
 COMMON = frozenset(words("common"))
-"""Words that say nothing of an option when met outside an answer."""
+"""Words that do not point to an option outside an answer."""
 _SKIPPED = frozenset(words("skipped"))
 _LONGEST = 100
 """Words of an option's text that are compared with a reply: at every word of it the text might begin."""
 _CJK = r"\u3040-\u30ff\u4e00-\u9fff"
-_TOKEN = re.compile(
+_HANGUL = r"\uac00-\ud7a3"
+_TOKEN = pattern(
     rf"(?<![\d.])\.\d+|(?<![\d.] )(?<![\d.])\d{{1,3}}(?: \d{{3}}(?![\d ]))+(?:\.\d+)?"
-    rf"|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
-    r"|[^\w\s.,;:?'\"(){}\[\]$\\⟦⟧]"
+    rf"|\d+(?:,\d{{3}}(?!\d))*(?:\.\d+)?|[{_CJK}]|[{_HANGUL}]+?(?={{copula_written_on}}(?![{_HANGUL}]))"
+    rf"|[^\W\d_{_CJK}]+(?:'[^\W\d_]+)*"
+    r"|[^\w\s.,;:?'\"(){}\[\]$\\⟦⟧]",
+    0,
 )
 _SUFFIX = pattern("{inflection}$", 0)
 _SAME = {"&": words("plain_and")[0], "×": "*", "·": "*"}
@@ -34,7 +36,7 @@ _GOES_ON = pattern(r"[\"')\]}]{0,2} ?(?:[,;]| {plain_and}\b|[)\]}])", 0)
 
 
 class Token(NamedTuple):
-    """A word, number or sign: its place, and how it compares exactly and by its stem."""
+    """A word, number or sign: its place, its exact form and its stem, without case."""
 
     start: int
     end: int
@@ -45,7 +47,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """The words, numbers and signs of a text; punctuation is none."""
+    """The words, numbers and signs of a text, without punctuation."""
     sequence: list[Token] = []
     for match in _TOKEN.finditer(text):
         start, end = match.span()
@@ -69,7 +71,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _stem(word: str) -> str:
-    """What inflection leaves of a word, so that "shedding its skin" is read as "shed its skin"."""
+    """A word without its inflection, so that "shedding its skin" is read as "shed its skin"."""
     if len(word) <= 3 or word.endswith("ss"):
         return word
     stem = _SUFFIX.sub("", word)
@@ -86,13 +88,14 @@ def _joins_words(text: str, position: int) -> bool:
 
 
 def is_telling(sequence: Sequence[Token]) -> bool:
-    """Whether words, met anywhere in a reply, can only be an option's text."""
+    """Whether words can only be an option's text, wherever in a reply they occur."""
     telling = [token.exact for token in sequence if token.exact[0].isalpha() and token.exact not in COMMON]
-    return len(telling) > 1 or any(len(word) > 2 for word in telling)
+    # A Korean word of two syllables has the letters of a longer one.
+    return len(telling) > 1 or any(len(word) > 2 or (len(word) == 2 and word >= "\uac00") for word in telling)
 
 
 def end_of(text: str, end: int) -> int:
-    """``end`` moved behind the brackets, quotes and stops that close what ends there."""
+    """``end``, or the end of the brackets, quotes and stops that follow it."""
     closing = _CLOSING.match(text, end)
     return closing.end() if closing else end
 
@@ -104,7 +107,7 @@ class OptionTexts:
         self.texts = tuple(texts)
         self.tokens = [tokens(text) for text in texts]
         self.telling = [is_telling(sequence) for sequence in self.tokens]
-        self._stems = [_kept(sequence) for sequence in self.tokens]
+        self._stems = [_stems(sequence) for sequence in self.tokens]
         self._joined = [f" {' '.join(stems)} " for stems in self._stems]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # A trie finds the longest text at a token in one walk, however many options there are.
@@ -116,11 +119,11 @@ class OptionTexts:
             if stems:
                 node[""] = (*node.get("", ()), option)
 
-    def at(self, sequence: Sequence[Token], i: int, own: int | None = None) -> tuple[int, tuple[int, ...]]:
-        """The longest text from token ``i`` on (with ``own``, the longest that is this option's).
+    def at(self, sequence: Sequence[Token], i: int, only: int | None = None) -> tuple[int, tuple[int, ...]]:
+        """The longest option text from token ``i`` on, or with ``only`` the longest text of that option.
 
         Returns:
-            The token after it (``i`` if there is none), and whose text it is: several options' where texts are alike.
+            The token after it (``i`` if there is none), and its options; several if their texts are alike.
         """
         node, end, options, k, skipped = self._trie, i, (), i, 0
         while k < len(sequence):
@@ -136,68 +139,70 @@ class OptionTexts:
                 break
             node, skipped = node[token.stem], 0
             here = node.get("", ())
-            if here and (own is None or own in here):
+            if here and (only is None or only in here):
                 end, options = k, here
-        if len(options) > 1 and own is None:
-            said = [token.exact for token in sequence[i:end] if not token.article]
-            options = tuple(o for o in options if [t.exact for t in self.tokens[o] if not t.article] == said) or options
+        if len(options) > 1 and only is None:
+            # Texts that differ by inflection alone: the one in these exact words is meant.
+            words = [token.exact for token in sequence[i:end] if not token.article]
+            same = [o for o in options if [t.exact for t in self.tokens[o] if not t.article] == words]
+            options = tuple(same) or options
         return end, options
 
     def written_out(self, text: str, earliest: int, latest: int, option: int) -> int | None:
-        """Where an option's text ends, if it appears verbatim between ``earliest`` and ``latest``, with its own
-        brackets and stops but for a stop that ends the sentence; None if it does not."""
+        """The end of an option's text that starts verbatim between ``earliest`` and ``latest``, with its own brackets
+        and stops, except a stop that ends the sentence; None if there is none."""
         if option >= len(self.texts):
             return None
-        own = self.texts[option]
-        if not own:
+        option_text = self.texts[option]
+        if not option_text:
             nothing = _EMPTY.match(text, earliest)
             return nothing.end() if nothing else None
-        start = next((s for s in range(max(0, earliest), latest + 1) if text.startswith(own, s)), None)
+        start = next((s for s in range(max(0, earliest), latest + 1) if text.startswith(option_text, s)), None)
         if start is None:
             return None
-        end = start + len(own)
-        if own[-1].isalnum() and text[end : end + 1].isalnum():
+        end = start + len(option_text)
+        if option_text[-1].isalnum() and text[end : end + 1].isalnum():
             return None
-        return end - 1 if own[-1] in ".!" and not _GOES_ON.match(text, end) else end
+        return end - 1 if option_text[-1] in ".!" and not _GOES_ON.match(text, end) else end
 
     def _containing(self, text: str) -> frozenset[int]:
         """Options of whose text ``text`` is a part, if it is telling."""
         words = tokens(text)
-        part = f" {' '.join(_kept(words))} "
-        return frozenset(o for o, own in enumerate(self._joined) if is_telling(words) and part in own)
+        part = f" {' '.join(_stems(words))} "
+        return frozenset(o for o, stems in enumerate(self._joined) if is_telling(words) and part in stems)
 
     def nearer(self, text: str, option: int) -> list[int]:
         """Other options whose texts hold all of a few words, at least two, while ``option``'s holds none."""
         if option >= len(self._stems):  # labels may be known without the options' texts
             return []
-        said = {token.stem for token in tokens(text) if is_telling([token])}
-        owners = [o for o, stems in enumerate(self._stems) if said <= set(stems)]
-        return owners if len(said) > 1 and not said & set(self._stems[option]) else []
+        words = {token.stem for token in tokens(text) if is_telling([token])}
+        owners = [o for o, stems in enumerate(self._stems) if words <= set(stems)]
+        return owners if len(words) > 1 and not words & set(self._stems[option]) else []
 
     def reordered(self, text: str) -> frozenset[int]:
         """Options made of the words of ``text``, in any order."""
-        said = sorted(_kept(tokens(text)))
-        return frozenset(o for o, own in enumerate(self._stems) if said and sorted(own) == said)
+        words = sorted(_stems(tokens(text)))
+        return frozenset(o for o, stems in enumerate(self._stems) if words and sorted(stems) == words)
 
     def distinguished(self, text: str) -> frozenset[int]:
-        """The option all of whose own words ``text`` has, where it has no word that only other options have."""
+        """The only option with words of its own in ``text``, if ``text`` has all or several of these, and its signs."""
         said = {token.stem for token in tokens(text)}
         words = [{token.stem for token in sequence if is_telling([token])} for sequence in self.tokens]
-        others = [{token.stem for token in sequence if not token.exact.isalpha()} for sequence in self.tokens]
         shared = set.intersection(*words) if words else set()
-        met = [o for o, own in enumerate(words) if (own - shared) & said]
-        return frozenset(
-            o
-            for o in met
-            if len(met) == 1
-            and others[o] <= said
-            and (words[o] - shared <= said or len((words[o] - shared) & said) > 1)
-        )
+        owners = [option for option, stems in enumerate(words) if (stems - shared) & said]
+        if len(owners) != 1:
+            return frozenset()
+        distinctive = words[owners[0]] - shared
+        signs = {token.stem for token in self.tokens[owners[0]] if not token.exact.isalpha()}
+        enough = signs <= said and (distinctive <= said or len(distinctive & said) > 1)
+        return frozenset(owners) if enough else frozenset()
 
     def beginning(self, word: str) -> frozenset[int]:
         """Options whose text begins with ``word``."""
-        return frozenset(o for o, own in enumerate(self.tokens) if own and own[0].exact == word.strip().casefold())
+        first = word.strip().casefold()
+        return frozenset(o for o, sequence in enumerate(self.tokens) if sequence and sequence[0].exact == first)
 
 
-def _kept(sequence: Sequence[Token]) -> list[str]:
+def _stems(sequence: Sequence[Token]) -> list[str]:
+    """The stems of a text, without its articles unless it has nothing else."""
     return [token.stem for token in sequence if not token.article] or [token.stem for token in sequence]

@@ -1,6 +1,6 @@
 """Read which of two answers a judge prefers: the first, the second, or neither (a tie).
 
-The first rule that applies reads the reply:
+The first applicable rule reads the reply:
 
 1. ``brackets``: ``[[A]]``, ``[[A>>B]]``, ``[[C]]`` (a tie), ``[[7, 5]]``; several that disagree are read only if the
    last is called final;
@@ -9,7 +9,7 @@ The first rule that applies reads the reply:
 4. ``sentence``: "Assistant A is slightly better", "I prefer the second response"; sentences that disagree are read only
    where the last is a conclusion.
 
-What is denied ("A is not better") or supposed is masked. The words are cues (:mod:`cues`).
+Preferences that are denied ("A is not better") or supposed are masked. The words are cues (:mod:`grammar`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ FIRST, SECOND, TIE = ">", "<", "="
 # Words that end at a letter of an alphabet; in Chinese there is no boundary of words between "助手", "A" and "更好".
 _BEGIN, _END = (rf"(?{look}[^\W\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])" for look in ("<!", "!"))
 _SIDE = {
-    "one": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:A|a|1)[)\]\"']{0,2}(?!\w)"
-    r"|(?:the )?{compared_first}(?: ?{compared_noun}| one)?)",
-    "two": r"(?:(?:the )?(?:{compared_noun}[ _]?)?[(\[\"']{0,2}(?-i:B|b|2)[)\]\"']{0,2}(?!\w)"
-    r"|(?:the )?{compared_second}(?: ?{compared_noun}| one)?)",
-    # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must come before them.
-    "said_one": r"(?:{begin_word}(?:{compared_noun} ?[(\[\"']{0,2}(?:A|1|one){end_word}|(?-i:A){end_word}"
-    r"|(?:the )?{compared_first}(?: ?{compared_noun}| one)?{end_word})(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
-    "said_two": r"(?:{begin_word}(?:{compared_noun} ?[(\[\"']{0,2}(?:B|2|two){end_word}|(?-i:B){end_word}"
-    r"|(?:the )?{compared_second}(?: ?{compared_noun}| one)?{end_word})(?:'s (?:{compared_noun}))?[)\]\"']{0,2})",
     "begin_word": _BEGIN,
     "end_word": _END,
     "verdict": r"(?:(?P<relation>[AB12] ?[<>=≈]{1,3} ?[AB12])|(?P<tie>C\b|{tie_word}\b)"
     r"|(?P<first>{one})|(?P<second>{two}))",
 }
+for _name, _letter, _digit, _place in (("one", "A", "1", "{compared_first}"), ("two", "B", "2", "{compared_second}")):
+    _placed = rf"(?:the )?{_place}(?: ?{{compared_noun}}| one)?"
+    _SIDE[_name] = (
+        rf"(?:(?:the )?(?:{{compared_noun}}[ _]?)?[(\[\"']{{0,2}}(?-i:{_letter}|{_letter.lower()}|{_digit})"
+        rf"[)\]\"']{{0,2}}(?!\w)|{_placed})"
+    )
+    # In a sentence a bare "a" is an article and a bare "1" a number, so the noun must come before them.
+    _SIDE[f"said_{_name}"] = (
+        rf"(?:{{begin_word}}(?:{{compared_noun}} ?[(\[\"']{{0,2}}(?:{_letter}|{_digit}|{_name}){{end_word}}"
+        rf"|(?-i:{_letter}){{end_word}}|{_placed}{{end_word}})(?:'s (?:{{compared_noun}}))?[)\]\"']{{0,2}})"
+    )
 _BRACKET = pattern(
     r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]", parts=_SIDE
 )
@@ -82,10 +84,10 @@ def extract_preference(reply: str, labels: Sequence[str] = ("A", "B"), options: 
 
     Args:
         labels: of the first and the second answer. The reply may also call them A and B, 1 and 2, first and second.
-            Of more than two answers one is chosen, and :func:`~unslant.replies.choice.extract_labels` reads which.
-        options: their texts; of two answers they are not looked for.
+            If there are more than two, :func:`~unslant.replies.choice.extract_labels` reads which one is chosen.
+        options: their texts; they are not searched for in the reply.
 
-    Example:
+    Examples:
         >>> sorted(extract_preference("Both are correct. My verdict: [[A=B]]").labels)
         ['A', 'B']
         >>> extract_preference("Assistant B is slightly better.").labels
@@ -98,13 +100,13 @@ def extract_preference(reply: str, labels: Sequence[str] = ("A", "B"), options: 
         return Extracted("unparsed", rule="empty")
     for name, rule in (("brackets", _bracketed), ("field", _field), ("whole reply", _whole), ("scores", _scores),
                        ("sentence", _sentences)):  # fmt: skip
-        found = list(rule(text))
-        distinct = dict.fromkeys(verdict for verdict, _ in found)
-        if len(distinct) > 1 and not (found[-1][1] and len({v for v, final in found if final}) == 1):
+        verdicts = list(rule(text))
+        distinct = dict.fromkeys(verdict for verdict, _ in verdicts)
+        if len(distinct) > 1 and not (verdicts[-1][1] and len({v for v, final in verdicts if final}) == 1):
             readings = tuple(_labels(verdict, labels) for verdict in distinct)
             return Extracted("unparsed", rule=f"several verdicts ({name})", readings=readings)
-        if found:
-            return Extracted("ok", _labels(found[-1][0], labels), name)
+        if verdicts:
+            return Extracted("ok", _labels(verdicts[-1][0], labels), name)
     refused = REFUSAL.search(text) is not None
     return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no verdict found")
 
@@ -149,7 +151,7 @@ def _whole(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _field(text: str) -> Iterator[tuple[str, bool]]:
-    """The last field: what came before it was considered."""
+    """The last field, as those before it were considered and dropped."""
     yield from [(_verdict(match), True) for match in _FIELD.finditer(text)][-1:]
 
 
@@ -165,9 +167,9 @@ def _scores(text: str) -> Iterator[tuple[str, bool]]:
 def _sentences(text: str) -> Iterable[tuple[str, bool]]:
     """Preferences in sentences, and whether each is a conclusion, in their order."""
     said = _DENIED.sub(lambda match: " " * len(match.group()), text)
-    found: list[tuple[int, str, bool]] = []
+    verdicts: list[tuple[int, str, bool]] = []
     for verdict, sentence in _SENTENCES:
         for match in sentence.finditer(said):
             before = _SENTENCE_END.split(said[max(0, match.start() - 200) : match.start()])[-1]
-            found.append((match.start(), verdict, _FINAL.search(before + match.group()) is not None))
-    return [(verdict, final) for _, verdict, final in sorted(found)]
+            verdicts.append((match.start(), verdict, _FINAL.search(before + match.group()) is not None))
+    return [(verdict, final) for _, verdict, final in sorted(verdicts)]

@@ -1,8 +1,8 @@
 """One reply, collapsed and masked, as the rules see it.
 
-A mask turns mentions that a reply does not assert into ones that say so, before any rule reads them: a mention may be
-denied ("not B", "B cannot be right"), hedged ("maybe B", "A or B"), supposed ("if B were true"), asked about ("B?"),
-conceded ("while B may seem right, ...") or reported ("at first I thought B").
+Before any rule reads a reply, masks mark the mentions that it does not assert: those it denies ("not B", "B cannot be
+right"), hedges ("maybe B", "A or B"), supposes ("if B were true"), asks about ("B?"), concedes ("while B may seem
+right, ...") or reports ("at first I thought B").
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from unslant.questions.question import JudgingQuestion
 from unslant.replies.collapse import Collapser
-from unslant.replies.cues import words
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -30,6 +29,7 @@ from unslant.replies.grammar import (
     option_of,
     options_of,
     pattern,
+    words,
 )
 
 VERDICTS = JudgingQuestion.VERDICTS
@@ -40,16 +40,16 @@ SHORT = 200
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What was read from a reply.
+    """The answer in a reply.
 
     Attributes:
         status: one of ``unslant.responses.STATUSES``; here ``ok`` (an answer), ``conflict`` (a label with the text of
             another option), ``cut`` (ended before an answer), ``unparsed`` or ``refused``.
         labels: the labels chosen; with ``ok``, empty means "no option is right".
-        rule: the rule it was read by, or why there is no answer, for the record.
-        readings: the answers between which an unread reply leaves the choice; of a conflict, by label and by text.
+        rule: the rule that read it, or why there is no answer, for the record.
+        readings: the possible answers of an ambiguous reply; of a conflict, those by label and by text.
 
-    Example:
+    Examples:
         >>> Extracted("ok", frozenset({"B"}), "last line").labels
         frozenset({'B'})
     """
@@ -61,7 +61,7 @@ class Extracted:
 
 
 class Unreadable(Exception):
-    """A reply that gives an answer, but not one: contradictory, ambiguous, or only a list of the options.
+    """A reply without one definite answer: contradictory, ambiguous, or only a list of the options.
 
     Args:
         readings: the answers that it can be read as.
@@ -75,7 +75,7 @@ class Unreadable(Exception):
 
 
 class Conflict(Unreadable):
-    """A label with the text of another option: the two readings are by label and by text."""
+    """A label with the text of another option; its readings are by label and by text."""
 
     status = "conflict"
 
@@ -88,16 +88,16 @@ Text = TypeVar("Text")
 def by_first_rule(
     rules: Iterable[Callable[[Text], Outcome]], text: Text, labels: Sequence[str], reply: str
 ) -> Extracted:
-    """The answer that the first rule which applies reads in a text; labels by place. Where none does, the cleaned reply
-    may be a refusal: only then, for many replies apologise and answer."""
+    """The answer that the first applicable rule reads in ``text``; labels by place."""
     try:
         outcome = next((outcome for rule in rules if (outcome := rule(text)) is not None), None)
     except Unreadable as why:
-        named = tuple(frozenset(labels[option] for option in chosen) for chosen in why.readings)
-        return Extracted(why.status, rule=str(why), readings=named if len(named) > 1 else ())
+        readings = tuple(frozenset(labels[option] for option in options) for options in why.readings)
+        return Extracted(why.status, rule=str(why), readings=readings if len(readings) > 1 else ())
     if outcome is not None:
-        chosen, rule = outcome
-        return Extracted("ok", frozenset(labels[option] for option in chosen), rule)
+        options, rule = outcome
+        return Extracted("ok", frozenset(labels[option] for option in options), rule)
+    # Only a reply without an answer can be a refusal, since many replies apologise and then answer.
     refused = REFUSAL.search(reply) is not None
     return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no answer found")
 
@@ -106,9 +106,9 @@ class Mask(NamedTuple):
     """Mentions that a reply does not assert.
 
     Attributes:
-        reason: why they are no answer.
-        pattern: matches them: its group, or all of it without one.
-        kind: what they become: called wrong, or not asserted.
+        reason: why they are not an answer.
+        pattern: matches them, by its group if it has one.
+        kind: their kind when masked: called wrong, or not asserted.
         which: characters of the mentions that are masked within a match.
     """
 
@@ -134,12 +134,13 @@ NONE_STATED = pattern("{^none_stated}|{none_stated_within}|{^none_of_them}")
 """Statements anywhere in a reply that no option is right."""
 QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
 CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
-REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? {but}\b|\Z)")
+REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|\Z)")
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 _BE = {"be_verb": r"(?:{be_word}\b ?)"}
-# The order matters: a mask sees only what those before it left. "None of" comes first, as its options would else read
-# as a list that is called right. What is supposed, asked or reported goes before "called wrong": "if B were wrong"
-# calls nothing wrong. Called wrong goes before denied: only the former counts towards "every option is wrong".
+# The order matters, since a mask sees only the mentions that those before it left. "None of" comes first, as its
+# options would otherwise read as a list that is called right. Suppositions, questions and reports go before "called
+# wrong": "if B were wrong" calls nothing wrong. Called wrong goes before denied: only the former counts towards "every
+# option is wrong".
 MASKS = (
     Mask('the options that "none of" is said of: "none of A, B and C"', NONE_STATED),
     Mask(
@@ -148,12 +149,24 @@ MASKS = (
         Kind.WRONG,
     ),
     Mask(
-        "supposed and not said; a choice that somebody is forced to make is one",
+        "supposed and not stated; a choice that somebody is forced to make is an answer",
         pattern(
             r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
             r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
             r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
         ),
+    ),
+    Mask(
+        'what would be right if things were different: "had it been 1914, B would be right"',
+        pattern(
+            r"\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"
+            r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
+            r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
+        ),
+    ),
+    Mask(
+        'given less than half of the probability: "10 % that it is B"',
+        pattern(r"(?<![\d.])[1-4]?\d(?:\.\d{1,3})? ?(?:%|{percent}) {share_of}{said}"),
     ),
     Mask('asked about: "is it B?"', QUESTION),
     Mask("thought before, or by others", REPORTED),
@@ -198,12 +211,16 @@ MASKS = (
     Mask('only considered: "maybe B"', pattern(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}")),
     Mask('only considered: "B is plausible"', pattern("{said}[ ,]{0,2}{hedge_after}")),
     Mask(
-        'labels of whose options something is denied: "B is not prime"',
+        'labels of options about which something is denied: "B is not prime"',
         pattern(r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)", parts=_BE),
         which=characters(Kind.LABEL, Kind.BARE),
     ),
     Mask(
-        'texts of options of which something is denied: "Paris is not in Norway"',
+        'several options about which something is denied: "Mars (A) and Venus (C) are not the largest"',
+        pattern(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {be_verb}{1,2}{not}\b(?! {not_quite}\b)", parts=_BE),
+    ),
+    Mask(
+        'texts of options about which something is denied: "Paris is not in Norway"',
         pattern(
             r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b"
             r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
@@ -223,7 +240,7 @@ def masked(text: str) -> str:
 
 
 def start_of_replacement(text: str) -> int:
-    """Where the answer starts that is put in the place of what was said before it; 0 where nothing is replaced."""
+    """Where the answer starts that replaces an earlier one; 0 if none is replaced."""
     first = re.search(ANY, text)
     return max((m.end() for m in REPLACED.finditer(text) if first and first.start() < m.end()), default=0)
 
@@ -232,7 +249,7 @@ _RUN = re.compile(rf"{ONE}(?:[ /|\[\]()]{{1,3}}{ONE}){{2,25}}")
 _NONE = pattern("{is_none}")
 _ALL_TEXT, _NONE_TEXT = pattern("{all_text}"), pattern("{none_text}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
-"""What is said of one option, and then of another."""
+"""A statement about one option that is then extended to another."""
 _OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
 _OPENED_LINE = re.compile(rf"^[ \"'(]{{0,4}}({ONE})")
 _ENDED = pattern(r"(?:[.!?)\]\"'⟧:;]|{any}|\b{yes_no_end})\Z")
@@ -241,7 +258,7 @@ _QUOTATION = pattern(r'"[^"\n{not_any}]{12,200}"')
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    """A quotation, of the question for example, says nothing; but "none of these" may be quoted."""
+    """Empty a quotation, of the question for example; but "none of these" may be quoted as an answer."""
     return match.group() if _NONE.match(match.group(), match.start() + 1) else '"…"'
 
 
@@ -265,22 +282,22 @@ class Reading:
         collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", reply))
         self.plain = _RUN.sub(self._restated, _QUOTATION.sub(_unquoted, collapsed))
         self.text = masked(self.plain)
-        # In this one place for every rule: what was replaced is not there.
+        # Cut here, so that no rule can read an answer that the reply has replaced.
         start = start_of_replacement(self.text)
         self.plain, self.text = self.plain[start:], self.text[start:]
 
     def _restated(self, match: re.Match[str]) -> str:
-        """All options in their order, between slashes or under marked labels, are the question again: "[A/B/C/D]"."""
-        said, between = mentions(match.group()), re.sub(ONE, "", match.group())
-        apart = not between.isspace() or {kind_of(one) for one in said} <= {Kind.LABEL, Kind.BOTH}
-        every = self.n > 2 and list(map(option_of, said)) == list(range(self.n))
-        return re.sub(ONE, "…", match.group()) if apart and every else match.group()
+        """Empty a list of all options in order, between slashes or by marked labels: it repeats the question."""
+        named, between = mentions(match.group()), re.sub(ONE, "", match.group())
+        marked = not between.isspace() or {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
+        every = self.n > 2 and list(map(option_of, named)) == list(range(self.n))
+        return re.sub(ONE, "…", match.group()) if marked and every else match.group()
 
-    def chosen(self, said: str, *, as_label: bool = True) -> frozenset[int]:
+    def answer(self, said: str, *, as_label: bool = True) -> frozenset[int]:
         """The options that an answer names: some, all or none.
 
         Args:
-            as_label: whether what is one option's label and another's text counts as the label.
+            as_label: read a mention that is one option's label and another's text as the label.
 
         Raises:
             Unreadable: if the answer names them in ways that contradict each other.
@@ -289,17 +306,16 @@ class Reading:
         if _NONE.match(said):
             return self.options.beginning(said) or self.none()
         if not named:
-            every = self._saying(_ALL_TEXT)
-            return every or frozenset(range(self.n))
-        kinds, chosen = set(map(kind_of, named)), options_of(named)
+            return self._saying(_ALL_TEXT) or frozenset(range(self.n))
+        kinds, options = set(map(kind_of, named)), options_of(named)
         by_label = options_of(
             one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
         )
         if Kind.CONFLICT in kinds:
-            raise self.conflict(chosen)
-        if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != chosen):
-            raise Unreadable("label or text", by_label, chosen - by_label)
-        return chosen
+            raise self.conflict(options)
+        if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != options):
+            raise Unreadable("label or text", by_label, options - by_label)
+        return options
 
     def conflict(self, by_label: frozenset[int]) -> Conflict:
         """The error for a label with the text of another option."""
@@ -307,14 +323,14 @@ class Reading:
         return Conflict(CONFLICT, by_label, by_text)
 
     def none(self) -> frozenset[int]:
-        """What "none of these" chooses: the option that says so, if one does."""
+        """The answer "none of these": the option that says so, or no option."""
         return self._saying(_NONE_TEXT)
 
     def _saying(self, pattern: re.Pattern[str]) -> frozenset[int]:
         return frozenset(i for i, text in enumerate(self.options.texts) if pattern.fullmatch(text.rstrip(" .")))
 
     def asserted(self, *kinds: int) -> frozenset[int]:
-        """Options mentioned in one of these ways."""
+        """Options with an unmasked mention of one of these kinds."""
         return options_of(mentions(self.text, *kinds))
 
     def opening(self, line: str) -> str | None:
@@ -327,22 +343,22 @@ class Reading:
         opened = (self.opening(line) for line in self.text.split("\n"))
         return options_of(one for one in opened if one and kind_of(one) in (Kind.LABEL, Kind.BOTH, Kind.CONFLICT))
 
-    def set_apart(self, chosen: frozenset[int]) -> bool:
-        """Whether the reply opens with ``chosen`` apart from the lines below on other options: another line comes
-        between, or they go back to an earlier option."""
+    def set_apart(self, answer: frozenset[int]) -> bool:
+        """Whether the reply opens with ``answer``, separate from lines below on other options: another line comes
+        between, or they return to an earlier option."""
         opened = [
             match and match[1]
             for line in self.text.split("\n")
             if line.strip()
             for match in [_OPENED_BY_ANY.match(line)]
         ]
-        if opened[0] is None or option_of(opened[0]) not in chosen:
+        if opened[0] is None or option_of(opened[0]) not in answer:
             return False
-        first = next((k for k, one in enumerate(opened) if one and option_of(one) not in chosen), None)
-        return first is None or None in opened[:first] or option_of(opened[first] or "") < max(chosen)
+        first = next((k for k, one in enumerate(opened) if one and option_of(one) not in answer), None)
+        return first is None or None in opened[:first] or option_of(opened[first] or "") < max(answer)
 
     def retracted(self) -> int:
-        """Up to where the reply is taken back."""
+        """Where the part of the reply ends that it takes back; 0 without one."""
         return max((match.end() for match in RETRACTED.finditer(self.text)), default=0)
 
     def complete(self) -> bool:
@@ -354,14 +370,14 @@ class Reading:
         return self.text.rstrip()[-1:] in ".!?)]⟧"
 
     def goes_through(self, said: str, start: int) -> bool:
-        """Whether a last fragment names the next option of those gone through before it: "B. Jupiter"."""
-        named, above = mentions(said), self.text[:start]
-        before = options_of(re.findall(ANY, above))
-        marked = {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
+        """Whether a last fragment only names the next option in a review of all of them: "B. Jupiter"."""
+        named, before = mentions(said), options_of(re.findall(ANY, self.text[:start]))
+        by_label = {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
         next_one = len(named) == 1 and before == frozenset(range(option_of(named[0]))) != frozenset()
-        return next_one and marked and not self.ended()
+        return next_one and by_label and not self.ended()
 
-    def breaks_off_at_first(self, chosen: frozenset[int]) -> bool:
-        """Whether the reply names the first option, goes on about it and breaks off: perhaps going through them all."""
-        # Else replies cut off at a token limit would count for the first option: a bias of the reader, not the model.
-        return chosen == {0} and len(self.text) > 100 and not self.complete()
+    def breaks_off_at_first(self, answer: frozenset[int]) -> bool:
+        """Whether the reply names the first option, discusses it and breaks off, perhaps in a review of all of them."""
+        # Otherwise replies cut off at a token limit would count for the first option: a bias of the reader, not of the
+        # model.
+        return answer == {0} and len(self.text) > 100 and not self.complete()

@@ -1,7 +1,7 @@
-"""A reply as plain text: thinking cut off, markdown and LaTeX undone, explicit answer fields marked.
+"""A reply as plain text: without its thinking, markdown and LaTeX, and with its explicit answer fields marked.
 
-A reply may be anything: a loop of one token, a file. So every step is linear in its length, what comes before the cut
-to :data:`LIMIT` is a single pass each, and every repetition in a pattern is bounded.
+A reply may be anything: a loop of one token, a file. So every step is linear in its length, steps before the cut to
+:data:`LIMIT` are a single pass each, and every repetition in a pattern is bounded.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from unslant.replies.cues import words
-from unslant.replies.grammar import BEGIN_OF_LINE, pattern
+from unslant.replies.grammar import BEGIN_OF_LINE, pattern, words
 
 LIMIT = 12_000
-"""Characters of a reply outside its thinking that are read, about 3,000 tokens. Of a longer one, the first third and
-the last two thirds of these: replies answer at the end, and sometimes at the start."""
+"""Characters of a reply outside its thinking that are read, about 3,000 tokens. A longer reply is read at both ends,
+the first third and the last two thirds of these: replies answer at the end, and sometimes at the start."""
 _LONGEST_MARKS = 30
-"""Combining characters in a row that are kept, as in Unicode's stream-safe text: normalizing sorts each run of them, in
-time that grows with the square of its length."""
+"""Longest run of combining characters that stays, as in Unicode's stream-safe text: normalizing sorts each run of them,
+in time that grows with the square of its length."""
 FIELD, END_FIELD = "⟦", "⟧"
 """Marks around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
 
@@ -42,6 +41,8 @@ _NEXT_QUESTION = pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t
 
 _LINE_BREAK = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟", '\'\'"""""""""------:/?')
+# Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
+_LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _FULL_STOP = re.compile("[。।۔]")
 _LATEX = (
     (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
@@ -81,25 +82,27 @@ _OPEN_END = pattern(
     rf"|(?<=[{{,])\s{{0,9}}\"{_KEY}\"\s{{0,5}}:[\s\"\[]{{0,9}}|<(?:{{answer_tag}}|{{verdict_tag}})>[^<]{{0,20}})\Z",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a reply that was cut off has opened and not closed: a formula, a box, a value of a record. Quantifiers that
-could share a text in several ways are possessive: of boxes within boxes, the ways multiply."""
+"""The unclosed end of a reply that was cut off: a formula, a box, a value of a record. Quantifiers that could divide a
+text in several ways are possessive: in boxes within boxes, the ways multiply."""
 _LONGEST_OPEN_END = 3_000
-"""Characters at the end of a reply where what is open may begin; trying each place of a megabyte takes minutes."""
+"""Characters from the end of a reply where an unclosed part may begin; trying each place of a megabyte takes
+minutes."""
 _RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
 _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
-"""What such marks are read as."""
+"""The words that such marks are read as."""
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _CELL = re.compile(r"(?<!\|)\|(?!\|)")
+_HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 _ABBREVIATION = pattern(r"\b{abbreviation}\.", 0)
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
 def clean(reply: str) -> str:
-    """The reply as :mod:`collapse` and the rules read it; empty if nothing but thinking was said."""
-    # Thinking goes first: it holds answers that are considered and dropped. The cut comes before what takes more than
-    # one pass, and again after what makes texts longer. JSON is read before Markdown is undone, which would change its
+    """The reply as :mod:`collapse` and the rules read it; empty if it is nothing but thinking."""
+    # Thinking goes first: it holds answers that are considered and dropped. The cut comes before steps of more than one
+    # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
     text = plain(_json_as_lines(shortened(_without_open_end(_last_turn(without_thinking(reply))))))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
@@ -128,10 +131,10 @@ def _tidy(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Unicode and LaTeX written in one way; replies and option texts both go through here, and so compare."""
+    """A text with one spelling of Unicode and LaTeX, for replies and option texts alike, so that they compare."""
     if not text.isascii():
-        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
-        # Private characters replace mentions (:mod:`grammar`), and half ones cannot be written to a file.
+        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text.translate(_LETTER_SIGNS))))
+        # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = _LINE_BREAK.sub("\n", _FULL_STOP.sub(". ", text))
     for command, replacement in _LATEX[:2]:
@@ -150,26 +153,28 @@ def _with_few_marks(text: str) -> str:
 
 
 def without_thinking(reply: str) -> str:
-    """The reply outside its thinking tags. A tag never closed cuts what follows, one never opened what precedes."""
+    """The reply outside its thinking tags."""
     reply = reply[max((match.end() for match in _FINAL_CHANNEL.finditer(reply)), default=0) :]
-    said: list[str] = []
+    parts: list[str] = []
     start = depth = 0
     for tag in _THINKING_TAG.finditer(reply):
         if "/" in tag.group():
-            said = said if depth else []
+            # Some chat templates open the thinking in the prompt: a tag that only closes ends what precedes it. One
+            # that is never closed (the reply was cut off) hides what follows.
+            parts = parts if depth else []
             depth = max(0, depth - 1)
         else:
-            said += [] if depth else [reply[start : tag.start()]]
+            parts += [] if depth else [reply[start : tag.start()]]
             depth += 1
         start = tag.end()
-    return "\n".join([*said, "" if depth else reply[start:]])
+    return "\n".join([*parts, "" if depth else reply[start:]])
 
 
 def without_fragment(reply: str) -> str:
-    """A reply that was cut off, without what it was about to say: what follows its last full sentence or line, or, of a
-    reply of one fragment, its last word. A first word alone stays, as models asked for one token answer with a label.
+    """A reply that was cut off, without its last fragment: the text after its last full sentence or line, or, if there
+    is none, its last word. A first word alone stays, since models that are asked for one token answer with a label.
 
-    Example:
+    Examples:
         >>> without_fragment("B is the largest planet. The d"), without_fragment("B")
         ('B is the largest planet.', 'B')
     """
@@ -182,7 +187,7 @@ def without_fragment(reply: str) -> str:
 
 
 def before_next_question(text: str) -> str:
-    """The text before a question that the model went on to ask itself, as base models do."""
+    """The text before the first question that a model asks itself after its answer, as base models do."""
     for match in _NEXT_QUESTION.finditer(text):
         if text[: match.start()].strip():
             return text[: match.start()]
@@ -190,7 +195,7 @@ def before_next_question(text: str) -> str:
 
 
 def _last_turn(reply: str) -> str:
-    """The reply up to the token that ends it: the first one after anything was said."""
+    """The reply up to the first token that ends a turn, after some text."""
     start = 0
     for match in _END_OF_TURN.finditer(reply):
         if _SPECIAL_TOKEN.sub("", reply[start : match.start()]).strip():
@@ -203,7 +208,7 @@ def _last_turn(reply: str) -> str:
 def shortened(text: str) -> str:
     """Both ends of a text of more than :data:`LIMIT` characters.
 
-    Example:
+    Examples:
         >>> len(shortened("no answer " * 100_000 + "Answer: B")) - LIMIT
         2
     """
@@ -211,7 +216,7 @@ def shortened(text: str) -> str:
 
 
 def _json_as_lines(text: str) -> str:
-    """The text with its JSON objects written as lines: ``key: value``, or the value as a field for the answer."""
+    """The text with its first JSON object as lines: ``key: value``, or the value marked as the answer."""
     for opening in itertools.islice(re.finditer(r"\{\s{0,20}\"", text), 3):
         try:
             record, end = json.JSONDecoder().raw_decode(text, opening.start())
@@ -228,11 +233,8 @@ def _json_lines(record: dict[str, Any]) -> Iterator[str]:
             yield from _json_lines(value)
         elif _ANSWER_KEY.fullmatch(key):
             values = value if isinstance(value, list) else [value]
-            yield (
-                f"{FIELD}{', '.join(map(str, values)) or 'none'}{END_FIELD}"
-                if value is not None
-                else f"{FIELD}none{END_FIELD}"
-            )
+            answer = "" if value is None else ", ".join(map(str, values))
+            yield f"{FIELD}{answer or 'none'}{END_FIELD}"
         else:
             yield f"{key}: {value}"
 
@@ -244,8 +246,8 @@ def _json_field(match: re.Match[str]) -> str:
 
 def _without_markdown(text: str) -> str:
     text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
-    text = _without_emphasis(text)
-    text = _BULLET.sub("", text)
+    # In pairs only: "<b>" alone may be an option. Twice, since they are nested.
+    text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", _HTML.sub(r"\2", text))))
     text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} {_WRONG if m[2] == ' ' else _RIGHT}", text)
     text = _MARKED_LINE.sub(r"\1\3 \2", text)
     text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", f" {_RIGHT} ", text)
@@ -257,13 +259,13 @@ def _without_emphasis(text: str) -> str:
 
 
 def _row(line: str) -> str:
-    """A table's row as ``cell: cell: cell``; the rule below its head as nothing."""
+    """A table's row as ``cell: cell: cell``; empty for the line below its head."""
     cells = [cell.strip() for cell in _CELL.split(line.strip().strip("|"))]
     return "" if all(re.fullmatch(r":?-*:?", cell) for cell in cells) else ": ".join(cells)
 
 
 def _mark(match: re.Match[str]) -> str:
-    """Nothing for emphasis; a star that is a bullet or a product stays."""
+    """Empty for emphasis; a star that is a bullet or a product stays."""
     before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
     product = match.group() in ("*", "**") and before.isalnum() and after.isalnum()
     return match.group() if product or (match.group() == "*" and after == " " and not before.strip()) else ""

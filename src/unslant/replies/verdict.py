@@ -1,15 +1,15 @@
 """Read the verdict of a reply to a judging question: ``True``, ``False`` or ``Unknown``.
 
-Every phrase that says a verdict becomes one character, as mentions of options do; what is supposed, asked, reported or
-said of a premise is masked. Then, as for choices, the first rule that applies reads the reply:
+Every phrase that states a verdict becomes one character, as mentions of options do; verdicts that are supposed, asked
+about, reported or about a premise are masked. Then, as for choices, the first rule that applies reads the reply:
 
 1. ``answer field`` ("Answer: True", ``\\boxed{}``, JSON) and ``cue`` ("the answer is False"); the last one counts;
 2. ``last line``: the last line or sentence, if it is nothing but a verdict;
 3. ``conclusion``: "therefore the statement is false";
 4. ``opening``: the verdict a reply opens with, and ``statement``: "the statement is not true", if they agree;
-5. ``reason``: what is said of the statement's grounds only ("the text does not say").
+5. ``reason``: only the grounds of the statement are judged ("the text does not say").
 
-Several verdicts without a final one, and talk that is not a verdict, are ``unparsed``.
+Several verdicts without a final one, and text without a verdict, are ``unparsed``.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from unslant.replies.text import FIELD, before_next_question, clean
 TRUE, FALSE, UNKNOWN = range(3)
 """As ordered in :data:`VERDICTS`."""
 SAID, YES_NO, GROUNDS = Kind.LABEL, Kind.BARE, Kind.WORD
-"""How a verdict is given: by its word; by yes or no; by what the premises do to the statement."""
+"""How a verdict is given: by its word; by yes or no; by the relation of the premises to the statement."""
 # Longer phrases come before the words in them: "cannot be determined to be true" is Unknown though it ends in "true",
-# "not true" is False, and "whether it is true" says nothing.
+# "not true" is False, and "whether it is true" is not a verdict.
 _PHRASES: tuple[tuple[int | None, int, str], ...] = (
     (UNKNOWN, GROUNDS, "{unknown_either}"),
     (UNKNOWN, SAID, "{unknown}"),
@@ -59,8 +59,8 @@ _PHRASES: tuple[tuple[int | None, int, str], ...] = (
     (TRUE, GROUNDS, "{true_grounds}"),
     (TRUE, YES_NO, "{^yes$}"),
 )
-"""Verdict, how it is given, and its phrases; no verdict for phrases that leave it open, quote it or are about another
-thing. The first in this order that matches at a place is the one meant there."""
+"""Verdict, how it is given, and its phrases; no verdict for phrases that leave it open, quote it or are about something
+else. At each place, the first that matches counts."""
 _PHRASE = pattern("|".join(f"({phrases})" for _, _, phrases in _PHRASES))
 
 _PARTS = {
@@ -88,7 +88,7 @@ _PREMISE = pattern(
     r"\b{numbered} ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: {is_are})?[^.\n]{0,20}{verdict}|\b{premise}{verdict}",
     parts=_PARTS,
 )
-"""Verdicts on something else than the statement."""
+"""Verdicts on something other than the statement."""
 _ANSWERS = (
     (
         "answer field",
@@ -136,15 +136,16 @@ _WHOLE = tuple(
         "(?-i:{unknown_letter})|{whole_unknown}",
     )
 )
-"""Replies that are nothing but a letter for a verdict, or words that say one only alone: "F", "Not necessarily."."""
+"""Whole replies that are a letter for a verdict, or words that are one only by themselves: "F", "Not necessarily."."""
 _FEW, _SHORT, _LONG = 20, 100, 400
-"""Characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false, as unknown."""
+"""Most characters of a line that can only be a verdict; of a reply read by grounds alone, as true or false; as
+unknown."""
 
 
 def extract_verdict(reply: str) -> Extracted:
     """The verdict of a reply to a judging question, as one of ``True``, ``False``, ``Unknown``.
 
-    Example:
+    Examples:
         >>> extract_verdict("So the statement cannot be determined.").labels
         frozenset({'Unknown'})
     """
@@ -157,12 +158,13 @@ def extract_verdict(reply: str) -> Extracted:
     collapsed = collapse_verdicts(before_next_question(text))
     for mask in _MASKS:
         collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
-    collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)  # it may say too little
+    # Only the words: premises that do not say enough are themselves the grounds for Unknown.
+    collapsed = _PREMISE.sub(lambda match: _WORD.sub("…", match.group()), collapsed)
     return by_first_rule(RULES, collapsed[start_of_replacement(collapsed) :], VERDICTS, text)
 
 
 def collapse_verdicts(text: str) -> str:
-    """``text`` with one character in place of every phrase that says a verdict."""
+    """``text`` with one character in place of every phrase that states a verdict."""
 
     def collapsed(match: re.Match[str]) -> str:
         verdict, kind, _ = _PHRASES[(match.lastindex or 1) - 1]
@@ -176,9 +178,9 @@ def explicit(text: str) -> Outcome:
     claims = sorted((m.start("said"), rule, m) for rule, pattern in _ANSWERS for m in pattern.finditer(text))
     if not claims:
         return None
-    marked = options_of(match["said"] for _, _, match in claims if match.group().lstrip().startswith(FIELD))
+    fields = options_of(match["said"] for _, _, match in claims if match.group().lstrip().startswith(FIELD))
     _, rule, last = claims[-1]
-    if len(marked) > 1 or _SECOND.match(text, last.end()):
+    if len(fields) > 1 or _SECOND.match(text, last.end()):
         raise Unreadable("contradiction")
     return options_of(last["said"]), rule
 
@@ -237,7 +239,7 @@ def stated(text: str) -> Outcome:
 
 
 def reason(text: str) -> Outcome:
-    """The one verdict that what is said amounts to."""
+    """The one verdict that all phrases of a short reply agree on."""
     verdicts = options_of(mentions(text, SAID, GROUNDS))
     if len(verdicts) != 1 or len(text) > (_LONG if verdicts == {UNKNOWN} else _SHORT):
         return None

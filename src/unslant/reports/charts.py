@@ -1,18 +1,21 @@
-"""Chart types shared by panels; tooltips show value, interval and N."""
+"""Chart types; tooltips show value, interval and N."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from unslant.metrics import Estimate, Metric
-from unslant.reports.chart_parts import MOST_ROWS as MOST_ROWS
-from unslant.reports.chart_parts import MOST_SERIES as MOST_SERIES
-from unslant.reports.chart_parts import SHARE as SHARE
-from unslant.reports.chart_parts import Mark as Mark
-from unslant.reports.chart_parts import (
+from unslant.reports.numbers import How, number, with_interval
+from unslant.reports.style import (
+    BELOW_TITLE,
+    SHARE,
+    Mark,
+    Style,
     axis_of,
     numbers_of,
+    point_labels,
     range_of,
     records_of,
     rings,
@@ -20,15 +23,12 @@ from unslant.reports.chart_parts import (
     rule_at,
     series_of,
     tooltip,
+    two_lines,
     values_of,
 )
-from unslant.reports.chart_parts import first_rows as first_rows
-from unslant.reports.chart_parts import fitted as fitted
-from unslant.reports.numbers import How, number, with_interval
-from unslant.reports.style import BELOW_TITLE, Style
 
-_LETTER = 0.016
-"""Width of a letter of a label, as a share of the plot's width."""
+_WIDTH = 20
+"""Letters in a line of a name next to a slope."""
 
 
 def intervals(
@@ -58,9 +58,8 @@ def intervals(
     records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
     lines = [0.0] if isinstance(how, Metric) and how.signed else [line] if line is not None else []
-    scale, title = axis_of(
-        alt, axis, range_of(how, fit), numbers_of(records, "value", "low", "high", "expected") + lines
-    )
+    values = numbers_of(records, "value", "low", "high", "expected") + lines
+    scale, title = axis_of(alt, axis, range_of(how, fit), values)
     x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}
     base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(alt, style, names, rows))
     offset: dict[str, Any] = {}
@@ -73,8 +72,7 @@ def intervals(
         for record in records:
             record["colour"] = style.colour(record["name"]) or (out if record["out"] else plain)
         looks = {"color": alt.Color("colour:N", scale=None)}
-    tips = tooltip(alt, name=rows, **({"series": "series"} if len(series) > 1 else {}))
-    tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
+    tips = tooltip(alt, rows, "series" * (len(series) > 1), expected)
     bars = base.mark_rule(strokeWidth=style.scaled(2), opacity=0.45).encode(
         x=x["low"], x2="high:Q", color=looks["color"], tooltip=tips, **offset
     )
@@ -104,10 +102,9 @@ def columns(
     records = records_of(marks, how)
     places, names = values_of(records, "name"), values_of(records, "series")
     x = alt.X("name:N", sort=places, title=rows, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale, said = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "value", "high", "expected"), True, 1)
-    y = {key: alt.Y(f"{key}:Q", title=said, scale=scale) for key in ("value", "low", "expected")}
-    tips = tooltip(alt, name=rows, **({"series": "series"} if len(names) > 1 else {}))
-    tips += [alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else []
+    scale, title = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "value", "high", "expected"), True, 1)
+    y = {key: alt.Y(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected")}
+    tips = tooltip(alt, rows, "series" * (len(names) > 1), expected)
     offset: dict[str, Any] = {}
     if len(names) > 1:
         colour = series_of(alt, style, names, BELOW_TITLE, shapes=False)["color"]
@@ -123,22 +120,33 @@ def columns(
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(220))
 
 
+_FEW_COUNTS = 6
+
+
 def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> Any:
     """A histogram: the values are counts; bars that stand out are highlighted."""
     import altair as alt
 
-    names, values = [mark.name for mark in marks], [int(mark.estimate.value) for mark in marks]
-    total = sum(values)
+    total = sum(int(mark.estimate.value) for mark in marks)
     records = [
-        {"name": mark.name, "count": value, "out": mark.stands_out, "n": total}
-        | {"share": f"{number(value / max(1, total))} of {total:,}"}
-        for mark, value in zip(marks, values, strict=True)
+        {
+            "name": mark.name,
+            "count": int(mark.estimate.value),
+            "out": mark.stands_out,
+            "n": total,
+            "share": f"{number(int(mark.estimate.value) / max(1, total))} of {total:,}",
+        }
+        for mark in marks
     ]
+    names = values_of(records, "name")
     colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
     x = alt.X("name:N", sort=names, title=rows, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
+    # Vega puts ticks between few counts in spite of tickMinStep, and rounding would show a label twice.
+    highest = max((int(mark.estimate.value) for mark in marks), default=0)
+    ticks: dict[str, Any] = {"values": list(range(highest + 1))} if highest <= _FEW_COUNTS else {}
+    y = alt.Y("count:Q", title="questions", axis=alt.Axis(format=",d", **ticks))
     tips = [alt.Tooltip("name:N", title=rows), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]
     bars = alt.Chart(alt.Data(values=records)).mark_bar(cornerRadiusEnd=2)
-    y = alt.Y("count:Q", title="questions", axis=alt.Axis(tickMinStep=1, format=",d"))
     return bars.encode(x=x, y=y, color=colour, tooltip=tips).properties(width=style.width, height=style.scaled(200))
 
 
@@ -155,7 +163,7 @@ def dumbbells(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str 
     joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
     looks = series_of(alt, style, values_of(records, "series"))
     rounds = base.mark_point(filled=False, strokeWidth=style.scaled(2))
-    tips = tooltip(alt, name=rows, series="series")
+    tips = tooltip(alt, rows, "series")
     points = rounds.encode(x=x, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)
     return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(names)))
 
@@ -172,7 +180,7 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
         ends[record["name"]] = record["end"] = record["start"] + record["value"]
         record["middle"] = (record["start"] + record["end"]) / 2
     base = alt.Chart(alt.Data(values=records)).encode(
-        y=rows_of(alt, style, names, rows), tooltip=tooltip(alt, name=rows, series="share")
+        y=rows_of(alt, style, names, rows), tooltip=tooltip(alt, rows, "share")
     )
     x = {key: alt.X(f"{key}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for key in ("start", "middle")}
     bars = base.mark_bar(stroke=style.surface, strokeWidth=1.5).encode(
@@ -181,39 +189,6 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
     text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
     layers = alt.layer(bars, text.encode(x=x["middle"], text=alt.Text("value:Q", format=".2f")))
     return layers.properties(width=style.width, height=style.scaled(34 * len(names)))
-
-
-def _placed(points: Sequence[tuple[str, float, float]], style: Style) -> list[dict[str, Any]]:
-    """Where to write the name of each point, in shares of the plot: next to it, or not at all if names overlap.
-
-    Names of one point share a label.
-    """
-    names: dict[tuple[float, float], list[str]] = {}
-    for name, x, y in points:
-        at = next((at for at in names if abs(at[0] - x) < 0.015 and abs(at[1] - y) < 0.02), (x, y))
-        names.setdefault(at, []).append(name)
-    taken = [(x - 0.012, y - 0.02, x + 0.012, y + 0.02) for _, x, y in points]
-    found = []
-    for (x, y), own in names.items():
-        text, width = ", ".join(dict.fromkeys(own)), _LETTER * len(", ".join(dict.fromkeys(own)))
-        for align, dy in (
-            ("left", 0.0),
-            ("right", 0.0),
-            ("left", 0.07),
-            ("right", 0.07),
-            ("left", -0.07),
-            ("right", -0.07),
-        ):
-            left = x + 0.02 if align == "left" else x - 0.02 - width
-            box = (left, y + dy - 0.035, left + width, y + dy + 0.035)
-            inside = box[0] >= -0.02 and box[2] <= 1.02
-            if inside and all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in taken):
-                taken.append(box)
-                gap = "\N{EN SPACE}" * (len(own) - 1)  # clear of the rings
-                written = gap + text if align == "left" else text + gap
-                found.append({"text": written, "at": x, "up": y + dy, "align": align})
-                break
-    return found
 
 
 def scatter(
@@ -256,29 +231,19 @@ def scatter(
     titles = {"name": rows or " ", **({"series": "series"} if series else {})}
     titles |= {"shown x": across, "shown y": axis, "n": "N"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
-    looks = (
-        series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
-        if series
-        else {"color": alt.value(style.accent)}
-    )
-    drawn = (
-        alt.Chart(alt.Data(values=records))
-        .mark_point(filled=False, strokeWidth=style.scaled(2))
-        .encode(
-            x=alt.X("x:Q", title=x_title, scale=x_scale),
-            y=alt.Y("y:Q", title=y_title, scale=up),
-            size=alt.Size("size:Q", scale=None),
-            tooltip=tips,
-            **looks,
-        )
-    )
-    labels = _placed([(r["name"], *at) for r, at in zip(records, spots, strict=True)], style) if names else []
-    layers = [drawn]
+    looks = {"color": alt.value(style.accent)}
+    if series:
+        looks = series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
+    base = alt.Chart(alt.Data(values=records)).mark_point(filled=False, strokeWidth=style.scaled(2))
+    x, y = alt.X("x:Q", title=x_title, scale=x_scale), alt.Y("y:Q", title=y_title, scale=up)
+    layers = [base.encode(x=x, y=y, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)]
+    labels = point_labels([(r["name"], *at) for r, at in zip(records, spots, strict=True)]) if names else []
     for align, dx in (("left", 9), ("right", -9)):
-        own = [{**label, "at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
-               for label in labels if label["align"] == align]  # fmt: skip
-        text = alt.Chart(alt.Data(values=own)).mark_text(align=align, dx=style.scaled(dx), color=style.muted)
-        layers += [text.encode(x=alt.X("at:Q", scale=x_scale), y=alt.Y("up:Q", scale=up), text="text:N")] * bool(own)
+        texts = [{**label, "at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
+                 for label in labels if label["align"] == align]  # fmt: skip
+        if texts:
+            text = alt.Chart(alt.Data(values=texts)).mark_text(align=align, dx=style.scaled(dx), color=style.muted)
+            layers.append(text.encode(x=alt.X("at:Q", scale=x_scale), y=alt.Y("up:Q", scale=up), text="text:N"))
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(280))
 
 
@@ -287,12 +252,10 @@ def against(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
     import altair as alt
 
     records = records_of(marks, how)
-    x, y = (
-        alt.X("at:Q", title=rows, scale=alt.Scale(domain=list(SHARE))),
-        alt.Y("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE))),
-    )
+    x = alt.X("at:Q", title=rows, scale=alt.Scale(domain=list(SHARE)))
+    y = alt.Y("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE)))
     ends = alt.Chart(alt.Data(values=[{"at": end, "value": end} for end in SHARE]))
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, name=rows))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, rows))
     layers = [
         ends.mark_line(strokeDash=[3, 3], color=style.muted).encode(x=x, y=y),
         base.mark_rule(strokeWidth=2, color=style.accent, opacity=0.45).encode(
@@ -308,7 +271,7 @@ def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "a
     import altair as alt
 
     records = records_of(marks, how)
-    names, tips = values_of(records, "name"), tooltip(alt, name=rows, series="order")
+    names, tips = values_of(records, "name"), tooltip(alt, rows, "order")
     scale, title = axis_of(alt, axis, None, numbers_of(records, "value"))
     mark = {"thickness": style.scaled(2), "size": style.scaled(22), "opacity": 0.6, "color": style.accent}
     ticks = alt.Chart(alt.Data(values=records)).mark_tick(**mark)
@@ -340,18 +303,15 @@ def lines(
     records = [record | {"name": f"{record['at']:g}"} for record in records_of(marks, how)]
     series, dashes = values_of(records, "series"), values_of(records, "dash")
     at = sorted({record["at"] for record in records})
-    drawn = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
-    beside_each_other = 0 if ratio or not at else 0.012 * (at[-1] - at[0])
-    for record in records:  # so that no interval hides another
-        place = drawn.index((record["series"], record["dash"])) - (len(drawn) - 1) / 2
-        record["at"] += beside_each_other * place
+    kinds = list(dict.fromkeys((record["series"], record["dash"]) for record in records))
+    gap = 0 if ratio or not at else 0.012 * (at[-1] - at[0])
+    for record in records:  # next to each other, so that no interval hides another
+        record["at"] += gap * (kinds.index((record["series"], record["dash"])) - (len(kinds) - 1) / 2)
     ticks = alt.Axis(values=at[:: -(-len(at) // 8) or 1], format="d") if whole else alt.Axis(format="~g")
     scale, title = axis_of(alt, axis, None, numbers_of(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
-    tips = tooltip(alt, name=rows, **({"series": "series"} if len(series) > 1 else {}))
-    looks = series_of(alt, style, series, BELOW_TITLE)
-    if len(series) < 2:
-        looks = {"color": alt.value(style.accent)}
+    tips = tooltip(alt, rows, "series" * (len(series) > 1))
+    looks = series_of(alt, style, series, BELOW_TITLE) if len(series) > 1 else {"color": alt.value(style.accent)}
     dash: dict[str, Any] = {}
     if len(dashes) > 1:
         legend = alt.Legend(symbolType="stroke", symbolStrokeColor=style.ink, symbolSize=400, offset=style.scaled(4))
@@ -368,3 +328,68 @@ def lines(
         bars = base.mark_rule(strokeWidth=style.scaled(1.5), opacity=0.45)
         layers.insert(0, bars.encode(y=y["low"], y2="high:Q", color=looks["color"]))
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(200))
+
+
+def matrix(
+    marks: Sequence[Mark], style: Style, *, rows: str, columns: str, axis: str = "accuracy", how: How = 3
+) -> Any:
+    """Shares in a grid, names down and series across, each written in its cell; darker is higher."""
+    import altair as alt
+
+    records = records_of(marks, how)
+    series = values_of(records, "series")
+    x = alt.X(
+        "series:N",
+        sort=series,
+        title=columns,
+        axis=alt.Axis(labelAngle=0 if len(series) < 6 else -45, labelLimit=style.scaled(110)),
+    )
+    y = rows_of(alt, style, values_of(records, "name"), rows)
+    tips = tooltip(alt, rows, columns)
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, y=y, tooltip=tips)
+    shade = alt.FillOpacity("value:Q", scale=alt.Scale(domain=list(SHARE), range=[0.03, 0.55]), legend=None, title=axis)
+    cells = base.mark_rect(fill=style.accent, stroke=style.surface, strokeWidth=style.scaled(2)).encode(
+        fillOpacity=shade
+    )
+    text = base.mark_text(color=style.ink).encode(text="shown:N")
+    height = style.scaled(26 * len(values_of(records, "name")))
+    return alt.layer(cells, text).properties(width=style.width, height=height)
+
+
+def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[str, str], n: int) -> Any:
+    """Ranks under two scores, one line per name, the best at the top; lines that rise or fall are highlighted.
+
+    Each name is at both ends of its line with its rank there; names of equal rank are under each other.
+    """
+    import altair as alt
+
+    by_end = [sorted(places, key=lambda row: (row[i], row[3 - i])) for i in (1, 2)]
+    spots = [{row[0]: place for place, row in enumerate(rows)} for rows in by_end]
+    records = [
+        {"name": name, "at": at, "place": spot[name], "moved": a != b, "change": f"{a} to {b}", "n": n}
+        for name, a, b in places
+        for at, spot in zip(ends, spots, strict=True)
+    ]
+    words = alt.Axis(labelAngle=0, labelExpr="split(datum.label, ' ')")
+    x = alt.X("at:N", sort=list(ends), title="ranked by", axis=words, scale=alt.Scale(padding=0.25))
+    scale = alt.Scale(domain=[-0.5, len(places) - 0.5], reverse=True, nice=False)
+    colour = alt.condition("datum.moved", alt.value(style.accent), alt.value(style.faint))
+    tips = [alt.Tooltip("name:N", title=" "), alt.Tooltip("change:N", title="rank")]
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, detail="name:N", tooltip=tips, color=colour)
+    marks = (base.mark_line(strokeWidth=style.scaled(2)), base.mark_point(size=style.scaled(style.scaled(60))))
+    layers = []
+    for side, (mark, rows) in enumerate(zip(marks, by_end, strict=True)):
+        labels = [two_lines(f"{row[1 + side]}  {row[0]}", _WIDTH) for row in rows]
+        axis = alt.Axis(
+            orient=("left", "right")[side],
+            values=list(range(len(rows))),
+            labelExpr=f"{json.dumps(labels)}[datum.value]",
+            labelLimit=style.scaled(150),
+            tickCount=len(rows),
+            labelOverlap=False,
+            labelColor=style.ink,
+            grid=False,
+        )
+        layers.append(mark.encode(y=alt.Y("place:Q", title="rank" if side == 0 else None, scale=scale, axis=axis)))
+    chart = alt.layer(*layers).resolve_scale(y="independent")
+    return chart.properties(width=style.width, height=style.scaled(30 + 26 * len(places)))

@@ -7,24 +7,39 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from unslant import __version__
 from unslant.arrays import json_number
-from unslant.errors import InputError
+from unslant.errors import InputError, one_line
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
 from unslant.metrics.registry import metric_at
-from unslant.reports.escape import TYPOGRAPHY, csv_text, drawable, file_name, one_line, tex, tex_needs
-from unslant.reports.figure import Chart, Table, shared_n
-from unslant.reports.numbers import Cell, How, count, has_interval, interval, number
+from unslant.reports.figure import Chart, Table
+from unslant.reports.numbers import (
+    APART,
+    TYPOGRAPHY,
+    Cell,
+    How,
+    count,
+    csv_text,
+    drawable,
+    file_name,
+    has_interval,
+    interval,
+    number,
+    numbers,
+    shared_n,
+    tex,
+    tex_needs,
+)
 from unslant.reports.style import PAPER, PLOT, Style, specification
-from unslant.version import __version__
 from unslant.writing import make_folder, write_all, write_atomically
 
 if TYPE_CHECKING:
@@ -43,8 +58,6 @@ _INTERVALS = 3
 _NOT_IN_PAPERS = ("meaning", "interval by")
 """Columns that explain the numbers to a reader of the report; the CSV file has them."""
 _VALUE = re.compile(r"([-−]?)\+?(\d[\d,]*)(?:\.(\d+))?([\s\u202f\xa0]%)?")
-APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
-"""Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
 COLUMNS = ("key", "name", "value", "low", "high", "n", "method", "note", "meaning", "unit")
 
 
@@ -73,18 +86,18 @@ class Drawing:
 def drawing(chart: Chart, style: Style) -> Drawing:
     """Draw a chart, with its name for those who cannot see it."""
     spec = specification(chart.draw(style), style)
-    drawn = Drawing(chart, spec, *_basis(spec, chart.of))
-    said = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, drawn.rests_on) if part)
-    return replace(drawn, spec=spec | {"description": drawable(f"{said}.")})
+    picture = Drawing(chart, spec, *_basis(spec, chart.of))
+    words = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, picture.rests_on) if part)
+    return replace(picture, spec=spec | {"description": drawable(f"{words}.")})
 
 
 def _basis(spec: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     """The smallest and largest ``n`` in the data of a chart, and every ``method`` of its intervals."""
     rows = list(_rows(spec))
-    found = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
+    sizes = sorted({int(str(row["n"]).replace(",", "")) for row in rows if row.get("n") is not None})
     methods = dict.fromkeys(row["method"] for row in rows if row.get("method"))
-    few = f"{found[0]:,} to " if len(found) > 1 else ""
-    return (f"N = {few}{count(found[-1], of.removesuffix('s'), of)}" if found else "", tuple(methods))
+    few = f"{sizes[0]:,} to " if len(sizes) > 1 else ""
+    return (f"N = {few}{count(sizes[-1], of.removesuffix('s'), of)}" if sizes else "", tuple(methods))
 
 
 def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
@@ -108,10 +121,10 @@ def altair_chart(chart: Chart) -> Any:
     import altair as alt
 
     title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
-    drawn = alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
-    kind = type(type(drawn).__name__, (_SelfContained, type(drawn)), {})
-    object.__setattr__(drawn, "__class__", kind)  # altair keeps attributes that are set as parts of the chart
-    return drawn
+    picture = alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
+    kind = type(type(picture).__name__, (_SelfContained, type(picture)), {})
+    object.__setattr__(picture, "__class__", kind)  # altair keeps attributes that are set as parts of the chart
+    return picture
 
 
 class _SelfContained:
@@ -121,9 +134,9 @@ class _SelfContained:
         chart: Any = self
         spec = chart.to_dict()
         png = needed("vl_convert", "drawing figures").vegalite_to_png(spec, scale=_SCREEN_SCALE)
-        shown = {"image/png": base64.b64encode(png).decode(), "text/plain": spec["title"]["text"]}
+        bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": spec["title"]["text"]}
         width, _height = struct.unpack(">II", png[16:24])
-        return shown, {"image/png": {"width": round(width / _SCREEN_SCALE)}}
+        return bundle, {"image/png": {"width": round(width / _SCREEN_SCALE)}}
 
     def to_html(self, *arguments: Any, **options: Any) -> str:
         return str(super().to_html(*arguments, **{"inline": True} | options))  # type: ignore[misc]
@@ -146,13 +159,13 @@ def save_figures(
     make_folder(folder)
     writes: dict[Path, Callable[[], object]] = {}
     for chart in charts:
-        drawn, name = drawing(chart, style), file_name(chart.id)
+        picture, name = drawing(chart, style), file_name(chart.id)
         for suffix in FORMATS:
             path = folder / f"{name}{suffix}"
-            writes[path] = partial(save_figure, drawn.spec, path, provenance)
+            writes[path] = partial(save_figure, picture.spec, path, provenance)
         path = folder / f"{name}.tex"
         writes[path] = partial(
-            write_atomically, path, made_by(provenance, f"metadata of {name}.svg") + _figure(drawn, name)
+            write_atomically, path, made_by(provenance, f"metadata of {name}.svg") + _figure(picture, name)
         )
     write_all(*writes.values())
     return list(writes)
@@ -168,11 +181,11 @@ def caption(*parts: str) -> str:
     return " ".join(f"{tex(part).rstrip('.')}." for part in parts if part)
 
 
-def _figure(drawn: Drawing, name: str) -> str:
-    chart = drawn.chart
+def _figure(picture: Drawing, name: str) -> str:
+    chart = picture.chart
     lines = [
         r"\begin{figure}", r"\centering", rf"\includegraphics[width=\columnwidth]{{{name}.pdf}}",
-        rf"\caption{{{caption(chart.title, chart.explanation, drawn.rests_on)}}}",
+        rf"\caption{{{caption(chart.title, chart.explanation, picture.rests_on)}}}",
         rf"\label{{fig:{name}}}", r"\end{figure}",
     ]  # fmt: skip
     return tex_needs("graphicx", body := "\n".join(lines)) + body + "\n"
@@ -244,13 +257,13 @@ def _tabular(rows: Sequence[Sequence[str]], specs: Sequence[str]) -> str:
     flat = [[_set_off(" ".join(cell.split())) if c == 0 else " ".join(cell.split()) for c, cell in enumerate(row)]
             for row in rows]  # fmt: skip
     align = ["left"] * len(specs)
-    drawn = str(tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True))
-    wide = [
+    latex = str(tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True))
+    fitted_specs = [
         _PARAGRAPH if spec == "l" and max(map(len, cells)) > _LONG else spec
         for spec, cells in zip(specs, zip(*flat, strict=True), strict=True)
     ]
-    drawn = drawn.replace(f"{{{'l' * len(specs)}}}", f"{{{''.join(wide)}}}", 1)
-    return "".join(_MARKS.get(character, character) for character in drawn)
+    latex = latex.replace(f"{{{'l' * len(specs)}}}", f"{{{''.join(fitted_specs)}}}", 1)
+    return "".join(_MARKS.get(character, character) for character in latex)
 
 
 def _set_off(cell: str) -> str:
@@ -279,32 +292,32 @@ def to_latex(table: Table) -> str:
         if single and c == estimates[-1] and len({_n(row) for row in table.rows} - {""}) > 1:
             columns.append(_values(_N, [_n(row) for row in table.rows]))
     heads, specs, body = zip(*columns, strict=True)
-    drawn = _tabular([heads, *zip(*body, strict=True)], specs)
+    tabular = _tabular([heads, *zip(*body, strict=True)], specs)
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{caption(table.title, table.explanation)}}}",
-        rf"\label{{tab:{file_name(table.id)}}}", drawn, rf"\par\smallskip{{\footnotesize {caption(_rests_on(table))}}}",
-        r"\end{table}",
+        rf"\label{{tab:{file_name(table.id)}}}", tabular,
+        rf"\par\smallskip{{\footnotesize {caption(_rests_on(table))}}}", r"\end{table}",
     ]  # fmt: skip
-    return tex_needs("booktabs,siunitx", written := "\n".join(lines)) + written + "\n"
+    return tex_needs("booktabs,siunitx", latex := "\n".join(lines)) + latex + "\n"
 
 
 def _values(head: str, cells: list[str]) -> tuple[str, str, list[str]]:
     """A column that ``siunitx`` aligns at the decimal point; percent signs go to its head, words are set in braces."""
-    found = [_VALUE.fullmatch(cell) for cell in cells]
-    if not any(found):
+    matches = [_VALUE.fullmatch(cell) for cell in cells]
+    if not any(matches):
         return head, "r", cells
-    parts = [one.groups() for one in found if one]
-    unit = " (%)" if all(part[3] for part in parts) else ""
-    whole, decimals = (max(len((part[place] or "").replace(",", "")) for part in parts) for place in (1, 2))
-    sign = "-" * any(part[0] for part in parts)
-    written = [
-        f"{'-' * bool(one[1])}{one[2].replace(',', '')}{f'.{one[3]}' if one[3] else ''}"
-        + ("" if unit or not one[4] else f"{_OPEN}%{_CLOSE}")
-        if one
+    groups = [match.groups() for match in matches if match]
+    unit = " (%)" if all(part[3] for part in groups) else ""
+    whole, decimals = (max(len((part[place] or "").replace(",", "")) for part in groups) for place in (1, 2))
+    sign = "-" * any(part[0] for part in groups)
+    texts = [
+        f"{'-' * bool(match[1])}{match[2].replace(',', '')}{f'.{match[3]}' if match[3] else ''}"
+        + ("" if unit or not match[4] else f"{_OPEN}%{_CLOSE}")
+        if match
         else f"{_OPEN}{cell}{_CLOSE}" * bool(cell)
-        for one, cell in zip(found, cells, strict=True)
+        for match, cell in zip(matches, cells, strict=True)
     ]
-    return f"{_OPEN}{head}{unit}{_CLOSE}", f"S[table-format={sign}{whole}.{decimals}]", written
+    return f"{_OPEN}{head}{unit}{_CLOSE}", f"S[table-format={sign}{whole}.{decimals}]", texts
 
 
 def _range(cell: Cell, how: How) -> str:
@@ -313,10 +326,10 @@ def _range(cell: Cell, how: How) -> str:
 
 def _rests_on(table: Table) -> str:
     """N, and how the intervals in a table were made."""
-    found = [cell for row in table.rows for cell in row if isinstance(cell, Estimate) and cell.defined]
-    sizes = sorted({cell.n for cell in found})
+    estimates = [cell for row in table.rows for cell in row if isinstance(cell, Estimate) and cell.defined]
+    sizes = sorted({cell.n for cell in estimates})
     parts = [f"N = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")] if sizes else []
-    methods = dict.fromkeys(cell.method for cell in found if has_interval(cell))
+    methods = dict.fromkeys(cell.method for cell in estimates if has_interval(cell))
     where = "" if len(table.estimate_columns) <= _INTERVALS else " in the CSV file"
     parts += [f"95 % intervals{where}: {', '.join(methods)}"] if methods else []
     return "; ".join(parts)
@@ -334,22 +347,22 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
         provenance: how the results were made: a comment in every ``.tex``, and ``provenance.json`` in the same folder.
     """
     make_folder(folder)
-    about = made_by(provenance, "provenance.json")
+    comment = made_by(provenance, "provenance.json")
     files = {
         folder / f"{file_name(table.id)}{suffix}": text
         for table in tables
-        for suffix, text in ((".csv", to_csv(table)), (".tex", about + to_latex(table)))
+        for suffix, text in ((".csv", to_csv(table)), (".tex", comment + to_latex(table)))
     }
-    made = {folder / "provenance.json": dump_json(list(provenance))} if provenance else {}
-    write_all(*(partial(write_atomically, *file) for file in (files | made).items()))
+    records = {folder / "provenance.json": dump_json(list(provenance))} if provenance else {}
+    write_all(*(partial(write_atomically, *file) for file in (files | records).items()))
     return list(files)
 
 
 def table_frame(table: Table) -> DataFrame:
     """A table of the report, with the columns of its CSV file (:func:`columns_of`)."""
     heads, rows = columns_of(table)
-    found: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
-    return found
+    frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
+    return frame
 
 
 def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
@@ -362,28 +375,10 @@ def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
         Columns :data:`COLUMNS`; ``key`` is the path in JSON, ``name``, ``meaning`` and ``unit`` are of the record.
     """
     rows = []
-    for path, found in numbers(values, APART):
-        record = metric_at(path)
-        if record is not None and (found["value"] is not None or "n" in found):
-            about = {"key": ".".join(path), "name": record.name, "meaning": record.meaning, "unit": record.scale}
-            rows.append(about | {key: value for key, value in found.items() if key in COLUMNS})
+    for path, parts in numbers(values, APART):
+        metric = metric_at(path)
+        if metric is not None and (parts["value"] is not None or "n" in parts):
+            about = {"key": ".".join(path), "name": metric.name, "meaning": metric.meaning, "unit": metric.scale}
+            rows.append(about | {key: value for key, value in parts.items() if key in COLUMNS})
     frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=list(COLUMNS))
     return frame
-
-
-def numbers(
-    value: object, omit: Collection[str] = (), path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Path and parts of every estimate and plain number, None among them, but for what is below the keys ``omit``."""
-    if isinstance(value, Mapping):
-        if {"value", "low", "high", "n"} <= set(value):
-            yield path, value
-            return
-        for key, item in value.items():
-            if key not in omit:
-                yield from numbers(item, omit, (*path, key))
-    elif isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from numbers(item, omit, (*path, str(at)))
-    elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        yield path, {"value": value}

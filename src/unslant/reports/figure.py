@@ -1,17 +1,16 @@
-"""Figures: rows under columns, from which both the table and the charts are made."""
+"""Figures: rows under columns, from which both the table and the charts are made; and panels of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from unslant.metrics import METRICS, Estimate, Metric
-from unslant.reports.chart_parts import MOST_ROWS, Mark, first_rows
-from unslant.reports.numbers import Cell, How
-from unslant.reports.style import Style
+from unslant.reports.numbers import Cell, How, shared_n
+from unslant.reports.style import MOST_ROWS, Mark, Style, first_rows
 
 Row: TypeAlias = Mapping[Any, Any]
 """Cells by the key of their column, or by metric; and anything else that a plot draws."""
@@ -88,10 +87,10 @@ class Table:
 
     def how(self, row: int, column: int) -> How:
         """Format of one cell: that of the column's metric, else of the row; differences have the row's digits."""
-        own = self.columns[column].how
-        if not self.by_row or (isinstance(own, Metric) and not own.signed):
-            return own
-        return replace(self.by_row[row], signed=True) if isinstance(own, Metric) else self.by_row[row]
+        how = self.columns[column].how
+        if not self.by_row or (isinstance(how, Metric) and not how.signed):
+            return how
+        return replace(self.by_row[row], signed=True) if isinstance(how, Metric) else self.by_row[row]
 
     def column(self, index: int) -> list[Cell]:
         return [row[index] for row in self.rows]
@@ -117,12 +116,6 @@ class Table:
 def defined(cell: Cell) -> bool:
     """Whether there is a value to show."""
     return cell.defined if isinstance(cell, Estimate) else cell is not None and cell == cell
-
-
-def shared_n(row: Sequence[Cell]) -> int | None:
-    """The common N of a row's estimates, or ``None``."""
-    found = {cell.n for cell in row if isinstance(cell, Estimate) and cell.defined}
-    return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -180,7 +173,7 @@ class Figure:
         by_row: the metric of each row, where rows determine the number format.
         drawn_only: without a table, where another holds the same numbers.
 
-    Example:
+    Examples:
         >>> rows = [{"model": "a", "accuracy": Estimate.bare(0.5, 8, "made")}]
         >>> Figure("scores", "Scores", ["model"], ["accuracy"], rows).table.rows[0][0]
         'a'
@@ -217,22 +210,22 @@ class Figure:
             by_column: column name -> metric key -> value.
             methods: add a column with the interval method.
         """
-        keys = dict.fromkeys(key for found in by_column.values() for key, value in found.items() if defined(value))
+        keys = dict.fromkeys(key for values in by_column.values() for key, value in values.items() if defined(value))
         metrics = tuple(METRICS[key] for key in keys)
         rows = []
         for metric in metrics:
-            cells: dict[str, Cell] = {name: found.get(metric.key) for name, found in by_column.items()}
+            cells: dict[str, Cell] = {name: values.get(metric.key) for name, values in by_column.items()}
             method = next((cell.method for cell in cells.values() if isinstance(cell, Estimate)), "")
             unit = f", in {metric.unit}" if metric.unit not in ("", "%") else ""
             about = {"key": metric.key, "name": metric.name, "label": metric.label, "meaning": metric.meaning + unit}
             words = {f"metric.{key}": text for key, text in (about | {"method": method}).items()}
             rows.append({**words, **cells})
         more = [Column("meaning", key="metric.meaning"), *[Column("interval by", key="metric.method")] * methods]
-        named = [
+        named_plots = [
             replace(plot, name=plot.name or ["metric.label"]) if isinstance(plot, Plot) else plot for plot in plots
         ]
         names, columns = [Column("metric", key="metric.name")], [*map(Column, by_column), *more]
-        return cls(id, title, names, columns, rows, named, explanation, folded, metrics)
+        return cls(id, title, names, columns, rows, named_plots, explanation, folded, metrics)
 
     @property
     def heads(self) -> tuple[Column, ...]:
@@ -255,8 +248,8 @@ class Figure:
     @property
     def charts(self) -> tuple[Chart, ...]:
         """The charts that have something to draw."""
-        drawn = [plot if isinstance(plot, Chart) else self._chart(plot) for plot in self.plots]
-        return tuple(chart for chart in drawn if chart is not None)
+        charts = [plot if isinstance(plot, Chart) else self._chart(plot) for plot in self.plots]
+        return tuple(chart for chart in charts if chart is not None)
 
     def _chart(self, plot: Plot) -> Chart | None:
         marks = self.marks(plot)
@@ -270,6 +263,16 @@ class Figure:
             )
         draw = partial(plot.kind, marks, rows=plot.rows or self.heads[0].name, how=how)
         return Chart(plot.id or self.id, (plot.title or self.title) + cut, plot.explanation, draw, plot.of)
+
+    def panel(self, title: str, explanation: str, *, id: str = "", short: str = "", notes: Sequence[str] = ()) -> Panel:
+        """A section of a page with this figure alone, by default under the figure's id; see :class:`Panel`.
+
+        Args:
+            short: by default the title of the figure.
+        """
+        return Panel(
+            id or self.id, title, explanation, self.charts, self.tables, tuple(notes), short=short or self.title
+        )
 
     def marks(self, plot: Plot) -> list[Mark]:
         """What a plot draws: one mark for each defined value of each row."""
@@ -307,6 +310,38 @@ class Figure:
 
     def _label(self, key: str) -> str:
         return self._column(key).name
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One section of the report: charts and tables that answer one question.
+
+    Attributes:
+        id: unique in the report.
+        explanation: one or two lines for readers new to the metric.
+        short: title in the page navigation, if ``title`` is longer than a word or two.
+        reference: placed after the questions in HTML.
+        figures: their charts and tables follow those given.
+    """
+
+    id: str
+    title: str
+    explanation: str
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    short: str = ""
+    reference: bool = False
+    figures: InitVar[Sequence[Figure]] = ()
+
+    def __post_init__(self, figures: Sequence[Figure]) -> None:
+        for name in ("charts", "tables"):
+            more = tuple(item for figure in figures for item in getattr(figure, name))
+            object.__setattr__(self, name, (*getattr(self, name), *more))
+
+    @property
+    def empty(self) -> bool:
+        return not (self.charts or self.tables or self.notes)
 
 
 def _estimate(cell: Cell) -> Estimate:

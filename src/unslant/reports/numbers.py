@@ -1,14 +1,22 @@
-"""The number format of headlines, tiles, tables and charts, in text and HTML."""
+"""The number format of headlines, tiles, tables and charts, in text and HTML.
+
+Below that, text from outside made harmless, once for each target: spreadsheets, LaTeX, charts, file names. HTML is
+escaped by Jinja2 itself (every template has ``autoescape``); JSON inside a page by :func:`island`.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from unslant.errors import one_line
 from unslant.metrics import METRICS, Estimate, Metric, Verdict
-from unslant.reports.escape import one_line
 
 Cell: TypeAlias = str | int | float | Estimate | None
 """A table cell; ``None`` is shown as a dash."""
@@ -16,6 +24,8 @@ How: TypeAlias = Metric | int
 """Number format: that of a metric, or the number of decimals."""
 
 DASH = "–"
+APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
+"""Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
 _NOISE = 1e-12
 _SPACE = "\N{NO-BREAK SPACE}"
 
@@ -73,8 +83,8 @@ def percent(share: float, digits: int = 0) -> str:
 
 def p_words(p: float) -> str:
     """``p = 0.012`` or ``p < 0.001``, for running text."""
-    shown = number(p, METRICS["p_value"])
-    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
+    text = number(p, METRICS["p_value"])
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -103,10 +113,10 @@ def unsettled(verdict: Verdict, thing: str = "question") -> str:
 
         f"{a} and {b} cannot be distinguished {unsettled(verdict)}"
     """
-    asked = f"on {count(verdict.estimate.n, thing)}"
+    questions = f"on {count(verdict.estimate.n, thing)}"
     if verdict.too_few:
-        return f"{asked}: too few for a verdict"
-    return f"{asked}; about {about(verdict.needed)} would settle it" if verdict.needed else asked
+        return f"{questions}: too few for a verdict"
+    return f"{questions}; about {about(verdict.needed)} would settle it" if verdict.needed else questions
 
 
 def listed(words: Sequence[str], most: int = 6) -> str:
@@ -128,3 +138,93 @@ def _written(value: float, digits: int, sign: str = "", percent: bool = False, n
         least = f"{10.0**-digits:.{digits}f}{unit}"
         return f"<{least}" if value > 0 else f">−{least}"
     return text.replace("-", "−") + unit
+
+
+def shared_n(row: Sequence[Cell]) -> int | None:
+    """The common N of a row's estimates, or ``None``."""
+    sizes = {cell.n for cell in row if isinstance(cell, Estimate) and cell.defined}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def numbers(
+    value: object, omit: Collection[str] = (), path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Path and parts of every estimate and plain number, None among them, but for what is below the keys ``omit``."""
+    if isinstance(value, Mapping):
+        if {"value", "low", "high", "n"} <= set(value):
+            yield path, value
+            return
+        for key, item in value.items():
+            if key not in omit:
+                yield from numbers(item, omit, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from numbers(item, omit, (*path, str(at)))
+    elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        yield path, {"value": value}
+
+
+_FORMULA = "=+-@|%"
+_LAST_LATIN = "\u017f"
+TYPOGRAPHY = {"–": "--", "−": "$-$", "∞": r"$\infty$", "±": r"$\pm$", "\xa0": "~"}
+"""Our own signs in LaTeX, once everything else has been escaped."""
+
+
+def csv_cell(value: object) -> object:
+    """A cell that no spreadsheet runs as a formula: text that begins like one gets an apostrophe; numbers stay."""
+    if not isinstance(value, str):
+        return value
+    text = "".join(c for c in value if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
+    start = unicodedata.normalize("NFKC", one_line(text).lstrip()[:1])
+    return f"'{text}" if (start and start in _FORMULA) or text[:1] in ("\t", "\n") else text
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV file of the rows, every text through :func:`csv_cell`."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerows([csv_cell(cell) for cell in row] for row in (header, *rows))
+    return stream.getvalue()
+
+
+def tex(text: str) -> str:
+    """One line of LaTeX that typesets the text and does nothing else."""
+    from tabulate import LATEX_ESCAPE_RULES
+
+    plain = one_line(text).replace("\xa0", " ")
+    escaped = (LATEX_ESCAPE_RULES.get(character, character) for character in plain)
+    return "".join(TYPOGRAPHY.get(character, character) for character in escaped)
+
+
+def tex_needs(packages: str, body: str) -> str:
+    """A LaTeX comment on what typesetting the body takes."""
+    beyond = sorted({character for character in body if not character.isascii()})
+    needs = [rf"\usepackage{{{packages}}}"]
+    if beyond:
+        latin = r"\usepackage[T1]{fontenc}, or " if beyond[-1] <= _LAST_LATIN else ""
+        needs.append(f"{latin}LuaLaTeX with a font that has {''.join(beyond)}")
+    return f"% needs {'; '.join(needs)}\n"
+
+
+def drawable(value: Any) -> Any:
+    """The values of a chart with every text, key or value, on one line: drawing libraries abort on a NUL and leave a
+    chart undrawn on U+2028."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, Mapping):
+        return {one_line(str(key)): drawable(item) for key, item in value.items()}
+    return [drawable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def island(data: object) -> str:
+    """JSON that can be put in a ``script`` element with any texts in it."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029\0":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def file_name(text: str) -> str:
+    """A name for a file made from text: letters, digits, dots, dashes; never hidden, empty or long."""
+    name = "".join(c if c.isalnum() or c in "-_." else "-" for c in one_line(text))
+    return name.lstrip(".")[:100] or "unnamed"

@@ -6,45 +6,115 @@ renderers escape them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
-from typing import Any, Protocol
+import base64
+import gzip
+import io
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from unslant.arrays import release_memory
 from unslant.metrics import METRICS, Estimate, Metric
-from unslant.reports.browser import QuestionBrowser
-from unslant.reports.figure import Chart, Figure, Table
+
+if TYPE_CHECKING:
+    from unslant.reports.figure import Panel
+
+LEVELS = 65535
+"""A probability p is stored as round(p * LEVELS), exact to 0.00001."""
+_PILOT = 64
+"""Questions packed first, to estimate how many will fit."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One section of the report: charts and tables that answer one question.
+class Filter:
+    """Questions meeting every condition ``(measure, "=" or "<" or ">", number)``; undefined values meet none."""
+
+    title: str
+    where: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Sort by one measure, undefined values last; an empty measure is the file order."""
+
+    title: str
+    measure: str = ""
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class QuestionBrowser:
+    """Single questions, as shown by ``templates/browser.js``.
 
     Attributes:
-        id: unique in the report.
-        explanation: one or two lines for readers new to the metric.
-        short: title in the page navigation, if ``title`` is longer than a word or two.
-        reference: placed after the questions in HTML.
-        figures: their charts and tables follow those given.
+        metric: the measure listed with every question.
+        filters, sorts: the first of each is the default.
+        data: of the questions at given places: ``questions`` (texts, options, right answers) and ``runs`` (measures by
+            question; contents, labels and probabilities); called only when a page is written.
+        size: how many questions there are.
+        most_bytes: of :meth:`packed`; a random sample of the questions is shown where all of them are more.
     """
 
-    id: str
-    title: str
     explanation: str
-    charts: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
-    short: str = ""
-    reference: bool = False
-    figures: InitVar[Sequence[Figure]] = ()
+    metric: Metric
+    filters: tuple[Filter, ...]
+    sorts: tuple[Sort, ...]
+    data: Callable[[Sequence[int]], dict[str, Any]]
+    size: int
+    most_bytes: int
 
-    def __post_init__(self, figures: Sequence[Figure]) -> None:
-        for name in ("charts", "tables"):
-            drawn = tuple(item for figure in figures for item in getattr(figure, name))
-            object.__setattr__(self, name, (*getattr(self, name), *drawn))
+    def packed(self) -> tuple[str, int]:
+        """Gzipped JSON in base64, which cannot be mistaken for markup, and the number of questions in it."""
+        n = self.size
+        if n > _PILOT:
+            n = min(n, _PILOT * self.most_bytes // len(self._pack(_PILOT)))
+        while len(data := self._pack(n)) > self.most_bytes and n > 1:
+            n = min(n - 1, int(0.97 * n * self.most_bytes / len(data)))
+        return data, n
 
-    @property
-    def empty(self) -> bool:
-        return not (self.charts or self.tables or self.notes)
+    def explanation_of(self, n: int) -> str:
+        """The explanation, with the number of questions on the page where they are not all."""
+        if n == self.size:
+            return self.explanation
+        part = f"This page holds {n:,} of the {self.size:,} questions, drawn at random to keep the file small; every"
+        return f"{self.explanation} {part} other number on it is of all questions."
+
+    def _pack(self, n: int) -> str:
+        release_memory()
+        places = np.sort(np.random.default_rng(0).permutation(self.size)[:n])
+        data = self.data(places.tolist()) | {
+            "levels": LEVELS,
+            "metric": {"key": self.metric.key, "name": self.metric.label, "digits": self.metric.digits},
+            "filters": [asdict(f) for f in self.filters],
+            "sorts": [asdict(s) for s in self.sorts],
+        }
+        as_text = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        questions = deque(data.pop("questions"))
+        packed = io.BytesIO()
+        with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file:  # a question at a time: there may be many
+            file.write(b'{"questions":[')
+            while questions:
+                file.write(as_text(questions.popleft()).encode() + (b"," if questions else b""))
+            file.write(b"],")
+            file.write(memoryview(as_text(data).encode())[1:])
+        return base64.b64encode(packed.getvalue()).decode()
+
+
+def packed_bytes(values: NDArray[Any], dtype: Any = np.uint8) -> str:
+    """Integers as base64 of their bytes."""
+    return base64.b64encode(np.ascontiguousarray(values.astype(dtype)).tobytes()).decode()
+
+
+def packed_probs(values: NDArray[np.float64]) -> str:
+    """Probabilities as base64 of 16-bit integers, see :data:`LEVELS`."""
+    levels = values * LEVELS
+    return packed_bytes(np.rint(levels, out=levels), np.dtype("<u2"))
 
 
 @dataclass(frozen=True)
@@ -60,9 +130,23 @@ class Tile:
         return self.own or self.metric.name
 
     @classmethod
-    def row(cls, *found: tuple[str, Estimate] | tuple[str, Estimate, str]) -> tuple[Tile, ...]:
+    def row(cls, *tiles: tuple[str, Estimate] | tuple[str, Estimate, str]) -> tuple[Tile, ...]:
         """Tiles of the defined metrics: key, estimate and, if not that of the metric, name."""
-        return tuple(cls(METRICS[tile[0]], *tile[1:]) for tile in found if tile[1].defined)
+        return tuple(cls(METRICS[tile[0]], *tile[1:]) for tile in tiles if tile[1].defined)
+
+
+class Later:
+    """Panels that are made when a report is drawn, each time: the first screen shows none of them.
+
+    Args:
+        make: yields the panels; one at least has a table.
+    """
+
+    def __init__(self, make: Callable[[], Iterable[Panel]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Panel]:
+        return iter(self._make())
 
 
 @dataclass(frozen=True)
@@ -77,7 +161,9 @@ class Page:
         caveats: what must be known before the first number, in sentences, which nothing shortens: records left out.
         notes: omissions, failures and cost.
         settings: names and values.
+        panels: all at once, or made :class:`Later`.
         example: a prompt as sent to the model.
+        questions: to be looked at one by one; a function makes them when a report is written.
         name: title of the browser tab, usually the model.
         compared: names of the runs shown side by side.
         provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
@@ -87,11 +173,11 @@ class Page:
     headline: str
     lines: tuple[str, ...] = ()
     tiles: tuple[Tile, ...] = ()
-    panels: tuple[Panel, ...] = ()
+    panels: Iterable[Panel] = ()
     notes: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     example: str = ""
-    questions: QuestionBrowser | None = None
+    questions: QuestionBrowser | Callable[[], QuestionBrowser] | None = None
     name: str = ""
     compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +185,16 @@ class Page:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(filter(None, self.lines)))
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether there is more than the first screen."""
+        return isinstance(self.panels, Later) or any(panel.tables for panel in self.panels)
+
+    @property
+    def browser(self) -> QuestionBrowser | None:
+        """The questions, made now if they have not been."""
+        return self.questions() if callable(self.questions) else self.questions
 
     @property
     def sections(self) -> tuple[Panel, ...]:

@@ -1,19 +1,38 @@
-"""A report of one or more results."""
+"""A report of one or more results: one HTML file that works offline and runs only its own code, figures, tables."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import warnings
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from unslant.reports.figure import Chart, Table
-from unslant.reports.panels import Describes, Page, Panel
+from unslant import __version__
+from unslant.extras import missing
+from unslant.metrics import Estimate
+from unslant.reports.export import Drawing, drawing, save_figures, save_tables
+from unslant.reports.figure import Chart, Panel, Table
+from unslant.reports.numbers import Cell, How, interval, island, number, shared_n
+from unslant.reports.panels import Describes, Page, QuestionBrowser, Tile
+from unslant.reports.style import PAGE, PAPER
+from unslant.responses.provenance import META_NAME
 from unslant.writing import write_all, write_atomically
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
 Item = TypeVar("Item", Panel, Chart, Table)
+_SHORT = 16
+"""Texts up to this length are not wrapped."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +44,9 @@ class Report:
     @classmethod
     def of(cls, results: Sequence[Describes]) -> Report:
         """A report of ``results`` under the first headline."""
-        seen: Counter[tuple[type, str]] = Counter()
+        times: Counter[tuple[type, str]] = Counter()
         pages = [result.page() for result in results]
-        return cls(tuple(replace(p, panels=tuple(_unique(panel, seen) for panel in p.sections)) for p in pages))
+        return cls(tuple(replace(p, panels=tuple(_unique(panel, times) for panel in p.sections)) for p in pages))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -40,38 +59,203 @@ class Report:
 
     def to_html(self, path: str | Path) -> None:
         """Write one HTML file that works offline."""
-        from unslant.reports.html import render
-
         write_atomically(path, render(self.pages))
 
     def save_figures(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.export.save_figures`."""
-        from unslant.reports.export import save_figures
-        from unslant.reports.style import PAPER
-
         written: list[Path] = []
 
         def save(page: Page) -> None:
-            drawn = [chart for panel in page.panels for chart in panel.charts]
-            written.extend(save_figures(drawn, Path(folder), self.provenance, replace(PAPER, compared=page.compared)))
+            charts = [chart for panel in page.panels for chart in panel.charts]
+            written.extend(save_figures(charts, Path(folder), self.provenance, replace(PAPER, compared=page.compared)))
 
         write_all(*(partial(save, page) for page in self.pages))
         return written
 
     def save_tables(self, folder: str | Path) -> list[Path]:
         """See :func:`unslant.reports.export.save_tables`."""
-        from unslant.reports.export import save_tables
-
         return save_tables([table for panel in self.panels for table in panel.tables], Path(folder), self.provenance)
 
 
-def _unique(panel: Panel, seen: Counter[tuple[type, str]]) -> Panel:
+def _unique(panel: Panel, times: Counter[tuple[type, str]]) -> Panel:
     """The panel with numbers appended to repeated ids, for distinct anchors and files."""
 
-    def own(item: Item) -> Item:
-        seen[type(item), item.id] += 1
-        times = seen[type(item), item.id]
-        return item if times == 1 else replace(item, id=f"{item.id}-{times}")
+    def renamed(item: Item) -> Item:
+        key = type(item), item.id
+        times[key] += 1
+        return item if times[key] == 1 else replace(item, id=f"{item.id}-{times[key]}")
 
-    charts, tables = tuple(map(own, panel.charts)), tuple(map(own, panel.tables))
-    return replace(own(panel), charts=charts, tables=tables)
+    charts, tables = tuple(map(renamed, panel.charts)), tuple(map(renamed, panel.tables))
+    return replace(renamed(panel), charts=charts, tables=tables)
+
+
+def render(pages: Sequence[Page]) -> str:
+    """HTML of one or more results, under the headline of the first."""
+    from markupsafe import Markup
+
+    if any(panel.charts for page in pages for panel in page.panels):
+        try:
+            _vega()
+        except ImportError as error:
+            note = f"Charts are left out: {missing(error, 'drawing them')}."
+            warnings.warn(note, stacklevel=2)
+            pages = [_without_charts(page, note) for page in pages]
+    drawings = {
+        chart.id: drawing(chart, replace(PAGE, compared=page.compared))
+        for page in pages for panel in page.sections for chart in panel.charts
+    }  # fmt: skip
+    meanings: dict[str, str] = {}
+    views = [[_panel_view(panel, drawings, meanings) for panel in page.sections] for page in pages]
+    browser = next(filter(None, (page.browser for page in pages)), None)
+    scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
+    scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
+    scripts["browser"] = _text("data.js") + _text("browser.js")
+    scripts = {name: _script(code) for name, code in scripts.items()}
+    style = _text("report.css") + _text("browser.css")
+    names = ", ".join(page.name for page in pages if page.name)
+    template = environment().get_template("report.html.jinja")
+    return template.render(
+        version=__version__,
+        title=f"{names} · unslant" if names else "unslant",
+        policy=_policy(scripts.values(), style),
+        style=Markup(style),
+        scripts={name: Markup(code) for name, code in scripts.items()},
+        pages=[
+            {
+                "page": page,
+                "tiles": [tile_view(tile) for tile in page.tiles],
+                "panels": [view for view in of_page if not view["panel"].reference],
+            }
+            for page, of_page in zip(pages, views, strict=True)
+        ],
+        appendix=[view for of_page in views for view in of_page if view["panel"].reference],
+        meanings=meanings,
+        methods=list(dict.fromkeys(method for picture in drawings.values() for method in picture.methods)),
+        charts=Markup(island({id: picture.spec for id, picture in drawings.items()})),
+        meta_name=META_NAME,
+        provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
+        browser=_browser_view(browser) if browser else None,
+    )
+
+
+def _without_charts(page: Page, note: str) -> Page:
+    return replace(page, panels=tuple(replace(panel, charts=()) for panel in page.panels), notes=(note, *page.notes))
+
+
+@cache
+def _vega() -> str:
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed"))
+
+
+def _text(name: str) -> str:
+    return resources.files("unslant.reports").joinpath("templates", name).read_text("utf-8")
+
+
+def environment() -> Environment:
+    """The templates of the page and of notebooks; they escape everything they are given."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("unslant.reports", "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+
+
+def _script(code: str) -> str:
+    """Code that cannot end its HTML element."""
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(scripts: Iterable[str], style: str) -> str:
+    """Forbid loading; allow only the page's own scripts and styles, by hash."""
+
+    def allowed(texts: Iterable[str]) -> str:
+        hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+        return " ".join(f"'sha256-{digest}'" for digest in hashes)
+
+    return (
+        f"default-src 'none'; script-src {allowed(scripts)}; style-src {allowed([style])}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _browser_view(browser: QuestionBrowser) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    data, n = browser.packed()
+    return {"explanation": browser.explanation_of(n), "data": Markup(data)}
+
+
+def tile_view(tile: Tile) -> dict[str, str]:
+    """A tile as the templates take it."""
+    metric, estimate = tile.metric, tile.estimate
+    return {
+        "name": (name := tile.own or metric.label)[:1].upper() + name[1:],
+        "value": number(estimate, metric),
+        "interval": interval(estimate, metric),
+        "n": f"{estimate.n:,}",
+        "meaning": metric.meaning,
+    }
+
+
+def _panel_view(panel: Panel, drawings: Mapping[str, Drawing], meanings: dict[str, str]) -> dict[str, Any]:
+    charts = [drawings[chart.id] for chart in panel.charts]
+    return {"panel": panel, "charts": charts, "tables": [_defined(table, meanings) for table in panel.tables]}
+
+
+def _defined(table: Table, meanings: dict[str, str]) -> dict[str, Any]:
+    """A table whose heads refer to what their metrics mean, by id; meanings are collected."""
+    view = table_view(table)
+
+    def id_of(meaning: str) -> str:
+        id = f"means-{zlib.crc32(meaning.encode()):08x}" if meaning else ""
+        meanings.update({id: meaning} if id else {})
+        return id
+
+    for head in view["heads"]:
+        head["means"] = id_of(head["explanation"])
+    if table.by_row and "meaning" not in [column.name for column in table.columns]:
+        for cells, metric, before in zip(view["rows"], table.by_row, (None, *table.by_row), strict=False):
+            cells[0]["means"] = id_of(metric.meaning) if metric != before else ""
+    return view
+
+
+def table_view(table: Table) -> dict[str, Any]:
+    """A table as the templates take it."""
+    single, numeric = table.one_n, table.numeric
+    heads = [
+        {"name": column.name, "explanation": column.explanation, "numeric": of_numbers, "means": ""}
+        for column, of_numbers in zip(table.columns, numeric, strict=True)
+    ]
+    rows = [
+        [_cell_view(cell, table.how(r, c), not single, numeric[c]) for c, cell in enumerate(row)]
+        for r, row in enumerate(table.rows)
+    ]
+    if single:
+        at = table.estimate_columns[-1] + 1
+        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True, "means": ""})
+        for cells, row in zip(rows, table.rows, strict=True):
+            cells.insert(at, _cell_view(shared_n(row), 0, False, True))
+    return {"table": table, "heads": heads, "rows": rows, "sortable": len(rows) > 2}
+
+
+def _cell_view(cell: Cell, how: How, with_n: bool, numeric: bool) -> dict[str, Any]:
+    value = cell.value if isinstance(cell, Estimate) else cell
+    estimate = cell if isinstance(cell, Estimate) and cell.defined else None
+    sortable = isinstance(value, int | float) and value == value and abs(value) != float("inf")
+    return {
+        "text": number(cell, how),
+        "means": "",
+        "interval": interval(estimate, how) if estimate else "",
+        "n": f"{estimate.n:,}" if estimate and with_n else "",
+        "sort": value if sortable else None,
+        "kind": "number" if numeric else "short" if isinstance(cell, str) and len(cell) <= _SHORT else "",
+    }
+
+
+def fragment(page: Page) -> str:
+    """Headline, key numbers and the first table as HTML that needs nothing else; texts are escaped."""
+    tables = [table for panel in page.sections if not panel.reference for table in panel.tables]
+    first = next((table for table in tables if not table.folded), tables[0] if tables else None)
+    template = environment().get_template("notebook.html.jinja")
+    return template.render(page=page, tiles=[*map(tile_view, page.tiles)], item=first and table_view(first))

@@ -1,7 +1,6 @@
 """What came back."""
 
 from unslant.responses.checks import NO_ANSWER, REPLY_STATUSES, STATUSES
-from unslant.responses.importers.label_scores import load_recorded
 from unslant.responses.run import Run
 from unslant.responses.table import SCHEMA, Response, Responses, text_ranks
 
@@ -13,6 +12,5 @@ __all__ = [
     "Response",
     "Responses",
     "Run",
-    "load_recorded",
     "text_ranks",
 ]

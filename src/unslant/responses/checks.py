@@ -1,4 +1,4 @@
-"""What a table of responses must be before anything is computed from it: its file, its columns, its rows."""
+"""Checks that a table of responses passes before anything is computed from it: its file, its columns, its rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from numpy.typing import NDArray
 from unslant.arrays import TIE_TOLERANCE, release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
-from unslant.questions.question import Question
-from unslant.questions.question_set import canonical_line, question_of
+from unslant.questions.question import Question, canonical_line, question_of
 from unslant.responses.run import Run
 from unslant.writing import write_atomically
 
 NO_ANSWER = ("unparsed", "conflict", "cut", "refused")
-"""Statuses of replies that came and are no answer."""
+"""Statuses of replies that contain no answer."""
 REPLY_STATUSES = ("ok", *NO_ANSWER, "error")
 STATUSES = (*REPLY_STATUSES, "censored")
-"""``ok``: an answer was read. ``unparsed``: a reply came but no answer was found in it. ``conflict``: it gives a label
-with the text of another option. ``cut``: it ended at the limit of tokens before an answer. ``refused``: the model
-declined. ``censored``: the best label may be one that the server did not return. ``error``: no reply came. Only ``ok``
-rows are answers."""
+"""``ok``: an answer was read. ``unparsed``: a reply without a readable answer. ``conflict``: a label with the text of
+another option. ``cut``: the reply ended at the limit of tokens before an answer. ``refused``: the model declined.
+``censored``: the best label may be one that the server did not return. ``error``: no reply. Only ``ok`` rows are
+answers."""
 MOST_POSITIVE = 1e-4
-"""Largest log-probability that rounding can explain."""
+"""Largest log-probability that rounding can explain, of harnesses that sum in single precision."""
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
@@ -43,7 +42,7 @@ Ints = NDArray[np.int64]
 
 
 class _Bad(ValueError):
-    """A row that cannot be: its number and column."""
+    """An invalid row: its number and column."""
 
     def __init__(self, row: int, column: str, reason: str) -> None:
         super().__init__(reason)
@@ -51,7 +50,7 @@ class _Bad(ValueError):
 
 
 def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: str | Path | IO[bytes]) -> None:
-    """Write a table, its run and its questions; :func:`read_table` notices any damage.
+    """Write a table, its run and its questions; :func:`read_table` detects any damage.
 
     Raises:
         OutputError: if the file cannot be written.
@@ -62,20 +61,24 @@ def write_table(table: pa.Table, run: Run, questions: Sequence[Question], path: 
 def write_batches(
     batches: Iterable[pa.Table], rows: int, run: Run, packed: bytes, schema: pa.Schema, path: str | Path | IO[bytes]
 ) -> None:
-    """As :func:`write_table`, from tables of ``schema`` that come one by one, ``rows`` in all, each a row group.
+    """As :func:`write_table`, from tables of ``schema`` that arrive one by one, ``rows`` in all, each a row group.
 
     Args:
-        packed: the questions, as :func:`unslant.responses.checks.pack` gives them; may be empty.
+        packed: the questions, as :func:`pack` returns them; may be empty.
     """
 
     def write(file: IO[bytes]) -> None:
-        described = schema.with_metadata(_described(run, rows, packed))
         release_memory()
-        with pq.ParquetWriter(file, described, compression="zstd", write_page_checksum=True) as writer:
+        with pq.ParquetWriter(file, schema_with_run, compression="zstd", write_page_checksum=True) as writer:
             for batch in batches:
                 writer.write_table(batch)
-                del batch
+                del batch  # before the next one is made: two of them would be in memory
                 release_memory()
+
+    description = run.dump()
+    # Pages have checksums; the digest covers what Parquet does not: the metadata, and the number of rows.
+    metadata = {_META: description, _DIGEST: _digest(description, rows, packed)}
+    schema_with_run = schema.with_metadata(metadata | ({_QUESTIONS: packed} if packed else {}))
 
     if isinstance(path, str | Path):
         write_atomically(path, write)
@@ -83,16 +86,11 @@ def write_batches(
         write(path)
 
 
-def _described(run: Run, rows: int, packed: bytes) -> dict[bytes, bytes]:
-    written = run.dump()
-    return {_META: written, _DIGEST: _digest(written, rows, packed)} | ({_QUESTIONS: packed} if packed else {})
-
-
 def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
-    """What :func:`write_table` wrote, with its columns as they are.
+    """The table, run and questions that :func:`write_table` wrote, with unchecked columns.
 
     Raises:
-        InputError: if there is no such file, it is not Parquet, or damaged.
+        InputError: if there is no such file, it is not Parquet, or it is damaged.
     """
     table = read_parquet(path)
     run, packed = _about(table.schema.metadata or {}, table.num_rows, path)
@@ -103,15 +101,15 @@ def read_table(path: Path) -> tuple[pa.Table, Run, tuple[Question, ...]]:
 
 
 def _about(metadata: Mapping[bytes, bytes], rows: int, path: Path) -> tuple[Run, bytes]:
-    """What a table says of itself, and its questions, packed."""
-    written = metadata.get(_META, b"{}")
+    """The run that a file describes, and its questions, packed."""
+    description = metadata.get(_META, b"{}")
     packed = metadata.get(_QUESTIONS, b"")
-    digest = _digest(written, rows, packed)
+    digest = _digest(description, rows, packed)
     if metadata.get(_DIGEST, digest) != digest:
-        raise InputError.at(path, "is damaged: what it says about itself is not what was written; make it again")
+        raise InputError.at(path, "is damaged: its description does not match its checksum; write it again")
     try:
-        parse_json(written.decode())  # refuses what no JSON of ours has: keys twice, deep nesting, endless numbers
-        run = Run.parse(written)
+        parse_json(description.decode())  # refuses repeated keys and deep nesting, which pydantic reads
+        run = Run.parse(description)
     except ValueError as error:
         raise InputError.at(path, f"is not a table of responses: {first_line(error)}") from None
     return run, packed
@@ -122,8 +120,8 @@ class TableFile:
 
     Attributes:
         rows: how many it has.
-        run: how it came to be.
-        packed: its questions, see :func:`unslant.responses.checks.unpack`.
+        run: how it was made.
+        packed: its questions, see :func:`unpack`.
 
     Raises:
         InputError: as :func:`read_table`.
@@ -147,17 +145,17 @@ class TableFile:
             before += table.num_rows
 
 
-def _digest(written: bytes, rows: int, packed: bytes) -> bytes:
-    return hashlib.sha256(b"%d\n%s\n%s" % (rows, written, packed)).hexdigest().encode()
+def _digest(description: bytes, rows: int, packed: bytes) -> bytes:
+    return hashlib.sha256(b"%d\n%s\n%s" % (rows, description, packed)).hexdigest().encode()
 
 
 def checked_table(
     table: pa.Table, schema: pa.Schema, path: object, questions: Sequence[Question] = (), before: int = 0
 ) -> pa.Table:
-    """The table under ``schema``, with every row usable; ``before`` rows of the file come before it.
+    """The table under ``schema``, after every row is checked; ``before`` rows of the file come before it.
 
     Raises:
-        InputError: naming row and column, and what is wrong.
+        InputError: naming row, column and the problem.
     """
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
@@ -165,7 +163,7 @@ def checked_table(
     if len(set(table.column_names)) < len(table.column_names):
         raise InputError.at(path, "not a table of responses: two columns have the same name")
     try:
-        nullable = pa.schema([pa.field(field.name, field.type) for field in schema])  # so that nulls are found by row
+        nullable = pa.schema([pa.field(field.name, field.type) for field in schema])  # nulls are reported by row below
         table = table.select(schema.names).cast(nullable).combine_chunks()
     except (pa.ArrowException, ValueError) as error:
         raise InputError.at(path, f"not a table of responses: {first_line(error)}") from None
@@ -207,7 +205,7 @@ class _Lists:
         self.values = np.asarray(flat.dictionary_encode().indices if pa.types.is_string(flat.type) else flat)
 
     def require(self, right: NDArray[np.bool_], reason: str, values: bool = False) -> None:
-        """Refuse the first row (or the row of the first value) that is not right."""
+        """Refuse the first row (or the row of the first value) that is not ``right``."""
         if not right.all():
             at = _first(~right)
             raise _Bad(int(self.rows[at]) if values else at, self.name, reason)
@@ -218,7 +216,7 @@ class _Lists:
         rows, values = self.rows[order], self.values[order]
         again = (rows[1:] == rows[:-1]) & (values[1:] == values[:-1])
         if again.any():
-            raise _Bad(int(rows[1:][again][0]), self.name, "holds the same twice")
+            raise _Bad(int(rows[1:][again][0]), self.name, "holds the same value twice")
 
 
 def _check_rows(table: pa.Table) -> None:
@@ -226,50 +224,46 @@ def _check_rows(table: pa.Table) -> None:
     _require("n_options", (n >= 0) & (n <= _MOST_OPTIONS), f"is out of range: 0 to {_MOST_OPTIONS} are possible")
     _require("repeat", np.asarray(table["repeat"], np.int64) >= 0, "is below 0")
     status = table["status"]
-    known = np.asarray(pc.is_in(status, value_set=pa.array(STATUSES)))
-    _require("status", known, f"is none of {', '.join(STATUSES)}")
+    valid = np.asarray(pc.is_in(status, value_set=pa.array(STATUSES)))
+    _require("status", valid, f"is not one of {', '.join(STATUSES)}")
     labels, logprobs = _Lists(table, "labels"), _Lists(table, "logprobs")
     labels.distinct()
     blank = table["labels"].combine_chunks().flatten()
     labels.require(np.asarray(pc.not_equal(blank, "")), "holds an empty label", values=True)
-    logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "is not one number a label")
+    logprobs.require(~logprobs.there | (logprobs.lengths == labels.lengths), "does not hold one number for each label")
     right = logprobs.values <= MOST_POSITIVE  # false for nan
-    logprobs.require(
-        right, f"holds a value that is not a natural-log probability: {_one(logprobs.values, ~right)}", values=True
-    )
-    if "bounds" in table.column_names:
-        bounds = _Lists(table, "bounds")
-        inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
-        bounds.require(inside, f"holds {_one(bounds.values, ~inside)}, which is the place of no score", values=True)
-        bounds.distinct()
+    reason = f"holds a value that is not a natural-log probability: {_one(logprobs.values, ~right)}"
+    logprobs.require(right, reason, values=True)
+    bounds = _Lists(table, "bounds")
+    inside = (bounds.values >= 0) & (bounds.values < logprobs.lengths[bounds.rows])
+    bounds.require(inside, f"holds {_one(bounds.values, ~inside)}, which is not the place of a score", values=True)
+    bounds.distinct()
     for name in ("contents", "chosen", "answers", "pinned", "text_ranks", "suggested", "conflict"):
-        if name not in table.column_names:
-            continue
         codes = _Lists(table, name)
         lowest = 0 if name in ("pinned", "text_ranks") else _LOWEST_CODE
         inside = (codes.values >= lowest) & (codes.values < n[codes.rows])
-        codes.require(inside, f"holds {_one(codes.values, ~inside)}, which is none of the question's options", True)
+        codes.require(inside, f"holds {_one(codes.values, ~inside)}, which is not one of the question's options", True)
         if name in ("chosen", "answers", "pinned"):
             codes.distinct()
         if name == "contents":
-            codes.require(codes.lengths == labels.lengths, "is not one option a label")
+            codes.require(codes.lengths == labels.lengths, "does not hold one option for each label")
         if name == "text_ranks":
-            codes.require((codes.lengths == 0) | (codes.lengths == n), "is not one rank an option")
+            codes.require((codes.lengths == 0) | (codes.lengths == n), "does not hold one rank for each option")
     _check_chosen(table, logprobs)
     answered = logprobs.there | np.asarray(pc.is_valid(table["chosen"]))
     _require("status", answered | ~np.asarray(pc.equal(status, "ok")), "is ok, but there is no answer")
 
 
 def _check_chosen(table: pa.Table, logprobs: _Lists) -> None:
-    """What a scored row says it chose must be its most probable label."""
-    chosen, contents = _Lists(table, "chosen"), _Lists(table, "contents")
-    named = np.full(table.num_rows, _LOWEST_CODE - 1)
-    named[chosen.rows] = chosen.values
+    """A scored row must have chosen its most probable label."""
+    choices, contents = _Lists(table, "chosen"), _Lists(table, "contents")
+    choice = np.full(table.num_rows, _LOWEST_CODE - 1)  # a code that no label has
+    choice[choices.rows] = choices.values
     best = np.full(table.num_rows, -np.inf)
     np.maximum.at(best, logprobs.rows, logprobs.values)
-    picked = contents.values[logprobs.there[contents.rows]] == named[logprobs.rows]
-    right = ~(logprobs.there & chosen.there)
-    right[logprobs.rows[picked & (logprobs.values >= best[logprobs.rows] - TIE_TOLERANCE)]] = True
+    is_choice = contents.values[logprobs.there[contents.rows]] == choice[logprobs.rows]
+    right = ~(logprobs.there & choices.there)
+    right[logprobs.rows[is_choice & (logprobs.values >= best[logprobs.rows] - TIE_TOLERANCE)]] = True
     _require("chosen", right, "is not the most probable label")
 
 
@@ -283,8 +277,8 @@ def _one(values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
-    """The texts that travel with a table must be those of its questions, where these are shown as they are."""
-    if not questions or "kind" not in table.column_names:
+    """A table's questions must have as many options as its rows, where they are shown as published."""
+    if not questions:
         return
     sizes = {question.id: len(question.options) for question in questions}
     ids = table["question_id"].combine_chunks().dictionary_encode()
@@ -293,21 +287,20 @@ def _check_questions(table: pa.Table, questions: Sequence[Question]) -> None:
     wrong = published & (expected >= 0) & (expected != np.asarray(table["n_options"]))
     if wrong.any():
         row = _first(wrong)
-        found, question_id = table["n_options"][row], table["question_id"][row]
-        raise _Bad(row, "n_options", f"is {found}, but question {str(question_id)!r} has {expected[row]} options")
+        n, question_id = table["n_options"][row], table["question_id"][row]
+        raise _Bad(row, "n_options", f"is {n}, but question {str(question_id)!r} has {expected[row]} options")
 
 
-# The texts of the questions, packed to travel in the metadata of a table
+# The texts of the questions, packed for the metadata of a table
 
 
 def pack(questions: Iterable[Question]) -> bytes:
-    """Canonical JSON lines, compressed, as ASCII: readers of Parquet in other languages refuse metadata that is not
-    text. The same questions give the same bytes."""
+    """Questions as compressed JSON lines; the same questions give the same bytes."""
     return _packed("\n".join(canonical_line(question) for question in questions))
 
 
 def joined(packed: Iterable[bytes]) -> bytes:
-    """Several sets of packed questions as one, with the bytes that :func:`pack` gives all of them.
+    """Several sets of packed questions as one, the same bytes as :func:`pack` makes of all of them.
 
     Raises:
         ValueError: see :func:`unpack`.
@@ -317,6 +310,7 @@ def joined(packed: Iterable[bytes]) -> bytes:
 
 
 def _packed(lines: str) -> bytes:
+    # As ASCII, since readers of Parquet in other languages refuse metadata that is not text.
     return base64.b64encode(zlib.compress(lines.encode(), 9))
 
 
@@ -324,7 +318,7 @@ def unpack(packed: bytes) -> tuple[Question, ...]:
     """The inverse of :func:`pack`.
 
     Raises:
-        ValueError: if it is not.
+        ValueError: if :func:`pack` did not make ``packed``.
     """
     return tuple(question_of(parse_json(line)) for line in _unpacked(packed).split("\n") if line)
 

@@ -1,13 +1,18 @@
-"""How a result was made: the block ``provenance`` that every file we write carries."""
+"""How a result was made: the block ``provenance`` that every file we write carries, what asking has cost, and what was
+seen of the models that were asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from unslant.arrays import json_fields
 from unslant.errors import InputError, without_options
 
 
@@ -48,26 +53,27 @@ class Provenance(_Part):
     settings: dict[str, Any] = Field(default={}, description="every setting of the study, defaults included")
     command: list[str] = Field(
         default=[],
-        description="the command as typed, without secrets and without the options that say where to write, store and "
-        "show; empty from Python",
+        description="the command as typed, without secrets and without options for writing, storing and showing; empty "
+        "from Python",
     )
     date: str = Field(default="", description="day (UTC); that of SOURCE_DATE_EPOCH where it is set")
 
     @classmethod
     def merge(cls, blocks: Sequence[Provenance]) -> Provenance:
-        """That of a whole run, from those of its shards: of what each machine says of itself, all is kept, and the
-        command is that of a shard without the options that made it one."""
+        """The provenance of a whole run, from those of its shards.
+
+        Facts that each machine states of itself are all listed; the command is that of a shard without the options that
+        made it one.
+        """
         first = blocks[0]
         devices = zip_longest(*([model.device for model in block.models] for block in blocks), fillvalue="")
+        libraries = dict.fromkeys(chain(*(block.versions for block in blocks)))
         changes = {
             "models": [
-                model.model_copy(update={"device": _each(found)})
-                for model, found in zip(first.models, devices, strict=False)
+                model.model_copy(update={"device": _each(names)})
+                for model, names in zip(first.models, devices, strict=False)
             ],
-            "versions": {
-                name: _each(block.versions.get(name, "") for block in blocks)
-                for name in dict.fromkeys(chain(*(block.versions for block in blocks)))
-            },
+            "versions": {name: _each(block.versions.get(name, "") for block in blocks) for name in libraries},
             "platform": _each(block.platform for block in blocks),
             "command": without_options(first.command, frozenset({"--shard", "--plan"})),
             "date": max(block.date for block in blocks),
@@ -85,10 +91,10 @@ META_NAME = "unslant-provenance"
 
 
 def checked_provenance(value: object, path: object) -> Provenance:
-    """The block found in a file.
+    """The block ``provenance`` of a file.
 
     Raises:
-        InputError: if a part of it is of another type.
+        InputError: naming the part that has another type.
     """
     try:
         return Provenance.model_validate(value)
@@ -108,3 +114,174 @@ def markdown() -> str:
         f"| `{of}{name}` | {field.description} |" for of, kind in parts for name, field in kind.model_fields.items()
     ]
     return "\n".join(lines)
+
+
+# What asking has cost
+
+Count = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def money(tokens: float, replies: float, price: float | None, output_price: float | None) -> float:
+    """What tokens in and tokens of replies cost, at prices of a million; nan without a price.
+
+    Args:
+        output_price: of replies; by default that of the tokens in.
+    """
+    if price is None:
+        return math.nan
+    return (price * tokens + (price if output_price is None else output_price) * replies) / 1e6
+
+
+class Totals:
+    """A dataclass of totals: numbers are added or subtracted; of two texts, the first that is not empty stays."""
+
+    __slots__ = ()
+
+    def __sub__(self, earlier: Self) -> Self:
+        return self._combined(earlier, operator.sub)
+
+    def __add__(self, other: Self) -> Self:
+        return self._combined(other, operator.add)
+
+    def _combined(self, other: Self, combine: Callable[[Any, Any], Any]) -> Self:
+        pairs = zip(astuple(cast(Any, self)), astuple(cast(Any, other)), strict=True)
+        return type(self)(*(a or b if isinstance(a, str) else combine(a, b) for a, b in pairs))
+
+    def become(self, other: Self) -> None:
+        """Take over the other's totals, in place: a cost is shared by the model and those who watch it."""
+        for f in fields(cast(Any, self)):
+            setattr(self, f.name, getattr(other, f.name))
+
+    def copy(self) -> Self:
+        return type(self)(*astuple(cast(Any, self)))
+
+
+@dataclass(slots=True)
+class Cost(Totals):
+    """What scoring has cost so far, and what simpler ways of scoring would have cost.
+
+    Attributes:
+        tokens: tokens that went through the model's linear layers (distinct prefix-tree nodes with the tree engine; of
+            a server, those of prompts that were not in its prefix cache, where it counts them).
+        tokens_plain: tokens if every prompt were run alone, whole, without padding.
+        tokens_baqckv: tokens if only the beginning shared by one question's prompts were run once (P1, Algorithm 1);
+            0 for a server.
+        tokens_ordinary: tokens of one ordinary run: the published order of every question alone, each prompt whole; 0
+            where not counted.
+        prompts: prompts scored.
+        reused: prompts that another call had scored, taken from the store at no cost; ``prompts`` and these together
+            are what was asked. Written to JSON only where there are any.
+        forwards: forward passes made.
+        seconds: wall-clock seconds inside ``score``.
+        ordinary_runs: the tokens computed, in ordinary runs; null where that is not known.
+    """
+
+    tokens: Count = 0
+    tokens_plain: Count = 0
+    tokens_baqckv: Count = 0
+    prompts: Count = 0
+    forwards: Count = 0
+    seconds: Number = 0.0
+    tokens_ordinary: Count = 0
+    reused: Count = 0
+
+    @property
+    def ordinary_runs(self) -> float:
+        """The tokens computed, in ordinary runs; nan where that is not known."""
+        return self.tokens / self.tokens_ordinary if self.tokens_ordinary and self.tokens else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, with :attr:`ordinary_runs`."""
+        return json_fields(self, omit=() if self.reused else ("reused",), also=("ordinary_runs",))
+
+
+@dataclass(slots=True)
+class ChatCost(Totals):
+    """What replies have cost; a reply from the store counts as it did when it was first requested.
+
+    Attributes:
+        requests: replies requested, including those that failed.
+        failed: requests without a reply.
+        uncounted: replies for which no token counts were reported.
+        input_tokens, output_tokens, reasoning_tokens: of the counted replies; reasoning is part of the output.
+        error: the most frequent reason for failures.
+    """
+
+    requests: Count = 0
+    failed: Count = 0
+    uncounted: Count = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    reasoning_tokens: Count = 0
+    error: str = ""
+
+
+# What was seen of the models
+
+
+class Record:
+    """A part of a run; a file with an unknown field, or a field of another type, is refused."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Record):
+    """How close the scores of a model in half precision are to its own in float32.
+
+    Attributes:
+        prompts: number of prompts compared; 0 where no comparison was possible.
+        argmax: of the prompts with several continuations, the share with the same most probable one; None without any.
+        largest, mean: absolute difference of the log-probabilities (nats).
+    """
+
+    prompts: Count = 0
+    argmax: float | None = None
+    largest: float = 0.0
+    mean: float = 0.0
+
+    @classmethod
+    def over(cls, parts: Sequence[Agreement]) -> Agreement:
+        """Agreement over the prompts of all parts."""
+        return cls(
+            prompts=sum(part.prompts for part in parts),
+            argmax=_weighted((part.prompts, part.argmax) for part in parts),
+            largest=max((part.largest for part in parts if part.prompts), default=0.0),
+            mean=_weighted((part.prompts, part.mean) for part in parts) or 0.0,
+        )
+
+
+def _weighted(values: Iterable[tuple[int, float | None]]) -> float | None:
+    pairs = [(weight, value) for weight, value in values if weight and value is not None]
+    return sum(weight * value for weight, value in pairs) / sum(weight for weight, _ in pairs) if pairs else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialTokens(Record):
+    """Questions whose text spells special tokens of the model, and whether these were read as ``text`` or as tokens."""
+
+    read_as: str
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredBy(Record):
+    """Replies that name one model and one system (``system_fingerprint``); ``first`` is the question of the first of
+    them, empty for the system that answered first."""
+
+    model: str
+    system_fingerprint: str
+    replies: Count
+    first: str = ""
+
+    @classmethod
+    def merge(cls, runs: Iterable[Sequence[AnsweredBy]]) -> tuple[AnsweredBy, ...]:
+        """The replies of several runs, counted for each model and system."""
+        by_system: dict[tuple[str, str], AnsweredBy] = {}
+        for counts in chain(*runs):
+            system = counts.model, counts.system_fingerprint
+            before = by_system.get(system, replace(counts, replies=0))
+            by_system[system] = replace(before, replies=before.replies + counts.replies)
+        return tuple(by_system.values())

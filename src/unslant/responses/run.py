@@ -6,95 +6,35 @@ Nobody reads a key out of a dict again: what a study knows of its run is a field
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from functools import cache
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from unslant.arrays import jsonable
-from unslant.questions.question_set import LoadReport
-from unslant.responses.cost import ChatCost, Cost, Count, Number
-from unslant.responses.provenance import Provenance
+from unslant.questions.question import LoadReport
+from unslant.responses.provenance import (
+    Agreement,
+    AnsweredBy,
+    ChatCost,
+    Cost,
+    Count,
+    Number,
+    Provenance,
+    Record,
+    SpecialTokens,
+)
 
 Tally = dict[str, Count]
 Hits = tuple[Count, Count]
 """Right answers, of how many."""
 
 
-class Record:
-    """A part of a run; a file that has a field more, or one of another type, is refused."""
-
-    __slots__ = ()
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Agreement(Record):
-    """How near the scores of a model in half precision are to its own in float32.
-
-    Attributes:
-        prompts: prompts compared; 0 where they could not be.
-        argmax: share of those with several continuations whose most probable one is the same; None without any.
-        largest, mean: absolute difference of the log-probabilities (nats).
-    """
-
-    prompts: Count = 0
-    argmax: float | None = None
-    largest: float = 0.0
-    mean: float = 0.0
-
-    @classmethod
-    def over(cls, parts: Sequence[Agreement]) -> Agreement:
-        """Agreement over the prompts of all parts."""
-        compared = [part for part in parts if part.prompts]
-        if not compared:
-            return cls()
-        return cls(
-            prompts=sum(part.prompts for part in compared),
-            argmax=_weighted([(part.prompts, part.argmax) for part in compared]),
-            largest=max(part.largest for part in compared),
-            mean=_weighted([(part.prompts, part.mean) for part in compared]) or 0.0,
-        )
-
-
-def _weighted(values: Iterable[tuple[int, float | None]]) -> float | None:
-    known = [(weight, value) for weight, value in values if value is not None]
-    return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpecialTokens(Record):
-    """Questions that spell special tokens of the model, and whether these were read as ``text`` or as tokens."""
-
-    read_as: str
-    questions: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnsweredBy(Record):
-    """Replies that name one model and one system (``system_fingerprint``); ``first`` is the first's question, but for
-    those that came first of all."""
-
-    model: str
-    system_fingerprint: str
-    replies: Count
-    first: str = ""
-
-    @classmethod
-    def merge(cls, runs: Iterable[Sequence[AnsweredBy]]) -> tuple[AnsweredBy, ...]:
-        """Those of several runs."""
-        found: dict[tuple[str, str], AnsweredBy] = {}
-        for one in (one for run in runs for one in run):
-            before = found.get((one.model, one.system_fingerprint), replace(one, replies=0))
-            found[one.model, one.system_fingerprint] = replace(before, replies=before.replies + one.replies)
-        return tuple(found.values())
-
-
 @dataclass(frozen=True, kw_only=True)
 class ComposedCounts(Record):
-    """Interventions of the unbiased evaluator, a count each.
+    """How often the unbiased evaluator used each intervention.
 
     Attributes:
         drawn: interventions composed for a question -> how many questions.
@@ -109,8 +49,8 @@ class ComposedCounts(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Record):
-    """A step of a search with ``--until``: questions asked, how many of them in a Latin square of orders at least and
-    in all orders, the widest half-width, and the numbers."""
+    """A step of a search with ``--until``: questions asked, those in at least a Latin square of orders, those in all
+    orders, the widest half-width, and the numbers."""
 
     questions: Count
     squares: Count
@@ -124,14 +64,14 @@ class UntilRun(Record):
     """The search of an audit with ``--until`` (``docs/until.md``).
 
     Attributes:
-        half_width, confidence: what was asked for.
+        half_width, confidence: the precision that was requested.
         ended: ``width`` (every interval is narrow enough), ``all`` (everything was asked), or another reason; empty
-            while it goes on.
-        questions, prompts, tokens: asked; of_...: of an audit of all questions in all orders. Tokens are None where not
-            counted.
-        squares, whole: questions asked in a Latin square of their orders at least, and in all orders.
+            while the search runs.
+        questions, prompts, tokens: numbers asked; of_...: those of an audit of all questions in all orders. Tokens are
+            None if not counted.
+        squares, whole: questions asked in at least a Latin square of their orders, and in all orders.
         share: of the tokens of all questions in all orders, as planned.
-        path: what was known after each step.
+        path: the numbers after each step.
     """
 
     half_width: float
@@ -150,7 +90,7 @@ class UntilRun(Record):
 
     @property
     def reached(self) -> bool:
-        """Whether every interval is as narrow as asked for."""
+        """Whether every interval is as narrow as requested."""
         return self.ended == "width"
 
 
@@ -169,19 +109,23 @@ class TwoPhaseRun(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveRun(Record):
-    """Questions that an audit in words stopped asking, and those that it asked on to represent them.
+    """Questions that an audit in words stopped asking, and those that it asked in full to represent them.
 
     Attributes:
         stopped, checked: their ids: of the questions whose first answers agree (``--adaptive``), or of all
             (``--in-all-orders``).
-        requests_of_all: of an audit that asks everything.
-        at_random: whether chance alone, and no answer, decided.
+        requests_of_all: requests of an audit that asks everything.
+        at_random: whether they were drawn at random, without regard to any answer.
     """
 
     stopped: tuple[str, ...]
     checked: tuple[str, ...]
     requests_of_all: Count
     at_random: bool = False
+
+
+_ROUNDED = 5e-4
+"""How far an accuracy that a log gives in a few digits may be from ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,9 +135,10 @@ class LoggedScore(Record):
     Attributes:
         metric: its name in the log.
         value: mean over the rows that have one, from 0 to 1.
-        n: how many rows have one.
-        ours: how many of these unslant counts as right.
-        parted: rows in which the two disagree; None where the log's scores are shares, which no answer can match.
+        n: number of rows that have one.
+        ours: number of these that unslant counts as right.
+        parted: rows on which the two disagree; None where the log's scores are shares, which no answer can match, or
+            where it has only the score of all rows.
         first: place of the first such row.
     """
 
@@ -206,28 +151,29 @@ class LoggedScore(Record):
 
     @property
     def caveat(self) -> str:
-        """What a reader must know before the first number; empty where both scores are the same."""
+        """The difference, which a reader must see before the first number; empty where both scores are the same."""
         rows = f"{self.n:,} row{'s' * (self.n > 1)}"
-        logged = f"The log reports {self.value:.3f} ({self.metric}, {rows})"
+        reported = f"The log reports {self.value:.3f} ({self.metric}, {rows})"
         here = f"counting the answers, as here, gives {self.ours / self.n:.3f}"
         if self.parted is None:
-            return f"{logged}, a mean of shares; {here}."
+            return f"{reported}; {here}." if abs(self.value - self.ours / self.n) > _ROUNDED else ""
         differ = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
-        return f"{logged}; {here}. {differ}, the first at {self.first}." if self.parted else ""
+        return f"{reported}; {here}. {differ}, the first at {self.first}." if self.parted else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogFacts(Record):
-    """What an importer says of the log that it read.
+    """What an importer reports of the log that it read.
 
     Attributes:
         scores: what was scored: ``labels``, ``texts``, ``listed`` texts (of options that the prompt lists),
             ``choices``, ``words``, ``verdicts`` (as logged), or ``replies`` with scores of labels.
         reported: the harness's own scores of these answers, one for each metric.
         files: name and digest of each file.
-        orders: number of orders -> questions that were shown in that many.
+        orders: number of orders -> number of questions shown in that many.
         dropped: reason -> pages left out.
-        notes: what a reader should know, in sentences.
+        notes: caveats, in sentences.
+        parts: caveats before the first number: the part of the log that is read.
         right_by_replies, right_by_labels, right_by_first_tokens: right answers by the replies' words, the scores of
             labels, and those of first tokens.
     """
@@ -238,6 +184,7 @@ class LogFacts(Record):
     dropped: Tally = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     reported: tuple[LoggedScore, ...] = ()
+    parts: tuple[str, ...] = ()
     right_by_replies: Hits | None = None
     right_by_labels: Hits | None = None
     right_by_first_tokens: Hits | None = None
@@ -286,7 +233,7 @@ class ShardHeader(Record):
 
 
 def _read_again(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings; those that results are recomputed with have their type."""
+    """Settings, with the types checked of those by which results are recomputed."""
     if type(settings.get("seed", 0)) is not int or settings.get("seed", 0) < 0:
         raise ValueError("seed is not a whole number from 0")
     temperatures = settings.get("temperatures", [])
@@ -307,14 +254,14 @@ class Run(Record):
         engine, server, identity: how the model was run, what kind of server it was, and everything that, if changed,
             may change a score.
         settings: settings of the study.
-        loading: what reading the questions met.
+        loading: what was dropped or repaired when the questions were read.
         cost: of scores; requests: of replies, by model.
         order_costs: what the audit in other sets of orders costs, in ordinary runs.
         offline: every score came from the store, and no server was asked.
         incomplete: weights that the checkpoint did not have.
         answered_by: the models and systems that a server's replies named.
         unsteady: prompts that got other scores when a server was asked again.
-        apart: why nothing was stored of the model or recalled.
+        apart: why the model's scores were neither stored nor reused.
         quantization: how the weights are packed.
         half_precision: agreement with float32, for a model in half precision.
         parameters: number of weights.
@@ -322,10 +269,10 @@ class Run(Record):
         counts: what the unbiased evaluator composed.
         polished: instruction -> its rewritten form.
         until, two_phase, adaptive, logged, lm_eval, shard: set for runs of these kinds.
-        notes: what else a reader should know, in words.
-        provenance: everything needed to make the result again.
+        notes: further caveats, in sentences.
+        provenance: everything needed to reproduce the result.
 
-    Example:
+    Examples:
         >>> run = Run(model="org/name", questions="mmlu")
         >>> Run.parse(run.dump()) == run
         True
@@ -375,7 +322,7 @@ class Run(Record):
 
     @property
     def question_set(self) -> str:
-        """Name of what was asked."""
+        """Name of the question set or of the file of recorded scores."""
         return self.questions or self.recorded or "questions"
 
     @property
@@ -386,9 +333,8 @@ class Run(Record):
     def to_dict(self, *omit: str) -> dict[str, Any]:
         """Plain values for the JSON of results, :attr:`Cost.ordinary_runs` among them; a field at its default is left
         out. What is read again is :meth:`dump`."""
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in omit}
-        empty = {name: value for name, value in known.items() if value == _defaults()[name]}
-        values = {name: jsonable(value) for name, value in known.items() if name not in empty}
+        fields_of_run = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in omit}
+        values = {n: jsonable(value) for n, value in fields_of_run.items() if value != getattr(_default(), n)}
         return values | ({"provenance": self.provenance.model_dump()} if "provenance" in values else {})
 
     def dump(self) -> bytes:
@@ -422,21 +368,21 @@ class Run(Record):
     def merge(cls, runs: Sequence[Run], first: Run | None = None) -> Run:
         """The whole run that these are the shards of.
 
-        Costs are summed; of facts that each machine measured for itself (agreement in half precision, platform, day),
-        all are kept. What they have in common is taken from ``first``, by default the first of them.
+        Costs are summed; facts that each machine measured for itself (agreement in half precision, platform, day) are
+        combined. Everything else is taken from ``first``, by default the first shard.
         """
         first = first or runs[0]
-        spelled = [run.special_tokens for run in runs if run.special_tokens]
-        compared = [run.half_precision for run in runs if run.half_precision]
-        names = dict.fromkeys(name for run in runs for name in run.requests)
-        questions = tuple(sorted({name for one in spelled for name in one.questions}))
+        special = [run.special_tokens for run in runs if run.special_tokens]
+        agreements = [run.half_precision for run in runs if run.half_precision]
+        models = dict.fromkeys(name for run in runs for name in run.requests)
+        questions = tuple(sorted({name for one in special for name in one.questions}))
         return replace(
             first,
             shard=None,
             cost=sum((run.cost for run in runs), Cost()),
-            requests={name: sum((run.requests.get(name, ChatCost()) for run in runs), ChatCost()) for name in names},
-            special_tokens=replace(spelled[0], questions=questions) if spelled else None,
-            half_precision=Agreement.over(compared) if compared else None,
+            requests={name: sum((run.requests.get(name, ChatCost()) for run in runs), ChatCost()) for name in models},
+            special_tokens=replace(special[0], questions=questions) if special else None,
+            half_precision=Agreement.over(agreements) if agreements else None,
             offline=any(run.offline for run in runs),
             answered_by=AnsweredBy.merge(run.answered_by for run in runs),
             unsteady=sum(run.unsteady for run in runs),
@@ -445,12 +391,11 @@ class Run(Record):
         )
 
 
-@lru_cache(maxsize=1)
+@cache  # building the validator of this many types takes a noticeable part of a second: only where a file is read
 def _adapter() -> TypeAdapter[Run]:
     return TypeAdapter(Run)
 
 
-@lru_cache(maxsize=1)
-def _defaults() -> Mapping[str, Any]:
-    run = Run()
-    return {f.name: getattr(run, f.name) for f in fields(run)}
+@cache
+def _default() -> Run:
+    return Run()

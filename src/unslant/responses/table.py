@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +31,28 @@ DECISION = "decision"
 
 def is_censored(logprobs: Floats, bounds: Sequence[int]) -> bool:
     """Whether the best label may be one for which ``logprobs`` has only an upper bound."""
+    # Servers return only their most probable tokens: a label that is missing has at most the probability of the last.
     exact = np.delete(logprobs, list(bounds))
     return len(bounds) > 0 and not (len(exact) > 0 and exact.max() > logprobs[list(bounds)].max())
 
 
+class Answer(TypedDict, total=False):
+    """The fields of :class:`Response` that say what came back."""
+
+    logprobs: Floats | None
+    chosen: frozenset[int] | None
+    status: str
+    raw: str | None
+    repeat: int
+    bounds: tuple[int, ...]
+    conflict: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Response:
-    """One row: what one presentation of one question got back. Its fields are the columns, see :data:`MEANINGS`.
+    """One row: the answer to one presentation of one question. Its fields are the columns, see :data:`MEANINGS`.
 
-    Of a scored row without ``chosen``, that is the most probable label's content (the first of tied ones).
+    In a scored row without ``chosen``, the most probable label's content is chosen (the first of tied ones).
     """
 
     question_id: str
@@ -77,8 +90,8 @@ class Response:
     @property
     def choice(self) -> int:
         """The one option that a reply chooses; -1 where it has no answer, or names none or several."""
-        named = sorted(self.chosen or ()) if self.status == "ok" else []
-        return named[0] if len(named) == 1 and named[0] >= 0 else -1
+        options = sorted(self.chosen or ()) if self.status == "ok" else []
+        return options[0] if len(options) == 1 and options[0] >= 0 else -1
 
     @classmethod
     def scored(
@@ -89,15 +102,13 @@ class Response:
         logprobs: Floats,
         bounds: tuple[int, ...] = (),
     ) -> Response:
-        """A row of label log-probabilities, aligned with ``presentation.labels``; see the attributes.
-
-        If a label that is only bounded may be the best, the status is ``censored``.
-        """
+        """A row of label log-probabilities, aligned with ``presentation.labels``; ``censored`` if a label with only an
+        upper bound may be the best."""
         status = "censored" if is_censored(logprobs, bounds) else "ok"
         return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
 
     @classmethod
-    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Any) -> Response:
+    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Unpack[Answer]) -> Response:
         """The row of one presentation; ``answer`` are the fields that say what came back."""
         return cls(
             question_id=question.id,
@@ -129,12 +140,9 @@ _TYPES: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
 }
 """Type of a field of :class:`Response` -> type of its column, and how the column's values are read back."""
 _KINDS = {f.name: str(f.type) for f in fields(Response)}
-_READ = {name: _TYPES[kind.removesuffix(" | None")][1] for name, kind in _KINDS.items()}
+_COLUMNS = {name: _TYPES[kind.removesuffix(" | None")] for name, kind in _KINDS.items()}
 SCHEMA = pa.schema(
-    [
-        pa.field(name, _TYPES[kind.removesuffix(" | None")][0], nullable=kind.endswith(" | None"))
-        for name, kind in _KINDS.items()
-    ]
+    [pa.field(name, column, nullable=_KINDS[name].endswith(" | None")) for name, (column, _) in _COLUMNS.items()]
 )
 """One column per field of :class:`Response`, of the same name."""
 MEANINGS = {
@@ -174,22 +182,26 @@ def markdown() -> str:
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
-    """Rank of each option among the sorted option texts; identical texts share a rank.
-
-    What depends on ranks alone (breaking a tied vote) does not depend on the order in which a file lists the options.
-    """
+    """Rank of each option among the sorted option texts; identical texts share a rank."""
+    # Tied votes are broken by these ranks, so that no number depends on the order in which a file lists the options.
     ordered = sorted(set(options))
     return tuple(ordered.index(option) for option in options)
 
 
-_ROWS_AT_ONCE = 10_000
+_ROWS_AT_ONCE = 10_000  # as objects, rows need far more memory than as columns
 _ranks = lru_cache(maxsize=64)(text_ranks)
 
 
 @dataclass(frozen=True)
 class Responses:
-    """A table of responses (``table`` follows ``SCHEMA``), how it came to be (``run``), and the questions themselves,
-    where they are at hand (a report shows them; no metric needs them)."""
+    """A table of responses (``table`` follows ``SCHEMA``), how it was made (``run``), and its questions, where they are
+    available (reports show them; no metric needs them).
+
+    Examples:
+        >>> responses = unslant.audit("fair", "embedded", limit=20).responses
+        >>> responses.run.model, len(responses.questions)
+        ('fair', 20)
+    """
 
     table: pa.Table
     run: Run = field(default_factory=Run)
@@ -197,15 +209,13 @@ class Responses:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Response], run: Run | None = None) -> Responses:
-        """A table of the rows, which are taken a few thousand at a time: as objects they need far more memory."""
+        """A table of the rows, which may be an iterator."""
         rows, parts = iter(rows), [SCHEMA.empty_table()]
-        while made := list(islice(rows, _ROWS_AT_ONCE)):
-            columns: dict[str, list[object]] = {}
-            for name, kind in _KINDS.items():
-                values = [getattr(row, name) for row in made]
-                if kind.startswith("frozenset"):
-                    values = [None if value is None else sorted(value) for value in values]
-                columns[name] = values
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            columns = {
+                name: [sorted(v) if isinstance(v := getattr(row, name), frozenset) else v for row in batch]
+                for name in SCHEMA.names
+            }
             parts.append(pa.table(columns, schema=SCHEMA))
         return cls(pa.concat_tables(parts).combine_chunks(), run or Run())
 
@@ -225,29 +235,26 @@ class Responses:
         import pyarrow.compute as pc
 
         table = self.table
-        for name, wanted in equal.items():
-            values = [wanted] if isinstance(wanted, str | int) else list(wanted)
-            table = table.filter(pc.is_in(table[name], value_set=pa.array(values, table.schema.field(name).type)))
+        for name, value in equal.items():
+            allowed = [value] if isinstance(value, str | int) else list(value)
+            table = table.filter(pc.is_in(table[name], value_set=pa.array(allowed, table.schema.field(name).type)))
         return Responses(table, self.run, self.questions)
 
     def to_parquet(self, path: str | Path | IO[bytes]) -> None:
-        """Write the table, its run and the questions to one Parquet file (zstd).
-
-        Seconds are left out of the cost, so that the same run gives the same bytes every time.
-        """
+        """Write the table, its run and the questions to one Parquet file (zstd); the same run gives the same bytes."""
         write_table(self.table, self.run, self.questions, path)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Responses:
-        """Read what :meth:`to_parquet` wrote.
+        """Read a table that :meth:`to_parquet` wrote.
 
         Raises:
-            InputError: naming the row and column, if the file does not exist, is not Parquet, or damaged in any way.
+            InputError: if the file does not exist, is not Parquet, or is damaged in any way; naming row and column.
         """
         table, run, questions = read_table(Path(path))
         return cls(checked_table(table, SCHEMA, path, questions), run, questions)
 
 
 def _from_record(record: Mapping[str, Any]) -> Response:
-    values: dict[str, Any] = {n: value if value is None else _READ[n](value) for n, value in record.items()}
+    values: dict[str, Any] = {n: v if v is None else _COLUMNS[n][1](v) for n, v in record.items()}
     return Response(**values)

@@ -1,4 +1,4 @@
-"""One table from the tables of all shards, as if one machine had asked everything."""
+"""Merge the tables of all shards into one, as if one machine had asked everything."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from unslant.responses.checks import TableFile, joined, write_batches
 from unslant.responses.run import Run, ShardHeader
 from unslant.responses.table import SCHEMA
 from unslant.scale.plan import Plan
-from unslant.store.identity import FINGERPRINT, same_identity
+from unslant.store import FINGERPRINT, same_identity
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows of a row group, and about as many as are held."""
+"""Rows of a row group, and about as many as memory holds."""
 _NAMES = frozenset({"model", "adapter", "base_url"})
-"""Entries of an identity that say where a model is, which may differ from machine to machine: weights are compared."""
+"""Entries of an identity that say where a model is. They may differ between machines, since weights are compared."""
 
 
 @dataclass
@@ -55,15 +55,15 @@ class _File:
 def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
     """Write the table of a whole run from those of all its shards, in any order.
 
-    Rows are copied some at a time, so memory does not grow with them. Costs are summed; of facts that each machine
-    measured for itself (agreement in half precision, platform, day), all are listed.
+    Rows are copied in portions, so memory does not grow with them. Costs are summed. Facts that each machine measured
+    (agreement in half precision, platform, day) are all listed.
 
     Returns:
         Rows written.
 
     Raises:
-        InputError: in one line, if a file is not a whole shard; if two differ in plan or model, or are the same shard;
-            or if shards are missing, with the command that scores them.
+        InputError: if a file is not a complete shard; if two differ in plan or model, or are the same shard; or if
+            shards are missing, with the command that scores them.
         OutputError: if the table cannot be written.
     """
     merged = Path(merged)
@@ -108,7 +108,7 @@ def _check_same(one: _File, other: _File) -> None:
 
 
 def _models_differ(one: Run, other: Run) -> str:
-    """What differs in two models' identities; empty if nothing but their names and places."""
+    """What differs in two models' identities; empty if only names and places do."""
     first, second = (run.identity or {"model": run.model} for run in (one, other))
     if first.get("weights") and second.get("weights"):
         first, second = ({key: one[key] for key in one if key not in _NAMES} for one in (first, second))
@@ -128,16 +128,16 @@ def _short(value: object) -> str:
 
 
 def _check_complete(files: Sequence[_File]) -> None:
-    """All shards are there once, and their rows are all rows of the plan."""
+    """InputError unless all shards are there once, and their rows are all rows of the plan."""
     for one, other in pairwise(files):
         if one.shard.index == other.shard.index:
             both = f"{one.table.path} and {other.table.path}"
             raise InputError(f"{both} are both shard {one.shard.index}/{one.shard.of}: give one")
-    of, given = files[0].shard.of, {file.shard.index for file in files}
-    if missing := [k for k in range(1, of + 1) if k not in given]:
+    of, indices = files[0].shard.of, {file.shard.index for file in files}
+    if missing := [k for k in range(1, of + 1) if k not in indices]:
         first = ", ".join(map(str, missing[:20])) + ", ..." * (len(missing) > 20)
         raise InputError(
-            f"{len(missing):,} of {of:,} shards missing: {first}; score each as here the first: "
+            f"{len(missing):,} of {of:,} shards missing: {first}; score each like this: "
             f"{_command(files[0], missing[0])}"
         )
     expected = 0
@@ -152,7 +152,7 @@ def _check_complete(files: Sequence[_File]) -> None:
 
 
 def _command(file: _File, index: int) -> str:
-    """What to type for another shard of the run."""
+    """The command for another shard of the run."""
     shard = f"{index}/{file.shard.of}"
     words, path = file.table.run.provenance.command, file.table.path
     if not words:
@@ -164,34 +164,35 @@ def _command(file: _File, index: int) -> str:
 
 
 def _runs(files: Iterable[_File]) -> list[tuple[int, int, _File]]:
-    """Stretches of rows in the order of the whole table: first row, number, and where they are."""
+    """Stretches of rows in the order of the whole table: first row, number, and file."""
     return sorted(((start, n, file) for file in files for start, n in file.shard.runs), key=lambda run: run[0])
 
 
 def _in_order(files: Sequence[_File]) -> Iterator[pa.Table]:
-    """All rows. Of each file at most one batch is held: the part of it that belongs to a later stretch."""
-    begun: dict[int, pa.Table] = {}
+    """All rows. Memory holds at most one batch of each file: the part that belongs to a later stretch."""
+    rests: dict[int, pa.Table] = {}
     left = {file.shard.index: file.table.rows for file in files}
-    for _, wanted, file in _runs(files):
+    for _, length, file in _runs(files):
         k = file.shard.index
-        while wanted:
-            rows = begun.pop(k, None) or next(file.rows)
-            taken = min(wanted, rows.num_rows)
+        left[k] -= length
+        while length:
+            rows = rests.pop(k, None) or next(file.rows)
+            taken = min(length, rows.num_rows)
             yield rows.slice(0, taken)
             if taken < rows.num_rows:
-                begun[k] = rows.slice(taken)
-            wanted, left[k] = wanted - taken, left[k] - taken
+                rests[k] = rows.slice(taken)
+            length -= taken
         if not left[k]:
-            file.rows.close()  # with thousands of shards, the system's limit on open files would be reached
+            file.rows.close()  # thousands of shards would reach the system's limit on open files
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Tables of about :data:`ROWS_AT_ONCE` rows."""
-    held: list[pa.Table] = []
+    group: list[pa.Table] = []
     for table in tables:
-        held.append(table)
-        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        group.append(table)
+        if sum(one.num_rows for one in group) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(group)
+            group = []
+    if group:
+        yield pa.concat_tables(group)

@@ -1,8 +1,8 @@
-"""The plan of a run, what is asked in all, and the share of one machine in it.
+"""The plan of a run, which is all that it asks, and one machine's share of it.
 
 Presentations, worked examples and controls are decided on the whole question set and seeded by question id, so machines
-need not talk to each other: a plan is digests that every machine computes alike, and equal plans mean that their shards
-belong together.
+need not communicate: a plan consists of digests that every machine computes alike, and equal plans mean that their
+shards belong together.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ import os
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import Field
 
+from unslant import __version__
 from unslant.checked import Checked, checked
 from unslant.errors import InputError
 from unslant.files import dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
-from unslant.questions import QuestionSet
-from unslant.responses.run import ShardHeader
-from unslant.version import __version__
 from unslant.writing import write_atomically
 
 Item = TypeVar("Item")
@@ -39,11 +37,11 @@ _BETWEEN_REPORTS = 20_000
 
 
 class Plan(Checked):
-    """What a run asks, on however many machines.
+    """What a run asks, on any number of machines.
 
     Attributes:
-        questions, presentations, worked_examples, prompts: SHA-256 (hex): of the questions in order; of every
-            presentation in order, without and of its worked examples; of how prompts are written.
+        questions, presentations, worked_examples, prompts: SHA-256 (hex) of the questions in order; of every
+            presentation in order, without its worked examples; of those; of how prompts are written.
         ways: elicitations of each presentation; the table has ``ways * n_presentations`` rows.
     """
 
@@ -65,7 +63,7 @@ class Plan(Checked):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over all of it."""
+        """SHA-256 (hex) over the whole plan."""
         return _sha(json.dumps(self.model_dump(), sort_keys=True))
 
     def differs_from(self, other: Plan) -> str:
@@ -73,10 +71,10 @@ class Plan(Checked):
         names = [name for name in Plan.model_fields if getattr(self, name) != getattr(other, name)]
         if "settings" in names:
             mine, theirs = self.settings, other.settings
-            unlike = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
-            values = ", ".join(f"{key} {mine.get(key)!r} and {theirs.get(key)!r}" for key in unlike)
+            keys = sorted(key for key in {*mine, *theirs} if mine.get(key) != theirs.get(key))
+            values = ", ".join(f"{key} {mine.get(key)!r} and {theirs.get(key)!r}" for key in keys)
             return f"settings ({values})"
-        # Fields are in the order of causes, each following from those before: the first that differs is named.
+        # Fields are in the order of causes, each following from those before, so the first that differs is the reason.
         return str(Plan.model_fields[names[0]].title) if names else ""
 
     def to_json(self, path: str | Path) -> None:
@@ -99,23 +97,23 @@ class Plan(Checked):
         """The plan that a file holds, with its digest; InputError, naming the file, if it is not one or was changed."""
         plan = checked(cls, data, path)
         if plan.digest != digest:
-            raise InputError.at(path, "its plan is damaged: its digest is not that of what it says; make it again")
+            raise InputError.at(path, "its plan is damaged: its digest does not match; create it again")
         return plan
 
     def agree(self, path: Path) -> None:
         """Write the plan to ``path`` if there is no file; otherwise it must be the plan there.
 
-        Of machines that begin at the same moment, one writes and the others check.
+        If several machines start at the same moment, one writes and the others check.
 
         Raises:
-            InputError: naming what differs, if another plan is there.
-            OutputError: if it cannot be written.
+            InputError: naming what differs, if there is another plan.
+            OutputError: if the plan cannot be written.
         """
         if not path.exists():
             scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             self.to_json(scratch)
             try:
-                os.link(scratch, path)  # a rename would replace the plan of a machine that was faster
+                os.link(scratch, path)  # a rename would replace the plan of a faster machine
             except FileExistsError:
                 pass
             except OSError:  # a file system without hard links
@@ -127,12 +125,12 @@ class Plan(Checked):
 
 
 @dataclass
-class Counts:
-    """What one pass over everything asked counts, question by question.
+class AskedCounts:
+    """Counts from one pass over everything asked, question by question.
 
     Attributes:
-        presentations: of each question, by its place in the set; last, those of all others (controls).
-        characters: the same for the length of their texts, without worked examples.
+        presentations: of each question, by its place in the set; last, of all others (controls).
+        characters: the lengths of their texts without worked examples, in the same order.
     """
 
     presentations: list[int]
@@ -147,22 +145,22 @@ def planned(
     ways: Sequence[object],
     asked: Iterable[Asked],
     progress: Callable[[str, int, int], None] = lambda *_: None,
-) -> tuple[Plan, Counts]:
-    """The plan of a run, from one pass over everything it asks; nothing of it is held.
+) -> tuple[Plan, AskedCounts]:
+    """The plan of a run, from one pass over everything it asks, without holding it in memory.
 
     Args:
         ids: place of each question in the set, by id.
         digest: of the questions.
         settings: those that results show, JSON-able.
-        ways: the elicitations, or the writer of prompts; what their ``repr`` says decides how prompts are written.
+        ways: the elicitations, or the writer of prompts; their ``repr`` states how prompts are written.
     """
     n = len(ids)
-    counts = Counts([0] * (n + 1), [0] * (n + 1))
-    shown, examples = hashlib.sha256(), hashlib.sha256()
+    counts = AskedCounts([0] * (n + 1), [0] * (n + 1))
+    presentations, examples = hashlib.sha256(), hashlib.sha256()
     total, last = 0, tuple[Presentation, ...]()
     for question, presentation in asked:
         line = _line(presentation)
-        shown.update(line)  # one digest over all, in order: a list of them would be as long as the table
+        presentations.update(line)  # one digest over all, in order: a list of them would be as long as the table
         if presentation.shots is not last:  # presentations of one question share theirs
             last = presentation.shots
             for shot in last:
@@ -183,7 +181,7 @@ def planned(
         settings=json.loads(json.dumps(dict(settings))),
         prompts=_sha(repr(list(ways))),
         ways=len(ways),
-        presentations=shown.hexdigest(),
+        presentations=presentations.hexdigest(),
         n_presentations=total,
         worked_examples=examples.hexdigest(),
     )
@@ -208,8 +206,8 @@ class Shard:
     """One of several parts of a run.
 
     Attributes:
-        index: which one, from 1.
-        of: how many there are.
+        index: its number, from 1.
+        of: number of parts.
     """
 
     index: int
@@ -217,7 +215,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From ``3/16``; InputError if it is written otherwise, or there is no such part."""
+        """Parse ``3/16``; InputError if it is written otherwise, or there is no such part."""
         numbers = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
         if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
             raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
@@ -227,66 +225,7 @@ class Shard:
         return f"{self.index}/{self.of}"
 
 
-@dataclass
-class Share:
-    """What one machine asks of a run: all of it, or a shard, which is everything asked of some of the questions.
-
-    Shards are stretches of the question set, so that prompts that share a beginning stay together (dealt out in turn,
-    questions on one passage would have it computed once a shard). They are about equally long by the characters that
-    they show, and a passage common to several questions is not cut. Controls come last in every table, so the last
-    shard asks them, and no other does.
-
-    Attributes:
-        questions: places in the set of the questions asked, as a range.
-        presentations: how many it asks.
-        runs: filled in while asking: first row in the whole run's table, and number, of every stretch of rows.
-    """
-
-    shard: Shard | None = None
-    plan: Plan | None = None
-    places: Mapping[str, int] = field(default_factory=dict)
-    questions: range = range(0)
-    presentations: int = 0
-    runs: list[list[int]] = field(default_factory=list)
-
-    def cut(self, asked: Iterable[Item], question: Callable[[Any], Any] = itemgetter(0)) -> Iterator[Item]:
-        """Items that are this machine's, noting where their rows belong; ``question`` gives the question of one."""
-        if self.shard is None:
-            yield from asked
-            return
-        last, self.runs = self.shard.index == self.shard.of, []
-        for row, item in enumerate(asked):
-            place = self.places.get(question(item).id)
-            if last if place is None else place in self.questions:
-                if self.runs and sum(self.runs[-1]) == row:
-                    self.runs[-1][1] += 1
-                else:
-                    self.runs.append([row, 1])
-                yield item
-
-    def own(self, questions: QuestionSet[Any]) -> QuestionSet[Any]:
-        """The questions of the set that are this machine's."""
-        if self.shard is None:
-            return questions
-        return replace(questions, questions=questions.questions[self.questions.start : self.questions.stop])
-
-    @property
-    def header(self) -> ShardHeader | None:
-        """What the table says of it, once everything was asked; None for a whole run."""
-        if self.shard is None or self.plan is None:
-            return None
-        n = self.plan.n_presentations
-        return ShardHeader(
-            index=self.shard.index,
-            of=self.shard.of,
-            questions=len(self.questions),
-            runs=tuple((start + way * n, length) for way in range(self.plan.ways) for start, length in self.runs),
-            plan=self.plan.model_dump(),
-            digest=self.plan.digest,
-        )
-
-
-def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
+def stretch(part: Shard, contexts: Sequence[str], counts: AskedCounts) -> range:
     """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.
 
     Characters approximate work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
@@ -299,7 +238,7 @@ def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
         return len(middles) if k == part.of else bisect_left(middles, total * k / part.of)
 
     def whole(k: int) -> int:
-        """The bound behind the passage that it cuts, unless that is longer than a shard."""
+        """The bound moved behind the passage that it cuts, unless that is longer than a shard."""
         first = place = bound(k)
         while place < bound(min(k + 1, part.of)) and _shared(contexts, place):
             place += 1
@@ -309,5 +248,5 @@ def stretch(part: Shard, contexts: Sequence[str], counts: Counts) -> range:
 
 
 def _shared(contexts: Sequence[str], place: int) -> bool:
-    """Whether a question has the passage of the one before."""
+    """Whether a question has the same passage as the one before."""
     return place > 0 and bool(contexts[place]) and contexts[place] == contexts[place - 1]

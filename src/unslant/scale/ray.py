@@ -1,9 +1,10 @@
 """A local model in several copies on a Ray cluster, as one scoring model.
 
-Every actor holds a whole copy (a replica) and is given prompts in units of whole questions, so that what a question's
+Every actor holds a whole copy (a replica) and gets prompts in units of whole questions, so that what a question's
 prompts share is still computed once. Units get smaller as the work runs out (guided self-scheduling: Polychronopoulos
-and Kuck, 1987), so that all actors end at about the same time. Scores are sent as they are computed, a forward pass at
-a time; when an actor dies, another is started, and only what had not arrived is asked again, question by question.
+and Kuck, 1987), so that all actors end at about the same time. Scores are sent as they are computed, one forward pass
+at a time. When an actor dies, another is started, and only prompts without scores are asked again, question by
+question.
 """
 
 from __future__ import annotations
@@ -18,25 +19,24 @@ from functools import partial
 from typing import Any
 
 from unslant.errors import InputError, ModelError, UnslantError, first_line
-from unslant.extras import needed
+from unslant.extras import needed, refusal
 from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
-from unslant.reachable import refusal
 from unslant.scale.replica import About, Elsewhere, Part, Replica
-from unslant.store.identity import known_as
+from unslant.store import known_as
 
 _SHARE = 0.5
-"""Part of an actor's CPUs that Ray is asked for: an actor that reserves all of them blocks every other job."""
+"""Share of an actor's CPUs to reserve with Ray: an actor that reserves all of them blocks every other job."""
 _LEAST_ENCODED = 256
-"""Prompts that are worth sending to be tokenized."""
+"""Least number of prompts that are worth sending away to be tokenized."""
 DEATHS = 4
-"""Actors that may die over the same question, or one after the other before they are ready."""
+"""Actors that may die on the same question, or one after the other while loading, before that is an error."""
 _LOOK = 0.5
-"""Seconds between looks at the keyboard."""
+"""Seconds between checks for Ctrl-C."""
 _PARTS = 2
-"""Units that an actor's share of the remaining work is cut into. With 1, the last units would end far apart."""
+"""Units per actor that the remaining work is cut into. With 1, the last units would end far apart."""
 _MEMORY = "the usual cause is memory: give fewer --ray-actors"
 _HANDED_ON = ("TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZERS_PARALLELISM", "OMP_WAIT_POLICY")
 """Variables of this process's environment that every replica gets."""
@@ -45,8 +45,8 @@ _HANDED_ON = ("TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS", "TOKENIZ
 class RayModel(Elsewhere):
     """A local model in several copies on a Ray cluster; see :mod:`unslant.models.open`.
 
-    Its identity and its scores (rounding apart) are those of the same model in this process, so both share a
-    store. That all copies have this identity is checked.
+    Its identity and, up to rounding, its scores are those of the same model in this process, so both share a store. All
+    copies are checked to have this identity.
 
     Args:
         name: of the model.
@@ -54,7 +54,7 @@ class RayModel(Elsewhere):
 
     Raises:
         ModelError: if Ray is not installed, or there is no cluster at the address.
-        InputError: if the cluster has fewer GPUs than are asked for.
+        InputError: if the cluster has too few GPUs.
     """
 
     def __init__(self, name: str, options: ModelOptions) -> None:
@@ -62,11 +62,11 @@ class RayModel(Elsewhere):
         self._ray = needed("ray", "--ray")
         _connect(self._ray, str(options.ray))
         size, resources, threads = _actors(self._ray, options)
-        self._pool = Pool(self._ray, name, options, size, resources, threads)
+        self._pool = ActorPool(self._ray, name, options, size, resources, threads)
         self._info = replace(self._info, copies=size)
 
     def identify(self) -> ModelInfo:
-        """What the first replica said about itself; waits for it."""
+        """The first replica's description of itself; waits for it."""
         self._info = replace(self._pool.about.info, copies=self._pool.size)
         return self._info
 
@@ -99,11 +99,11 @@ class RayModel(Elsewhere):
 
 def _connect(ray: Any, where: str) -> None:
     """Connect to a cluster, or start one on this machine, unless this process is connected."""
-    if ray.is_initialized():  # by a user's program, or for another model of this run
+    if ray.is_initialized():  # by the user's program, or for another model of this run
         return
     elsewhere = where not in ("auto", "local")
     if elsewhere and (why := refusal(f"http://{where}")):  # Ray waits for minutes
-        raise ModelError(f"--ray {where}: no cluster of Ray there: {why}")
+        raise ModelError(f"--ray {where}: no Ray cluster there: {why}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
     try:
         ray.init(
@@ -113,12 +113,12 @@ def _connect(ray: Any, where: str) -> None:
             include_dashboard=False,
         )
     except Exception as error:  # Ray raises a bare Exception where a node is slow to start
-        reason = "no cluster of Ray there" if elsewhere else "Ray could not be started"
+        reason = "no Ray cluster there" if elsewhere else "Ray could not be started"
         raise ModelError(f"--ray {where}: {reason}: {first_line(error)}") from error
 
 
 def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:
-    """How many actors, the resources of each, and its threads; InputError if the cluster has fewer GPUs than that."""
+    """Number of actors, resources of each, and threads of each; InputError if the cluster has too few GPUs."""
     there = ray.cluster_resources()
     gpus, cpus = there.get("GPU", 0.0), there.get("CPU", 1.0)
     each = options.ray_gpus
@@ -146,8 +146,8 @@ class Unit:
 
     Attributes:
         members: positions of the prompts.
-        deaths: how many actors have died over them.
-        arrived: those of the prompts whose results are there.
+        deaths: how many actors have died on them.
+        arrived: the prompts whose results have arrived.
     """
 
     members: list[int]
@@ -159,8 +159,8 @@ class Unit:
         return [i for i in self.members if i not in self.arrived]
 
 
-class Pool:
-    """Actors with a replica each. One that dies is replaced, and the work that it had not sent is given out again.
+class ActorPool:
+    """Actors with one replica each. One that dies is replaced, and the rest of its work goes to another.
 
     Args:
         ray: the module, connected to a cluster.
@@ -179,7 +179,7 @@ class Pool:
         self._ray, self._model, self.size = ray, name, size
         replica = ray.remote(**resources)(Replica)
         self._start: Callable[[], Any] = partial(replica.remote, name, options, threads, os.getcwd())
-        self._starting: dict[Any, Any] = {}  # what it will say about itself -> actor
+        self._starting: dict[Any, Any] = {}  # its future description of itself -> actor
         self._idle: list[Any] = []
         self._never_ready = 0
         self._about: About | None = None
@@ -187,13 +187,13 @@ class Pool:
 
     @property
     def about(self) -> About:
-        """What the first replica said about itself; waits for it."""
+        """The first replica's description of itself; waits for it."""
         while self._about is None:
             self._wait_for_actors()
         return self._about
 
     def ask_one(self, method: str, *arguments: Any) -> Any:
-        """What one of the actors answers, while none is at work; ModelError if every actor that is asked dies."""
+        """The answer of one actor, while none is at work; ModelError if one after the other dies."""
         for _ in range(DEATHS):
             while not self._idle:
                 self._wait_for_actors()
@@ -210,11 +210,11 @@ class Pool:
         """Do all of the work; yields results as they arrive, with positions among all prompts.
 
         Args:
-            ask: begins a unit on an actor; returns the stream of its parts.
+            ask: starts a unit on an actor; returns the stream of its parts.
             prompts: all of them.
 
         Raises:
-            ModelError: if a prompt cannot be scored, or one question ends actor after actor.
+            ModelError: if a prompt cannot be scored, or one question kills actor after actor.
         """
         work = deque(units)
         running: dict[Any, tuple[Any, Unit]] = {}
@@ -241,7 +241,7 @@ class Pool:
                         unit.arrived.update(i for i, _ in part.results)
                         yield part
         finally:
-            for actor, _ in running.values():  # stopped early: nothing reads what they would still send
+            for actor, _ in running.values():  # stopped early: nothing reads the rest of their results
                 self._ray.kill(actor)
             self.waiting = ""
 
@@ -258,7 +258,7 @@ class Pool:
         self.waiting = ""
 
     def _ready(self, running: Mapping[Any, Any]) -> list[Any]:
-        """Streams that have something, after a moment's wait; actors that have started are idle from now on."""
+        """Streams that have results, after a short wait; actors that have started become idle."""
         ready, _ = self._ray.wait([*running, *self._starting], timeout=_LOOK)
         for answer in ready:
             if answer in self._starting:
@@ -266,10 +266,10 @@ class Pool:
         return [stream for stream in ready if stream in running]
 
     def _welcome(self, answer: Any, actor: Any) -> None:
-        """An actor has loaded its replica, or died over it.
+        """Take in an actor that has loaded its replica, or died while loading it.
 
         Raises:
-            ModelError: if the model cannot be loaded, or is not the one that the other replicas are.
+            ModelError: if the model cannot be loaded, or is not the one that the other replicas loaded.
         """
         try:
             about: About = self._ray.get(answer)
@@ -277,7 +277,7 @@ class Pool:
             raise _cause(error) from None
         except self._ray.exceptions.RayActorError as error:
             self._never_ready += 1
-            if self._never_ready < DEATHS:  # a machine may be short of memory for a moment
+            if self._never_ready < DEATHS:  # a machine may be short of memory only briefly
                 return
             raise ModelError(
                 f"{self._model}: {DEATHS} actors of Ray died while they loaded it ({_reason(error)}); {_MEMORY}"
@@ -296,7 +296,7 @@ class Pool:
         self._idle.append(actor)
 
     def _after_death(self, unit: Unit, prompts: Sequence[Prompt], reason: str) -> list[Unit]:
-        """What has not arrived, question by question: a unit of one that kills its actor then holds no other.
+        """The rest of a unit, question by question, so that one that kills its actor takes no other with it.
 
         Raises:
             ModelError: if a question has killed :data:`DEATHS` actors.
@@ -321,11 +321,11 @@ def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[
 
 
 def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], actors: int, least: int) -> list[Unit]:
-    """Units of whole questions, in their order, each a part of what is then left, so that they get smaller.
+    """Units of whole questions, in order, each a fraction of the remaining work, so that they get smaller.
 
     Args:
-        weight: work that a question is.
-        least: work of a unit, but for the last one.
+        weight: amount of work in a question.
+        least: work of every unit, except perhaps the last.
     """
     weights = list(map(weight, questions))
     left, units, size = sum(weights), list[Unit](), 0
@@ -339,7 +339,7 @@ def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], 
 
 
 def _cause(error: Any) -> UnslantError:
-    """What was raised in an actor."""
+    """The error raised in an actor."""
     cause = error.cause
     return cause if isinstance(cause, UnslantError) else ModelError(f"in an actor of Ray: {first_line(cause)}")
 

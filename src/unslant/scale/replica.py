@@ -1,4 +1,4 @@
-"""A model whose weights are in other processes: what runs in those, and what their models share in this one."""
+"""A model whose weights are in other processes: what runs there, and the base of such models here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from unslant.errors import UnslantError
 from unslant.models.base import Cost, Encoded, Journal, ModelInfo, Scored, TokenizingModel
-from unslant.models.hf.precision import PROMPTS, spread
+from unslant.models.hf.identity import PROMPTS, spread
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import Prompt
@@ -21,7 +21,7 @@ from unslant.prompts.prompt import Prompt
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a replica says about itself, once it has loaded the model."""
+    """A replica's description of itself, once it has loaded the model."""
 
     info: ModelInfo
     token_budget: int
@@ -34,7 +34,7 @@ class Part:
 
     Attributes:
         results: token ids or log-probabilities of prompts, by position in the unit.
-        cost: what these cost.
+        cost: of these.
         spelling: groups whose prompts spell special tokens.
     """
 
@@ -49,12 +49,12 @@ class Replica:
     Args:
         name, options: of the model.
         threads: of torch.
-        folder: that relative paths start from.
+        folder: base of relative paths.
     """
 
     def __init__(self, name: str, options: ModelOptions, threads: int, folder: str) -> None:
         self._failed: UnslantError | None = None
-        with suppress(OSError):  # another machine may not have it, nor need it
+        with suppress(OSError):  # another machine may neither have nor need it
             os.chdir(folder)
         try:
             import torch
@@ -65,7 +65,7 @@ class Replica:
             with warnings.catch_warnings(record=True) as warned:
                 self._model = load_model(name, options)
             self._warned = tuple(str(warning.message) for warning in warned)
-        except UnslantError as error:  # raised by ``about``: of an error in a constructor, Ray keeps the text only
+        except UnslantError as error:  # raised in ``about``: of an error in a constructor, Ray keeps only the text
             self._failed = error
 
     def about(self) -> About:
@@ -74,7 +74,7 @@ class Replica:
         return About(self._model.identify(), self._model.token_budget, self._warned)
 
     def facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        """All facts about the model, as if it alone had been asked."""
+        """All facts about the model, as if this replica had answered every prompt."""
         self._model.sample = list(sample)
         self._model.encoder.spelling |= spelling
         return self._model.all_facts()
@@ -89,7 +89,7 @@ class Replica:
         """Log-probabilities of the candidates, a forward pass at a time.
 
         Args:
-            groups: of the prompts; their texts, which are most of what would be sent, are not needed any more.
+            groups: of the prompts; their texts, which would be most of the message, are not needed any more.
         """
         prompts = [Prompt("", (), group=group) for group in groups]
         passes, before = _Passes(), self._model.cost.copy()
@@ -107,14 +107,14 @@ class _Passes(Journal):
         self.results: list[tuple[int, Any]] = []
 
     def state(self, stretch: str) -> bytes:
-        return b""  # nothing to resume from: a unit whose replica died is scored again
+        return b""  # nothing to resume: a unit whose replica died is scored again
 
     def note(self, stretch: str, step: int, results: Sequence[Scored], state: Callable[[], bytes]) -> None:
         self.results += [(one.index, one.logprobs) for one in results]
 
 
 class Elsewhere(TokenizingModel):
-    """A scoring model whose weights are in replicas, which load them from files, so that nothing else acts on them."""
+    """A scoring model whose weights are in replicas. These load them from files, so no foreign code acts on them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(ModelInfo(name=name))
@@ -126,10 +126,10 @@ class Elsewhere(TokenizingModel):
 
     @abstractmethod
     def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        """What :meth:`Replica.facts` answers in one of the replicas."""
+        """The facts from one of the replicas; see :meth:`Replica.facts`."""
 
     def encode(self, prompts: Sequence[Prompt]) -> list[Encoded]:
-        """Token ids of the prompts; ModelError naming the group of a prompt that is too long."""
+        """Token ids of the prompts; ModelError, naming the group, if a prompt is too long."""
         started = time.perf_counter()
         by_position: dict[int, Encoded] = {}
         for part in self._encoding(prompts):
@@ -141,7 +141,7 @@ class Elsewhere(TokenizingModel):
         return encoded
 
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
-        """See :class:`~unslant.models.base.TokenizingModel`; ``cost.seconds`` is the time that passes here."""
+        """See :class:`~unslant.models.base.TokenizingModel`; ``cost.seconds`` is this process's time."""
         encoded = self.encode(prompts) if encoded is None else encoded
         if not prompts:
             return
@@ -157,8 +157,8 @@ class Elsewhere(TokenizingModel):
 
     @abstractmethod
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
-        """Token ids, as replicas send them, with positions among all prompts."""
+        """Token ids as replicas send them, with positions among all prompts."""
 
     @abstractmethod
     def _scoring(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded]) -> Iterator[Part]:
-        """Log-probabilities, in the same way."""
+        """Log-probabilities as replicas send them, in the same way."""

@@ -1,11 +1,8 @@
-"""A local model whose layers are cut across the GPUs of a machine, which compute every pass together.
+"""A local model whose layers are split across the GPUs of a machine, which compute every pass together.
 
-The cutting is transformers' tensor parallelism, which takes one process for each GPU. All of them are handed the same
-calls, and run the same code on the same prompts, in step; the first one answers. The parts exchange tensors through
-torch: NCCL between GPUs, else gloo.
-
-The processes are started with ``-c`` and not by ``multiprocessing``, which would import the user's script again in each
-of them, and run it where it has no ``__main__`` guard.
+The splitting is the tensor parallelism of transformers, which needs one process per GPU. All of them get the same calls
+and run the same code on the same prompts, in step; the first one answers. The parts exchange tensors through torch:
+NCCL between GPUs, else gloo.
 """
 
 from __future__ import annotations
@@ -38,15 +35,15 @@ from unslant.prompts.prompt import Prompt
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 
 _PATIENCE = timedelta(hours=2)
-"""How long one process waits for another: they load at different speeds. One that has died is noticed at once."""
+"""How long processes wait for each other, as they load at different speeds. One that has died is noticed at once."""
 _LAST_WORDS = 5
-"""Seconds that the first part has to report an error that all parts meet."""
+"""Seconds that the first part has to report an error that occurs in all parts."""
 
 
 class TensorParallelModel(Elsewhere):
-    """A local model cut across processes; see :mod:`unslant.models.open`.
+    """A local model split across processes; see :mod:`unslant.models.open`.
 
-    Scores equal those of one process to float tolerance. The identity says into how many parts it is cut.
+    Scores equal those of one process to float tolerance. The identity includes the number of parts.
 
     Args:
         name: of the model.
@@ -54,7 +51,7 @@ class TensorParallelModel(Elsewhere):
 
     Raises:
         InputError: if the machine has fewer GPUs than parts.
-        ModelError: if the model cannot be loaded, or cut into that number of parts.
+        ModelError: if the model cannot be loaded, or split into that number of parts.
     """
 
     def __init__(self, name: str, options: ModelOptions) -> None:
@@ -76,11 +73,11 @@ class TensorParallelModel(Elsewhere):
             warnings.warn(text, stacklevel=2)
 
     def close(self) -> None:
-        """End the processes; nothing can be asked any more."""
+        """End the processes; the model cannot be used any more."""
         self._end()
 
     def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        """How half precision agrees is not measured."""
+        # From the first part alone: half precision is not compared with float32, as all parts would have to compute.
         facts: dict[str, object] = self._parts.ask("facts", sample, spelling, of=1)
         return facts
 
@@ -92,10 +89,10 @@ class TensorParallelModel(Elsewhere):
 
 
 def _check_divides(name: str, config: Any, size: int) -> None:
-    """Check that transformers can cut such a model into ``size`` parts; its own error would come late, and say little.
+    """Check that transformers can split such a model into ``size`` parts; its own error comes late and says little.
 
     Raises:
-        ModelError: if it cannot; the message says which numbers do.
+        ModelError: if it cannot, naming the numbers that work.
     """
     text = config.get_text_config()
     if not getattr(text, "base_model_tp_plan", None):
@@ -105,16 +102,16 @@ def _check_divides(name: str, config: Any, size: int) -> None:
     heads = [getattr(text, key, None) for key in ("num_attention_heads", "num_key_value_heads")]
     common = math.gcd(*(count for count in heads if count))
     if common % size:
-        fits = [str(n) for n in range(2, common + 1) if not common % n]
+        sizes = [str(n) for n in range(2, common + 1) if not common % n]
         raise ModelError(
             f"{name}: its {' and '.join(str(count) for count in dict.fromkeys(heads) if count)} attention heads cannot "
             f"be cut into {size} parts: "
-            + (f"give --tensor-parallel={' or '.join(fits)}" if fits else "use --device-map=auto")
+            + (f"give --tensor-parallel={' or '.join(sizes)}" if sizes else "use --device-map=auto")
         )
 
 
 class _Parts:
-    """The processes that hold a part each, and what they are asked."""
+    """The processes that hold one part each, and the calls to them."""
 
     def __init__(self, name: str, options: ModelOptions, size: int) -> None:
         self._model, self._ended, self._dead = name, False, 0
@@ -123,8 +120,10 @@ class _Parts:
             port = free.getsockname()[1]
         meeting = os.environ | {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self._words: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in range(size)]  # noqa: SIM115
+        # Started with -c and not by multiprocessing, which would import the user's script again in each process, and
+        # run it if it has no __main__ guard. With -P, a torch.py in the working folder does not replace the library.
         self._processes = [
-            subprocess.Popen(  # -P: a torch.py in the working folder is not taken for the library
+            subprocess.Popen(
                 [sys.executable, "-P", "-c", f"from {__name__} import be_a_part; be_a_part()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL if rank else subprocess.PIPE,
@@ -139,28 +138,25 @@ class _Parts:
         self._send(size, name, options)
 
     def ask(self, method: str, *arguments: Any, of: int | None = None) -> Any:
-        """What the first part answers.
+        """The first part's answer; ModelError if a process has ended.
 
         Args:
-            of: how many parts are asked; by default all, as they must be wherever the model computes.
-
-        Raises:
-            ModelError: if a process has ended.
+            of: how many parts to call; by default all, which is necessary whenever the model computes.
         """
         self._send(of, method, *arguments)
         return self._answer()
 
     def stream(self, method: str, *arguments: Any, of: int | None = None) -> Iterator[Part]:
-        """The results of a call, piece by piece; each is computed when it is asked for."""
+        """The results of a call, piece by piece; each is computed when the caller wants it."""
         self._send(of, method, *arguments)
         while (part := self.ask("next", of=of)) is not None:
             yield part
 
     def _send(self, of: int | None, *call: Any) -> None:
-        written = pickle.dumps(call)
+        message = pickle.dumps(call)
         for process in self._processes[:of]:
-            with suppress(OSError, ValueError):  # it has ended: the answer will say so
-                process.stdin.write(written)  # type: ignore[union-attr]
+            with suppress(OSError, ValueError):  # it has ended, which reading the answer will show
+                process.stdin.write(message)  # type: ignore[union-attr]
                 process.stdin.flush()  # type: ignore[union-attr]
 
     def _answer(self) -> Any:
@@ -170,7 +166,7 @@ class _Parts:
             answer = pickle.load(self._processes[0].stdout)  # type: ignore[arg-type]
         except (EOFError, pickle.UnpicklingError):
             raise self._failure() from None
-        except BaseException:  # stopped while it waited: the next call would get this answer
+        except BaseException:  # stopped while waiting: the next call would get this answer
             self.end()
             raise
         if isinstance(answer, UnslantError):
@@ -178,7 +174,7 @@ class _Parts:
         return answer
 
     def _watch(self, rank: int) -> None:
-        """End all when one does, for they would wait for it."""
+        """End all processes when one ends, since they would wait for it."""
         self._processes[rank].wait()
         if not self._ended:
             self._ended, self._dead = True, rank
@@ -186,7 +182,7 @@ class _Parts:
                 process.kill()
 
     def _failure(self) -> ModelError:
-        """Which process ended, and its last words."""
+        """An error that names the process that ended, with the last line it wrote."""
         for process in self._processes:
             process.wait()
         words = self._words[self._dead]
@@ -194,25 +190,25 @@ class _Parts:
         lines = words.read().decode("utf-8", "replace").strip().splitlines() or ["without a word"]
         return ModelError(
             f"{self._model}: process {self._dead + 1} of {len(self._processes)} ended ({lines[-1].strip()}), and the "
-            "others cannot go on without it; what was scored until then is stored"
+            "others cannot continue without it; scores so far are stored"
         )
 
     def end(self) -> None:
-        """End all."""
+        """End all processes."""
         self._ended = True
         for process in self._processes:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe:
-                    with suppress(OSError):  # something was still to be written
+                    with suppress(OSError):  # closing flushes to a process that is gone
                         pipe.close()
 
 
 def be_a_part() -> None:
-    """The main loop of a part: every call, until the process that started it is gone."""
+    """The main loop of a part: serve every call, until the process that started it is gone."""
     rank, answers = int(os.environ["RANK"]), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print must not get between the answers
+    os.dup2(2, 1)  # output of libraries must not get between the answers
     calls: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
     model, running = _part(rank, *calls.get()), iter(())
@@ -235,7 +231,7 @@ def be_a_part() -> None:
 
 
 def _listen(calls: SimpleQueue[Any]) -> None:
-    """Read calls; end with the process that they come from, even in the middle of a pass."""
+    """Read calls; end with the process that sends them, even in the middle of a pass."""
     with suppress(EOFError):
         while True:
             calls.put(pickle.load(sys.stdin.buffer))
@@ -243,7 +239,7 @@ def _listen(calls: SimpleQueue[Any]) -> None:
 
 
 def _part(rank: int, name: str, options: ModelOptions) -> Replica:
-    """This process's part of the model, once all processes have met."""
+    """This process's part of the model, once all processes are connected."""
     cuda, size = torch.cuda.is_available(), int(os.environ["WORLD_SIZE"])
     if cuda:
         torch.cuda.set_device(rank)

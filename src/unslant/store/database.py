@@ -1,8 +1,7 @@
-"""The file behind the run store: SQLite with a write-ahead log, whole at whichever moment a process is killed.
+"""The file behind the run store: SQLite with a write-ahead log, intact whenever a process is killed.
 
-SQLite can be made to lose what it holds by what is done around it (https://sqlite.org/howtocorrupt.html). What is done
-about each entry of that list is in ``docs/reliability.md``; most of it is in this module and in
-:mod:`unslant.store.place`.
+What surrounds SQLite can make it lose data (https://sqlite.org/howtocorrupt.html). ``docs/reliability.md`` has our
+answer to each entry of that list; most answers are in this module and in :mod:`unslant.store.place`.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _LOG_BYTES = 4 << 20
 
 
 class StoreError(UnslantError):
-    """The run store cannot be read or written. What was written before is still there."""
+    """The run store cannot be read or written. Everything written before is still there."""
 
 
 class DamagedError(StoreError):
-    """What is in the file is not what was written; see :mod:`unslant.store.repair`."""
+    """The file does not hold what was written to it; see :mod:`unslant.store.repair`."""
 
 
 def default_path() -> Path:
-    """The user's store: in the folder named by ``UNSLANT_HOME``, else in the platform's folder for user data."""
+    """The user's store: in the folder that ``UNSLANT_HOME`` names, else in the platform's folder for user data."""
     home = os.environ.get("UNSLANT_HOME")
     if home:
         return Path(home).expanduser() / "store.sqlite3"
@@ -48,10 +47,10 @@ def default_path() -> Path:
 
 
 class Database:
-    """The connection of this process to a store file, which is made when it is missing; its threads share it.
+    """This process's connection to a store file, which is created if missing; all threads share it.
 
     Args:
-        path: the file. Folders on the way are made (readable by the user alone).
+        path: the file. Missing parent folders are made, readable by the user alone.
         read_only: open an existing file without writing to it.
 
     Raises:
@@ -59,7 +58,7 @@ class Database:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path = Path(os.path.realpath(path))  # the log is next to the file, not to a link
+        self.path = path = Path(os.path.realpath(path))  # SQLite keeps the log next to the file, not next to a link
         self._lock = threading.RLock()
         self._closed = "it has been closed"
         self._connection: sqlite3.Connection | None = None
@@ -82,16 +81,15 @@ class Database:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The open connection; StoreError if it is closed, or belongs to the process that this one was forked from."""
+        """The open connection; StoreError if it is closed, or belongs to the process that forked this one."""
         if self._connection is None:
             raise StoreError(f"{self.path}: {self._closed}")
         return self._connection
 
     def _open(self, read_only: bool) -> None:
-        """Connect, and hold a lock on the file that has the name now.
-
-        A process that waits for a lock may get it on a file that a repair has replaced meanwhile: then once more.
-        """
+        """Connect, and hold a lock on the file that has the name now."""
+        # A repair may replace the file while this process waits for its lock. The lock then belongs to the file that
+        # was moved away, and everything written there would be lost: connect again until name and file agree.
         while True:
             with _OPENING:
                 if not read_only:
@@ -106,8 +104,8 @@ class Database:
             for setting in _SETTINGS:
                 self._connection.execute(f"PRAGMA {setting}")
             if self._network and not self._immutable:
-                # A log needs memory that all processes share, which no other machine does. A connection that has the
-                # file to itself does without, so a file that comes from a local disk can be read, and changed over.
+                # A log is indexed in memory that all its processes share, and machines share none. A connection that
+                # has the file to itself needs no such memory, so it can read a file with a log, and take the log away.
                 self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
             if file_id(self.path) == self._file:
@@ -125,7 +123,7 @@ class Database:
             connection.close()
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
-            # SQLite cannot make its files in this folder: nobody can be writing either.
+            # SQLite cannot create its log in this folder, so no other process can be writing: read without locks.
             if any(sibling(self.path, end).exists() for end in ("-wal", "-journal")):
                 raise StoreError(f"{self.path}: {_LOG_UNREAD}") from None
             self._immutable = True
@@ -133,21 +131,21 @@ class Database:
         return connection
 
     def _set_journal(self) -> None:
-        """A log on a local disk, where a new file, or one that comes from a network drive, has none; else the reverse.
-
-        While another process has the file, it stays as it is, which is safe too: all follow what the file says.
-        """
+        """Keep a write-ahead log on a local disk, a rollback journal on a network drive."""
+        # A new file has no log, and a file that was copied may have the other kind. The change needs the file alone: a
+        # local file that another process has open stays as it is, which is safe, since all follow what the file says.
         run = self.connection.execute
-        wanted = "delete" if self._network else "wal"
-        if self._setting("journal_mode") != wanted:
+        mode = "delete" if self._network else "wal"
+        if self._setting("journal_mode") != mode:
             try:
-                run(f"PRAGMA journal_mode = {wanted}")
+                run(f"PRAGMA journal_mode = {mode}")
             except sqlite3.OperationalError:
                 if self._network:
                     raise
         run("PRAGMA locking_mode = NORMAL")
         if self._setting("journal_mode") == "wal":
-            # A power cut may undo the last moments, which are then scored again, but never damages the file.
+            # No fsync at each commit, only before the log is copied into the file: a power cut may undo the last
+            # moments, which are then scored again, but it never damages the file.
             run("PRAGMA synchronous = NORMAL")
         if self._network:
             _warn_of_network(self.path, self._network)
@@ -170,21 +168,21 @@ class Database:
         if not self._immutable and (self._network or not read_only):
             self._set_journal()
         if not read_only:
-            with self.transaction() as connection:  # fails now, and not after an hour, if nothing can be written
-                if self._is_empty():  # no other process got here first
+            with self.transaction() as connection:  # fails now rather than an hour in if nothing can be written
+                if self._is_empty():  # asked again under the lock: another process may have been first
                     tables.make(connection)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing: what the block writes is kept together, or not at all.
+        """Keep everything that the block writes, or nothing.
 
         Raises:
             StoreError: if it cannot be written (disk full, read-only, damaged, replaced, or locked for too long).
         """
         with self._lock, self._explained():
             connection = self.connection
-            # Not BEGIN, which takes the write lock at the first write: if another process has written since the first
-            # read, that fails at once, without waiting.
+            # A plain BEGIN takes the write lock at the first write only. If another process has written since our first
+            # read, that write fails at once instead of waiting, as what we read is out of date.
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if self._log is None and self._setting("journal_mode") == "wal":
@@ -196,12 +194,12 @@ class Database:
                 if connection is self._connection and connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._check_files()  # what was written to a file that is gone is not kept
+            self._check_files()  # a commit to a file that lost its name in the meantime is lost: say so
             self._shorten_log()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """What the block reads is the store at one moment: other processes may write meanwhile."""
+        """Read the store as of one moment, though other processes may write in the meantime."""
         with self._lock, self._explained():
             connection = self.connection
             connection.execute("BEGIN")
@@ -217,19 +215,16 @@ class Database:
             yield self.connection
 
     def _check_files(self) -> None:
-        """The file and its log are those that were opened, and not others that have taken their names.
-
-        While SQLite's locks hold, nobody deletes or replaces a log in use; so this also notices that they were lost.
-        """
+        """Raise StoreError if other files have taken the names of the file and the log that were opened."""
+        # While SQLite's locks hold, nobody deletes or replaces a log in use. A new log therefore also shows that this
+        # process lost its locks, as happens when anything else in it opens and closes the file.
         if file_id(self.path) != self._file or (self._log and file_id(sibling(self.path, "-wal")) != self._log):
             raise StoreError(f"{self.path}: {_REPLACED}")
 
     def _shorten_log(self) -> None:
-        """Copy a long log into the file.
-
-        Not by SQLite's automatic checkpoints: before 3.51.3 one that starts while another process begins the log again
-        can lose pages (https://sqlite.org/wal.html#walresetbug). A truncating one keeps every writer out.
-        """
+        """Copy a long log into the file."""
+        # SQLite's automatic checkpoints are off: before 3.51.3, one that starts while another process restarts the log
+        # can lose pages (https://sqlite.org/wal.html#walresetbug). A truncating checkpoint keeps every writer out.
         with suppress(FileNotFoundError):
             if self._log and sibling(self.path, "-wal").stat().st_size >= self._checkpoint_from:
                 busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -245,16 +240,14 @@ class Database:
                 connection.close()
 
     def abandon(self) -> None:
-        """In a process forked from the one that opened it: neither use nor close the parent's connection.
-
-        POSIX locks are not inherited, but SQLite's note of them is: this connection would write without any lock, and
-        so would another to the same file. And SQLite allows no use of a connection in a forked child, not even closing.
-        """
+        """In a forked child: neither use nor close the parent's connection."""
+        # A child inherits SQLite's note of its locks, but not the POSIX locks themselves. This connection would write
+        # without any lock, and so would a new one to the same file. Nor may a child close a connection of its parent.
         self._lock = threading.RLock()
         if self._file is not None:
             _INHERITED.add(self._file)
         if self._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never collected, for that would close it
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # collecting it would close it
             self._connection, self._closed = None, _FORKED
 
     @contextmanager
@@ -272,7 +265,7 @@ _WHOLE = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
 )  # fmt: skip
-"""Errors that say nothing of what is in the file."""
+"""Errors that leave the content of the file out of question."""
 _UNREADABLE = sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -283,18 +276,18 @@ _HELD: list[threading.RLock] = []
 
 @contextmanager
 def opening() -> Iterator[None]:
-    """No other thread of this process opens a store, nor is it forked."""
+    """Keep other threads of this process from opening a store, and the process from forking."""
     with _OPENING:
         yield
 
 
 def is_open(file: FileId | None) -> bool:
-    """Whether this process has a connection to a file."""
+    """Whether this process has a connection to the file."""
     return file is not None and any(database._file == file for database in _OPEN)
 
 
 def _before_fork() -> None:
-    """No thread is inside SQLite while the process forks: the child has its locked mutexes, but not the thread."""
+    """Wait until no thread is inside SQLite: a child inherits locked mutexes, but not the thread that unlocks them."""
     global _HELD
     _HELD = [_OPENING, *(database._lock for database in _OPEN)]
     for lock in _HELD:
@@ -320,9 +313,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 _SETTINGS = (
     f"page_size = {tables.PAGE}",
     "mmap_size = 0",  # a stray pointer would write into the file
-    "trusted_schema = OFF",
-    "cell_size_check = ON",
-    "secure_delete = ON",  # deleted rows are zeroed, so a repair can take every whole row it meets for one that counts
+    "trusted_schema = OFF",  # the file may be someone else's: its schema must not call functions
+    "cell_size_check = ON",  # a malformed page is an error, not a wrong row
+    "secure_delete = ON",  # zeroes deleted rows: a repair counts every intact row that it meets
     "wal_autocheckpoint = 0",  # see Database._shorten_log
     "checkpoint_fullfsync = ON",  # macOS: an ordinary fsync does not reach the disk
     "cache_size = -65536",
@@ -330,7 +323,7 @@ _SETTINGS = (
 
 
 def _connected(uri: str) -> sqlite3.Connection:
-    # isolation_level: Python begins no transactions of its own. check_same_thread: our lock keeps threads apart.
+    # isolation_level: Python must not begin transactions by itself. check_same_thread: our lock keeps threads apart.
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
     return connection
@@ -344,10 +337,8 @@ def _make_folder(path: Path) -> None:
 
 
 def _create(path: Path) -> None:
-    """Make a missing file, for its owner alone.
-
-    An existing file is opened by SQLite only: closing another descriptor would drop this process's locks on it.
-    """
+    """Create a missing file, for its owner alone."""
+    # O_EXCL: only SQLite may open an existing file. Closing any other descriptor drops this process's POSIX locks.
     with suppress(OSError):  # SQLite cannot open it either then, and says why
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 

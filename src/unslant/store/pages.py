@@ -1,9 +1,9 @@
-"""Rows straight from the pages of a store file, for a repair: a page that is whole gives its rows.
+"""Rows straight from the pages of a store file, for a repair: every intact page gives its rows.
 
-The format is https://sqlite.org/fileformat2.html. Only what SQLite never changes is relied on: pages of 4096 bytes, the
-cells of b-tree pages, and frames of the write-ahead log. How the pages hang together (the schema, roots, inner pages,
-free list) is not looked at, since that is what may be damaged; a row counts if its checksum is right, and deleted rows
-are zeroed in the file (``secure_delete``), so none comes back.
+The format is https://sqlite.org/fileformat2.html. This module relies only on what SQLite never changes: pages of 4096
+bytes, the cells of b-tree pages, and frames of the write-ahead log. It ignores how pages are linked (schema, roots,
+inner pages, free list), since the links may be what is damaged. A row counts if its checksum is right; deleted rows do
+not come back, because SQLite zeroes them in the file (``secure_delete``).
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ _MAGIC = b"SQLite format 3\0"
 _INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE = 2, 10, 13
 _LOG_HEADER, _FRAME_HEADER = 32, 24
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-"""Bytes of an integer by its type in a record."""
+"""Type of an integer in a record -> its bytes."""
 _WIDTHS = {len(columns) + 1 for columns in TABLES.values()}
 
 
 def read_at(file: int, size: int, at: int) -> bytes:
-    """Bytes of an open file; Windows has no ``pread``."""
-    os.lseek(file, at, os.SEEK_SET)
+    """Bytes of an open file."""
+    os.lseek(file, at, os.SEEK_SET)  # Windows has no pread
     return os.read(file, size)
 
 
 def rows(file: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Every whole row in an open file, with its table; the checksum is its last value.
-
-    Rows of ``runs`` whose checksum is wrong are among them, for the caller to judge.
-    """
+    """Every intact row in an open file, with its table and its checksum last; rows of ``runs`` even if damaged."""
     pages = _Pages(file)
     for number in range(1, pages.count + 1):
         for values in pages.records(number):
@@ -49,17 +46,17 @@ class _Pages:
         self.file = file
         self.count = -(-os.fstat(file).st_size // PAGE)
         head = self.page(1)
-        # Some builds of SQLite leave a few bytes at the end of every page to others.
+        # Byte 20: bytes at the end of every page that some builds of SQLite reserve for extensions.
         self.usable = PAGE - (head[20] if head.startswith(_MAGIC) and head[20] <= 64 else 0)
 
     def page(self, number: int) -> bytes:
-        """A page; zeros where the file is too short or the disk cannot read."""
+        """A page; zeros where the file is too short or the disk cannot be read."""
         with suppress(OSError):
             return read_at(self.file, PAGE, (number - 1) * PAGE).ljust(PAGE, b"\0")
         return bytes(PAGE)
 
     def records(self, number: int) -> Iterator[list[Any]]:
-        """What can be decoded of the cells of a page."""
+        """The cells of a page that can be decoded."""
         page = self.page(number)
         start = 100 if page.startswith(_MAGIC) or number == 1 else 0
         kind = page[start]
@@ -79,15 +76,17 @@ class _Pages:
         values = list(_values(self._payload(page, at, size, kind)))
         if len(values) not in _WIDTHS:
             raise ValueError("of none of our tables")
-        return values if values[0] is not None else [rowid, *values[1:]]  # an INTEGER PRIMARY KEY is the row's number
+        # SQLite writes null for an INTEGER PRIMARY KEY: the number of the row holds it.
+        return values if values[0] is not None else [rowid, *values[1:]]
 
     def _payload(self, page: bytes, at: int, size: int, kind: int) -> bytes:
-        """The bytes of a record, the first of them in its cell and the rest in a chain of pages."""
+        """The bytes of a record, which begins in its cell and may continue in a chain of overflow pages."""
         most = self.usable - 35 if kind == _LEAF_TABLE else (self.usable - 12) * 64 // 255 - 23
         if size <= most:
             return page[at : at + size]
         if size > self.count * PAGE:
             raise ValueError("longer than the file")
+        # How much of a long record its cell holds: the formulas for K and M of the format's section 1.6.
         least = (self.usable - 12) * 32 // 255 - 23
         here = least + (size - least) % (self.usable - 4)
         here = here if here <= most else least
@@ -103,7 +102,7 @@ class _Pages:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to nine bytes, and where it ends."""
+    """A number of up to nine bytes, and the place after it."""
     number = 0
     for i in range(at, at + 8):
         number = number << 7 | data[i] & 0x7F
@@ -113,7 +112,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _values(record: bytes) -> Iterator[Any]:
-    """The columns of a record; ValueError or IndexError if it is none."""
+    """The columns of a record; ValueError or IndexError if it is not one."""
     header, at = _varint(record, 0)
     body = header
     while at < header:
@@ -138,29 +137,29 @@ def _values(record: bytes) -> Iterator[Any]:
 
 
 def fold_log(file: int, log: bytes) -> None:
-    """Write what a write-ahead log holds into the file, as SQLite does when it can open the file.
+    """Write the pages of a write-ahead log into the file, up to its last complete transaction, as SQLite would.
 
-    Up to the last whole transaction; nothing, if it is the log of no store. Done twice, it does the same.
+    Nothing happens if it is not the log of a store. A repair that is killed here can do it again: the log stays.
     """
     magic, _, size, _, *rest = struct.unpack_from(">8I", log.ljust(_LOG_HEADER, b"\0"))
     order = ">" if magic & 1 else "<"
     salt, check = rest[:2], _sum(log[:24], order, (0, 0))
     if magic & ~1 != 0x377F0682 or size != PAGE or list(check) != rest[2:]:
         return
-    kept: dict[int, int] = {}
-    written: dict[int, int] = {}
+    committed: dict[int, int] = {}
+    pending: dict[int, int] = {}
     pages = 0
     for at in range(_LOG_HEADER, len(log) - PAGE - _FRAME_HEADER + 1, PAGE + _FRAME_HEADER):
-        number, committed, *rest = struct.unpack_from(">6I", log, at)
+        number, pages_after, *rest = struct.unpack_from(">6I", log, at)
         start = at + _FRAME_HEADER
         check = _sum(log[start : start + PAGE], order, _sum(log[at : at + 8], order, check))
-        if rest != [*salt, *check]:
+        if rest != [*salt, *check]:  # a frame of an earlier round of the log, or torn by the crash
             break
-        written[number] = start
-        if committed:
-            kept |= written
-            written, pages = {}, committed
-    for number, start in kept.items():
+        pending[number] = start
+        if pages_after:  # only the last frame of a transaction says how long the file is after it
+            committed |= pending
+            pending, pages = {}, pages_after
+    for number, start in committed.items():
         os.lseek(file, (number - 1) * PAGE, os.SEEK_SET)
         os.write(file, log[start : start + PAGE])
     if pages:

@@ -1,7 +1,4 @@
-"""Where a store's file is: one name for each file, and whether the locks of its file system can be relied on.
-
-SQLite finds a file's log by the file's name, so a file with two names would have two logs, and lose what is in one.
-"""
+"""Where a store's file is: whether it has one name only, and whether locks work on its file system."""
 
 from __future__ import annotations
 
@@ -12,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
-"""What is mounted where (Linux)."""
+"""The list of mounts (Linux)."""
 _NETWORK = frozenset(
     "9p acfs afs beegfs ceph cifs coda davfs drvfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs "
     "prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs fuse".split()
 )
 JOURNALS = ("-wal", "-shm", "-journal")
-"""Ends of the names of what SQLite keeps next to a file."""
+"""Name endings of the files that SQLite keeps next to a database."""
 
 FileId = tuple[int, int]
 
 
 def file_id(path: str | Path) -> FileId | None:
-    """Device and number of a file, the same under all its names; None if there is none. It is not opened."""
-    try:
+    """Device and inode of a file, the same under all its names; None if there is no such file."""
+    try:  # not by opening it: closing a descriptor of a store drops this process's locks on it
         status = os.stat(path)
     except OSError:
         return None
@@ -33,15 +30,14 @@ def file_id(path: str | Path) -> FileId | None:
 
 
 def sibling(path: Path, end: str) -> Path:
-    """The file of a longer name in the same folder."""
+    """The file next to ``path`` whose name has this ending added."""
     return path.with_name(path.name + end)
 
 
 def other_names(path: Path) -> str | None:
-    """What is wrong with a file that has more than one name; None if it has one.
-
-    Symbolic links do not count: they are resolved before a store is opened.
-    """
+    """Why a file cannot be a store if it has several names; None if it has one."""
+    # SQLite finds the log by the name of the file: under two names a file has two logs, and loses what is in one of
+    # them. Symbolic links are no problem, they are resolved before a store is opened.
     try:
         status = os.stat(path)
     except OSError:
@@ -58,19 +54,16 @@ def other_names(path: Path) -> str | None:
 
 
 def network(path: Path) -> str | None:
-    """The type of the network file system that a path is on; None for a disk of this machine.
-
-    Anything in user space (FUSE) counts as one: what is behind it cannot be known.
-    """
-    kind = _mount(path)[1]
+    """The type of the network file system that a path is on; None for a local disk."""
+    kind = _mount(path)[1]  # anything in user space (FUSE) counts as a network: what is behind it cannot be known
     return kind if kind.partition(".")[0] in _NETWORK else None
 
 
 def _mount(path: Path) -> tuple[Path, str]:
-    """The last mount that a path is under, and its type; an unknown one where the system does not list them."""
+    """The mount point of a path, and the type of its file system; empty where the system does not list mounts."""
     mount = Path("/"), ""
     for point, kind in _mounts():
-        if path.is_relative_to(point) and len(point.parts) >= len(mount[0].parts):  # a later one hides an earlier
+        if path.is_relative_to(point) and len(point.parts) >= len(mount[0].parts):  # a later mount hides an earlier one
             mount = point, kind
     return mount
 

@@ -1,11 +1,11 @@
-"""Repair of a damaged store: every whole row goes into a new file, and the damaged one is kept.
+"""Repair of a damaged store: every intact row goes into a new file, and the damaged file is kept.
 
-There is one way for all damage, from a flipped bit in an index to a file without its first half: rows are read off the
-pages (:mod:`unslant.store.pages`), without SQLite, which stops at the first page that does not fit. What is lost is
-asked again when it is next asked for.
+All damage is repaired in one way, from a flipped bit in an index to a file without its first half: rows are read off
+the pages (:mod:`unslant.store.pages`) without SQLite, which stops at the first page that does not fit. Lost scores are
+asked again when a command next needs them.
 
-At every moment there is a store of that name: the old one, until the new one, complete, takes its name. A repair that
-is killed is begun again by the next one.
+There is a store of that name at every moment: the old one, until the complete new one takes its name. After a repair
+that was killed, the next one starts over.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from unslant.writing import sync_folder
 _RESULTS = ("scores", "replies")
 _AT_ONCE = 10_000
 _LOCKED = 0x40000000, 512
-"""Where SQLite locks a file, and how many bytes: every connection holds one of them."""
+"""Start and length of the bytes that SQLite locks: every connection holds one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Repaired:
     Attributes:
         damage: what was damaged; empty if nothing was, and nothing was changed.
         kept: the damaged file, under its new name.
-        saved: rows in the new file, by table.
-        scores, replies: that are known to be lost, and are asked for again.
-        calls: whose records are lost; their scores and replies are looked up again one by one.
-        runs: ids of the runs that lost some of this, to be run again.
-        forgotten: ids of runs whose record is lost: they are recorded again when their command is typed again.
+        saved: table -> rows in the new file.
+        scores, replies: number of those lost, which are asked again.
+        calls: number of calls whose records are lost; their scores and replies are looked up one by one.
+        runs: ids of the runs that lost any of this, to be run again.
+        forgotten: ids of runs whose record is lost, until their command is typed again.
     """
 
     damage: str = ""
@@ -74,14 +74,14 @@ class Repaired:
 
 
 def repair(path: Path) -> Repaired:
-    """Check a store, and if it is damaged, put a new one of what is whole in its place.
+    """Check a store; replace a damaged one by a new store with everything intact.
 
     Raises:
-        StoreError: if there is none, another process uses it while it is damaged, the new one cannot be written, or
-            nothing in the file is of a store; then it is left as it is.
+        StoreError: if there is no store, another process uses the damaged one, the new one cannot be written, or
+            nothing in the file comes from a store; the file is then unchanged.
     """
     path = Path(os.path.realpath(path))
-    with opening():  # no thread of this process opens it meanwhile
+    with opening():  # this process must not connect while _alone holds a descriptor: closing it drops all its locks
         if is_open(file_id(path)):
             raise StoreError(f"{path}: is open in this process; close it before it is repaired")
         _forget_interrupted(path)
@@ -114,11 +114,9 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
         wrong = sum(not is_whole(table, row) for row in select(connection, table))
         if wrong:
             yield f"{wrong:,} rows of {table} do not fit their checksums"
-    known = _counts(connection)
-    missing = sum(
-        max(0, done - known[number]) for number, done in connection.execute("SELECT id, done FROM passes").fetchall()
-    )
-    if missing:
+    counts = _counts(connection)
+    passes = connection.execute("SELECT id, done FROM passes").fetchall()
+    if missing := sum(max(0, done - counts[number]) for number, done in passes):
         yield f"{missing:,} scores or replies are missing"
 
 
@@ -132,10 +130,10 @@ def _counts(connection: sqlite3.Connection) -> Counter[int]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[int]:
-    """The file, opened past SQLite and locked as SQLite locks it, so that no other process has it, or gets it."""
+    """The file, opened without SQLite but locked as SQLite locks it, so that no other process can use it."""
     file = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
-        with suppress(ModuleNotFoundError):  # Windows, where a file in use cannot be replaced anyway
+        with suppress(ModuleNotFoundError):  # on Windows a file in use cannot be replaced anyway
             import fcntl
 
             try:
@@ -161,14 +159,14 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
             salvaged = _salvage(database, file)
             if not salvaged["saved"] and not _is_store(file):
                 raise StoreError(
-                    f"{path}: nothing in it is of a run store; it is left as it is. Move it away, and the next command "
-                    "makes a new one, or give another file with --store=PATH"
+                    f"{path}: nothing in it belongs to a run store, so it is unchanged. Move it away, and the next "
+                    "command creates a new one, or give another file with --store=PATH"
                 )
         kept = _keep(path, file)
     except BaseException:
         _remove(new)
         raise
-    for end in JOURNALS:  # of the old file: the new one must not be read together with them
+    for end in JOURNALS:  # the log of the old file must not be read with the new one
         old = sibling(path, end)
         if end != "-shm" and old.exists() and old.stat().st_size:
             old.rename(sibling(kept, end))
@@ -184,31 +182,34 @@ def _is_store(file: int) -> bool:
 
 
 def _keep(path: Path, file: int) -> Path:
-    """Give the damaged file a second name that no file has: the first free number."""
+    """Give the damaged file a second name, with the first free number."""
     number = 0
     while True:
         number += 1
         kept = sibling(path, f".damaged-{number}")
-        try:
+        with suppress(FileExistsError):
             try:
-                os.link(path, kept)
+                os.link(path, kept)  # a rename would leave a moment without a store of this name
             except FileExistsError:
                 raise
             except OSError:  # a file system without links
-                copy = os.open(kept, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-                try:
-                    for at in range(0, os.fstat(file).st_size, 1 << 20):
-                        os.write(copy, pages.read_at(file, 1 << 20, at))  # not through a second one: see _alone
-                    os.fsync(copy)
-                finally:
-                    os.close(copy)
-        except FileExistsError:
-            continue
-        return kept
+                _copy(file, kept)
+            return kept
+
+
+def _copy(file: int, path: Path) -> None:
+    copy = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        for at in range(0, os.fstat(file).st_size, 1 << 20):
+            # From this descriptor: opening the file again, and closing that, would drop the lock of _alone.
+            os.write(copy, pages.read_at(file, 1 << 20, at))
+        os.fsync(copy)  # before the old name goes: a power cut must not leave an empty copy as the only one
+    finally:
+        os.close(copy)
 
 
 def _forget_interrupted(path: Path) -> None:
-    """A repair that was killed just before its end left the file with the name it was to have after it, too."""
+    """Remove the second name that a repair killed just before its end left to the file."""
     for other in path.parent.glob(f"{glob.escape(path.name)}.damaged-*"):
         if file_id(other) == file_id(path):
             other.unlink()
@@ -220,7 +221,7 @@ def _remove(path: Path) -> None:
 
 
 def _salvage(database: Database, file: int) -> dict[str, Any]:
-    """Fill a new store with every whole row; returns what :class:`Repaired` says of it."""
+    """Fill a new store with every intact row; returns fields of :class:`Repaired`."""
     rows = filter(None, map(_acceptable, pages.rows(file)))
     while some := list(islice(rows, _AT_ONCE)):
         with database.transaction() as connection:
@@ -235,10 +236,11 @@ def _salvage(database: Database, file: int) -> dict[str, Any]:
 
 
 def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
-    """The row itself; of a damaged run what its id vouches for, which is enough to run it again."""
+    """The row itself; of a damaged run its command and folder, which are enough to run it again."""
     table, values = read
     if table != "runs" or is_whole(table, values):
         return read
+    # The id of a run is a digest of folder and command, so it vouches for both where the checksum does not.
     name, command, folder = values[:3]
     if not (isinstance(command, str) and isinstance(folder, str) and run_id(folder, command) == name):
         return None
@@ -247,17 +249,17 @@ def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]
 
 
 def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Have every call ask again for what it has lost; returns how much that is, and the calls' numbers (``passes``)."""
+    """Have every call ask again for what it lost; returns how much that is, and which calls these are (``passes``)."""
     counts = _counts(connection)
-    known = {number: some for number, *some in connection.execute("SELECT id, kind, done FROM passes")}
+    records = connection.execute("SELECT id, kind, done FROM passes").fetchall()
     lost: dict[str, Any] = {"scores": 0, "replies": 0, "passes": set(), "calls": 0}
-    for number, (kind, done) in known.items():
+    for number, kind, done in records:
         if (missing := done - counts[number]) > 0:
             lost[kind] += missing
             lost["passes"].add(number)
             _plan_what_is_missing(connection, number)
     named = {number for (number,) in connection.execute("SELECT pass FROM run_passes")}
-    gone = {number for number in named | counts.keys() if number >= 0} - known.keys()
+    gone = {number for number in named | counts.keys() if number >= 0} - {number for number, *_ in records}
     for number in gone:
         for table in _RESULTS:
             _set_apart(connection, table, number)
@@ -268,14 +270,14 @@ def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _set_apart(connection: sqlite3.Connection, table: str, number: int) -> None:
-    """Keep what belonged to a call without a record under a number that no other call gets."""
+    """Keep the rows of a call without a record under a number that no other call gets: lookups by prompt find them."""
     rows = select(connection, table, "pass = ?", number).fetchall()
     insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
     connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
 
 
 def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
-    """Have a pass ask by itself for what it has not."""
+    """Plan a pass to score by itself what is missing."""
     total, kind = connection.execute("SELECT total, kind FROM passes WHERE id = ?", (number,)).fetchone()
     missing = np.ones(total, dtype=bool)
     for (position,) in connection.execute(f"SELECT position FROM {kind} WHERE pass = ?", (number,)):
@@ -289,7 +291,7 @@ def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _settle_runs(connection: sqlite3.Connection, lost: set[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The runs that lost something, and those whose own record is lost."""
+    """The runs that lost something, and those whose record is lost."""
     runs = {run for (run,) in connection.execute("SELECT id FROM runs")}
     passes = connection.execute("SELECT run, pass FROM run_passes").fetchall()
     touched = {run for run, number in passes if number in lost}

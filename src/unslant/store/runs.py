@@ -1,4 +1,4 @@
-"""Runs: which command asked for which scores, how far it came, and what it found."""
+"""Runs: which command asked for which scores, how far it has come, and its first number."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ class RecordedRun:
             life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command that
             repairs it).
         where: process and host of its last start.
-        done, total: prompts with a score or a reply, and prompts asked for so far.
-        score: the number that its result begins with, with its name; empty before it is done.
-        started, updated: seconds since 1970; while a run is at work, ``updated`` is renewed every :data:`HEARTBEAT`
-            seconds.
+        done, total: prompts with a score or a reply, and prompts planned so far.
+        score: the first number of its result, with its name; empty before it is done.
+        started, updated: seconds since 1970; a run at work renews ``updated`` every :data:`HEARTBEAT` seconds.
     """
 
     id: str
@@ -70,7 +69,7 @@ class Runs:
         self._database = database
 
     def start(self, command: Sequence[str], folder: Path, model: str) -> str:
-        """Note that a command has begun (again); returns the run's id; StoreError if the store cannot be written."""
+        """Record that a command begins, perhaps again; returns the run's id; StoreError if that cannot be written."""
         words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = run_id(str(folder), words)
         now = time.time()
@@ -85,13 +84,13 @@ class Runs:
                 (run, words, str(folder), model, *_me(), now, now),
             )
             vouch(connection, "runs", "id = ?", run)
-            # What an earlier start of this command asked for may no longer be what it asks for.
+            # An earlier start of this command may have asked another model or other questions of the same names.
             connection.execute("UPDATE run_passes SET current = 0 WHERE run = ?", (run,))
             vouch(connection, "run_passes", "run = ?", run)
         return run
 
     def note_questions(self, run: str, name: str, digest: str) -> None:
-        """Record what the run is asked."""
+        """Record the questions of the run."""
         self._note(run, {"questions": name, "questions_digest": digest})
 
     def keep_alive(self, run: str) -> Callable[[], None]:
@@ -100,7 +99,7 @@ class Runs:
 
         def beat() -> None:
             while not ended.wait(HEARTBEAT):
-                with suppress(StoreError):  # the run itself meets the same error
+                with suppress(StoreError):  # the run itself meets the same error, and raises it
                     self._note(run, {"updated": time.time()}, f"status = 'running' AND {_MINE}", *_me())
 
         def end() -> None:
@@ -112,12 +111,12 @@ class Runs:
         return end
 
     def end(self, run: str, status: str, message: str = "") -> None:
-        """Note how the run ended; unless it is done, only on behalf of the process that started it last."""
+        """Record how the run ended. Unless it is done, this has an effect only in the process that started it last."""
         rest = ("TRUE",) if status == "done" else (_MINE, *_me())
         self._note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
 
     def note_score(self, run: str, score: str) -> None:
-        """Record the number that its result begins with."""
+        """Record the first number of its result."""
         self._note(run, {"score": score})
 
     def _note(self, run: str, values: Mapping[str, object], where: str = "TRUE", *rest: object) -> None:
@@ -134,7 +133,7 @@ class Runs:
         vouch(connection, "runs", "id = ?", run)
 
     def keep_responses(self, run: str, parquet: bytes) -> None:
-        """Keep the run's table of responses, as the bytes of a Parquet file, and what it was made of."""
+        """Store the run's table of responses, as the bytes of a Parquet file, and a digest of what it was made of."""
         with self._database.transaction() as connection:
             insert(connection, "responses", [signed("responses", run, parquet)], "REPLACE")
             self._change(connection, run, {"made_of": _made_of(connection, run)}, "TRUE")
@@ -174,7 +173,7 @@ class Runs:
         return bytes(table[1])
 
     def all(self) -> list[RecordedRun]:
-        """Every run, the one last heard of first."""
+        """Every run, latest sign of life first."""
         with self._database.reading() as connection:
             rows = select(connection, "runs", "TRUE ORDER BY updated DESC, id").fetchall()
             return [self._run(connection, row) for row in rows]
@@ -188,22 +187,22 @@ class Runs:
         raise InputError(f"{what}: see unslant runs list")
 
     def remove(self, run: RecordedRun) -> int:
-        """Forget a run, with every score and reply that no other run has asked for; returns how many of these."""
+        """Delete a run, with every score and reply that no other run uses; returns the number of these."""
         deleted = 0
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
             connection.execute("DELETE FROM responses WHERE run = ?", (run.id,))
             passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
             connection.execute("DELETE FROM run_passes WHERE run = ?", (run.id,))
-            kept = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
-            for gone in set(passes) - kept:
+            in_use = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
+            for unused in set(passes) - in_use:
                 for table, column in (("scores", "pass"), ("replies", "pass"), ("states", "pass"), ("passes", "id")):
-                    rows = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (gone,)).rowcount
+                    rows = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (unused,)).rowcount
                     deleted += rows if table in ("scores", "replies") else 0
         return deleted
 
     def clear(self) -> int:
-        """Forget everything, also what belongs to no run; returns how many scores and replies."""
+        """Delete everything, including scores that belong to no run; returns the number of scores and replies."""
         with self._database.transaction() as connection:
             deleted = {table: connection.execute(f"DELETE FROM {table}").rowcount for table in TABLES}
         return deleted["scores"] + deleted["replies"]
@@ -229,8 +228,9 @@ class Runs:
             values |= {"status": "damaged", "message": _REPAIR}
             passes = []
         elif values["status"] == "running" and abs(time.time() - values["updated"]) > LEASE:
-            # Its process may be on another machine, or its number taken by another program: only signs of life count.
-            values["status"] = "interrupted"  # also where the clock was set back: a run at work soon gives another sign
+            # A process number proves nothing: the process may be on another machine, or another program may have its
+            # number. abs: if the clock was set back, a run at work soon gives another sign of life.
+            values["status"] = "interrupted"
         values["command"] = tuple(json.loads(values["command"]))
         identities = dict.fromkeys(identity for _, _, _, identity, *_ in passes)
         return RecordedRun(
@@ -241,7 +241,7 @@ class Runs:
         )
 
 
-# A run that was taken over belongs to the process that did: the one that had it before must not end it.
+# A run that was taken over belongs to the process that took it: the earlier process must not end it.
 _MINE = "host = ? AND process = ?"
 
 
@@ -250,7 +250,7 @@ def _me() -> tuple[str, int]:
 
 
 def _row_is_whole(connection: sqlite3.Connection, run: str) -> bool:
-    """Whether a run, if there is one, is as it was recorded: what is damaged is never vouched for."""
+    """Whether the record of a run is intact, or missing: a damaged one must not get a new checksum."""
     row = select(connection, "runs", "id = ?", run).fetchone()
     return row is None or is_whole("runs", row)
 

@@ -1,13 +1,12 @@
-"""What the store keeps of a prompt, and of the calls that ask for them.
+"""What the store keeps of a prompt, and of the calls that ask for prompts.
 
-One call of ``score`` or ``generate`` is a *pass*. Which prompts are run together decides the last bits of every score,
-so a pass is known by its model and its whole list of prompts: resumed after a crash, it runs the same batches as
-before, and its scores are bit for bit those of a run without the crash. Prompts that another pass of the same model has
-scored are taken over when a pass begins, and belong to it from then on: looked up later, they would change its batches.
-Replies have no such ties. No reply depends on what else is asked with it, so a call takes over, when it begins or
-resumes, what any other call has got.
+One call of ``score`` or ``generate`` is a *pass*. The prompts that run together decide the last bits of every score, so
+the key of a pass is its model and its whole list of prompts. A pass that resumes after a crash runs the same batches
+as before, and its scores are bit for bit those of a run without the crash. It takes over the scores that other passes
+of the model have when it begins, and claims the rest then: scores looked up later would change its batches. A reply
+does not depend on other prompts of its call, so a call takes over all replies that there are when it begins or resumes.
 
-Every row carries a checksum, and what is read is checked: a damaged row is an error that names the command to repair it
+Rows are checked against their checksums when read: a damaged row is an error that names the command to repair it
 (:mod:`unslant.store.repair`), never a score.
 """
 
@@ -35,7 +34,7 @@ _KEY_BYTES = 16
 
 @dataclass(frozen=True)
 class Kept:
-    """The scores of one prompt, which of them are only upper bounds, and the model and system that the server named."""
+    """The scores of one prompt, the places of upper bounds among them, and the model and system the server named."""
 
     table: ClassVar = "scores"
     independent: ClassVar = False
@@ -45,11 +44,9 @@ class Kept:
     by: tuple[str, str] = ("", "")
 
     def to_bytes(self) -> bytes:
-        """Eight bytes a score; then, where there is more, JSON, and its length in two bytes.
-
-        Nearly every row has scores alone, and a store holds millions. The rest is padded so that the length of the
-        whole, not a multiple of 8, says that it is there.
-        """
+        """Eight bytes a score; then, for bounds and names, JSON, and its length in two bytes."""
+        # A store holds millions of rows, and nearly all have scores alone: no byte is spent on saying so. Padding keeps
+        # the length of other rows off multiples of 8, which tells the two apart.
         blob = np.ascontiguousarray(self.logprobs, dtype="<f8").tobytes()
         more = ({"bounds": self.bounds} if self.bounds else {}) | ({"by": self.by} if any(self.by) else {})
         if not more:
@@ -73,9 +70,9 @@ class KeptReply:
 
     Attributes:
         declined: the provider says that the model declined.
-        tokens: of the prompt, of the reply, and those of the latter that were reasoning; None where unknown.
+        tokens: of the prompt, of the reply, and of the reasoning in the reply; None where unknown.
         by: the model and the system that the reply named.
-        cut: it ended because it was as long as it might be.
+        cut: the reply reached the longest length allowed.
     """
 
     table: ClassVar = "replies"
@@ -98,12 +95,12 @@ class KeptReply:
         return cls(data["text"], data["declined"], tuple(data["tokens"]), tuple(data["by"]), data["cut"])
 
 
-# ``table`` is where they are kept; ``independent``: what else the call asked makes no difference to them.
+# ``table`` holds them; ``independent``: they do not depend on what else the call asked.
 Result = TypeVar("Result", Kept, KeptReply)
 
 
 def digest(*parts: bytes) -> bytes:
-    """A key of 16 bytes. Parts go in with their lengths: (ab, c) has another digest than (a, bc)."""
+    """A key of 16 bytes; lengths count, so (ab, c) and (a, bc) have different digests."""
     key = blake2b(digest_size=_KEY_BYTES)
     for part in parts:
         key.update(len(part).to_bytes(8, "little"))
@@ -115,7 +112,7 @@ def damaged(database: Database, what: str) -> StoreError:
     """The error for rows whose checksum is wrong."""
     return StoreError(
         f"{database.path}: {what} damaged; drop what is damaged with: unslant runs repair --store "
-        f"{shlex.quote(str(database.path))} (the same command then asks for that, and nothing else, again)"
+        f"{shlex.quote(str(database.path))} (the same command then asks only for what was lost)"
     )
 
 
@@ -124,12 +121,12 @@ class Pass(Generic[Result]):
     """One call of ``score`` or ``generate``, as far as it has come.
 
     Attributes:
-        kind: what is kept.
-        key: digest of ``keys``, by which it is known.
+        kind: the class of its results.
+        key: digest of ``keys``, which identifies the pass.
         keys: of its prompts, in order.
-        planned: positions that it scores itself, ascending; the others were taken over when it began.
-        cost: counts of what it has scored itself, by name, at the moment of the last reading.
-        done: results known at that moment, those taken over among them.
+        planned: positions that it scores itself, ascending; it took over the others when it began.
+        cost: counts of what it has scored itself, by name, as of the last reading.
+        done: results as of the last reading, including those taken over.
     """
 
     database: Database
@@ -142,7 +139,7 @@ class Pass(Generic[Result]):
     done: int = 0
 
     def stored(self) -> dict[int, Result]:
-        """What is known so far, by position, with ``cost`` and ``done`` as of then; StoreError if any is damaged."""
+        """Results so far, by position; updates ``cost`` and ``done``; StoreError if a result is damaged."""
         results, wrong, table = {}, 0, self.kind.table
         with self.database.snapshot() as connection:
             self._read_progress(connection)
@@ -159,14 +156,12 @@ class Pass(Generic[Result]):
         return 0 <= position < len(self.keys) and prompt == self.keys[position]
 
     def state(self, stretch: str) -> bytes:
-        """What was last written of this stretch; empty if nothing was, or it is damaged (which costs time only).
-
-        Reads ``cost`` and ``done`` at the same moment.
-        """
+        """The last state written of this stretch, empty if there is none; updates ``cost`` and ``done``."""
+        # In one snapshot: a state and a count of different moments would skip prompts, or ask them twice.
         with self.database.snapshot() as connection:
             self._read_progress(connection)
             row = select(connection, "states", "pass = ? AND stretch = ?", self.id, stretch).fetchone()
-        return bytes(row[3]) if row and is_whole("states", row) else b""
+        return bytes(row[3]) if row and is_whole("states", row) else b""  # a damaged state costs only time
 
     def _read_progress(self, connection: sqlite3.Connection) -> None:
         row = pass_row(self.database, connection, "id", self.id)
@@ -181,14 +176,14 @@ class Pass(Generic[Result]):
         cost: Mapping[str, float] = MappingProxyType({}),
         states: Mapping[str, tuple[int, bytes]] = MappingProxyType({}),
     ) -> None:
-        """Keep ``rows``, and in the same moment how far the pass has come with them.
+        """Store ``rows``, and in the same transaction how far the pass has come with them.
 
         Args:
-            done: results known with these rows, those taken over among them.
-            states: by stretch: its step, and what the engine needs to continue after it.
+            done: results including these rows and those taken over.
+            states: stretch -> its step, and what the engine needs to continue after it.
 
         Raises:
-            StoreError: if the store cannot be written; then none of it is kept.
+            StoreError: if the store cannot be written; then nothing of it is stored.
             ModelError: if one of the scores is not a log-probability.
         """
         with self.database.transaction() as connection:
@@ -197,16 +192,16 @@ class Pass(Generic[Result]):
                 raise StoreError(
                     f"{self.database.path}: the run was deleted by another command while it was at work; run it again"
                 )
-            # A process that works on the same pass may have written some of them: the scores are the same.
-            insert(connection, self.kind.table, (self._row(position, kept) for position, kept in rows))
-            # Of two processes on the same pass, the one that is behind must not set it back.
+            # INSERT OR IGNORE: another process on the same pass may have written some of them, with equal scores.
+            insert(connection, self.kind.table, (self._row(position, result) for position, result in rows))
+            # done < ?: of two processes on the same pass, the one behind must not set the other back.
             updated = connection.execute(
                 "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
                 (done, json.dumps(dict(cost)), self.id, done),
             )
             if updated.rowcount:
                 vouch(connection, "passes", "id = ?", self.id)
-            # A state of a finished pass would stay for ever, where another process finished it.
+            # Nobody would delete a state written after another process has finished the pass.
             for stretch, (step, state) in states.items() if before["done"] < len(self.keys) else ():
                 connection.execute(
                     "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
@@ -217,11 +212,11 @@ class Pass(Generic[Result]):
             if done == len(self.keys):
                 connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
 
-    def _row(self, position: int, kept: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
-        if isinstance(kept, Kept) and not are_logprobs(kept.logprobs):
-            scores = kept.logprobs.tolist()
+    def _row(self, position: int, result: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
+        if isinstance(result, Kept) and not are_logprobs(result.logprobs):
+            scores = result.logprobs.tolist()
             raise ModelError(f"prompt {position + 1} was given {scores}: not log-probabilities, so not stored")
-        return result_row(kept.table, self.id, position, self.keys[position], kept.to_bytes())
+        return result_row(result.table, self.id, position, self.keys[position], result.to_bytes())
 
 
 def result_row(
@@ -232,7 +227,7 @@ def result_row(
 
 
 def pass_row(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
-    """The record of a pass, by column; empty if there is none; StoreError if it is damaged."""
+    """The record of a pass, column -> value; empty if there is none; StoreError if it is damaged."""
     row = select(connection, "passes", f"{column} = ?", value).fetchone()
     if row is not None and not is_whole("passes", row):
         raise damaged(database, "the record of a call is")

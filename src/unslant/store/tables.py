@@ -1,4 +1,4 @@
-"""The tables of a store, and the checksum that every row carries over all of its columns."""
+"""The tables of a store, and the checksum over all columns that every row carries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 VERSION = 6
-"""Of the tables. It is part of every checksum, so rows of another version are never read as rows of this one."""
+"""Version of the tables. Every checksum includes it: a row of another version is never read as one of this version."""
 APPLICATION = 0x756E736C
-"""SQLite's ``application_id`` of a store, by which it differs from the database of another program."""
+"""SQLite's ``application_id`` of a store, which tells it from the database of another program."""
 PAGE = 4096
-"""Bytes of a page, set rather than left to how SQLite was built: a repair must know it when the header is damaged."""
+"""Bytes of a page; not the default of SQLite, which depends on its build: a repair must know it without the header."""
 
 SCHEMA = """
 CREATE TABLE passes (
@@ -87,23 +87,20 @@ TABLES = {
     table: tuple(re.findall(r"^    ([a-z_]+) (?!checksum)", body.partition("checksum")[0], re.M))
     for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", SCHEMA, re.S)
 }
-"""Columns by table, without ``checksum``, which is the last. Keys come first, as they do in the file."""
+"""Table -> columns, without ``checksum``, the last. Keys come first, as in the records that a repair reads."""
 
 _SEEDS = {table: zlib.crc32(f"unslant {VERSION} {table}".encode()) for table in TABLES}
 
 
 def checksum(table: str, *values: object) -> int:
-    """CRC-32 of a row: which table and version it is of, and its columns in order.
-
-    SQLite checks no content of its own: a flipped bit in a score would be read as another score.
-    Numbers count by their value, since SQLite keeps 2.0 as 2.
-    """
+    """CRC-32 of a row: its table, the version of the tables, and its columns in order."""
+    # SQLite checks no content: without a sum of our own, a flipped bit in a score would be read as another score.
     crc = _SEEDS[table]
     for value in values:
         if isinstance(value, int | float):
-            value = float(value)
+            value = float(value)  # SQLite stores 2.0 as 2
         data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
-        # With its length before it, so that moving a byte from one column to the next changes the sum.
+        # The length goes in first, so that moving a byte from one column to the next changes the sum.
         crc = zlib.crc32(data, zlib.crc32(len(data).to_bytes(8, "little"), crc))
     return crc
 
@@ -134,14 +131,14 @@ def columns(table: str, prefix: str = "") -> str:
 
 
 def select(connection: sqlite3.Connection, table: str, where: str = "TRUE", *values: object) -> sqlite3.Cursor:
-    """Rows with their checksums, for :func:`is_whole`; nothing is believed before that."""
+    """Rows with their checksums; the caller checks each with :func:`is_whole` before it uses it."""
     return connection.execute(f"SELECT {columns(table)} FROM {table} WHERE {where}", values)
 
 
 def insert(
     connection: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], conflict: str = "IGNORE"
 ) -> None:
-    """Write rows, each with its checksum last; ``conflict``: what to do where there is one with their key."""
+    """Write rows, each with its checksum last; ``conflict`` says what to do with a row whose key exists."""
     marks = ", ".join("?" * (len(TABLES[table]) + 1))
     connection.executemany(f"INSERT OR {conflict} INTO {table} VALUES ({marks})", rows)
 
@@ -152,16 +149,16 @@ def signed(table: str, *values: object) -> tuple[object, ...]:
 
 
 def vouch(connection: sqlite3.Connection, table: str, where: str, *values: object) -> None:
-    """Write the checksum of some rows over what they hold now; not for scores and replies, which never change.
+    """Renew the checksums of some rows; scores and replies never change, so never need it.
 
-    The caller has checked the rows: a checksum over a damaged row would make it whole for ever.
+    The caller must have checked the rows before: a new checksum over a damaged row would hide the damage for ever.
     """
     names = ", ".join(TABLES[table])
     connection.execute(f"UPDATE {table} SET checksum = row_checksum('{table}', {names}) WHERE {where}", values)
 
 
 def has_our_tables(connection: sqlite3.Connection) -> bool:
-    """Whether a file without our ``application_id`` is a store all the same: its header may be damaged."""
+    """Whether a file without our ``application_id`` is a store nevertheless: its header may be damaged."""
     return {"passes", "run_passes"} <= {name for _, name, *_ in definitions(connection)}
 
 

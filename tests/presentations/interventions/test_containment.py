@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unslant.presentations.interventions.containment import partly_right
+from unslant.presentations.interventions.language import partly_right
 
 
 def test_lists_and_ranges_either_way(subtests: pytest.Subtests) -> None:

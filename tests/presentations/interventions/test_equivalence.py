@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unslant.presentations.interventions import equivalent, language
-from unslant.presentations.interventions.equivalence import overlapping
+from unslant.presentations.interventions.language import overlapping
 
 
 def test_equivalent(subtests: pytest.Subtests) -> None:

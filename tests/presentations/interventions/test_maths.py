@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.presentations.interventions import Composed, NotApplicable, apply, compose, pool_of, possible
-from unslant.presentations.interventions.equivalence import number
+from unslant.presentations.interventions.language import number
 from unslant.presentations.interventions.maths import answer_jitter, question_jitter
 from unslant.questions import MathQuestion
 
@@ -151,5 +151,5 @@ def test_numbers_are_read(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a dozen", "2:30", "1/0", "nan", "inf", "3 and 4"])
-def test_other_texts_are_no_numbers(text):
+def test_other_texts_are_not_numbers(text):
     assert number(text) is None

@@ -1,4 +1,4 @@
-"""Putting an adapter into a loaded model, and removing it again."""
+"""Insert an adapter into a loaded model, and remove it again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Adapted:
         self.model = model
         self._requires_grad = {name: p.requires_grad for name, p in model.model.named_parameters()}
         self.peft_model = wrap(model.model)
-        # peft marks the wrapped model too, and other code would take it for the wrapper.
+        # peft also marks the wrapped model, which other code would then take for the wrapper.
         vars(model.model).pop("peft_config", None)
 
     @classmethod
@@ -67,9 +67,7 @@ class Adapted:
             targets = [t.strip() for t in settings.targets.split(",") if t.strip()] or attention_projections(module)
             layers = [m for n, m in module.named_modules() if n.endswith(tuple(f".{t}" for t in targets))]
             if not layers:
-                raise ModelError(
-                    f"{model.name}: no module of the model is called {' or '.join(targets)}; correct --targets"
-                )
+                raise ModelError(f"{model.name}: the model has no module {' or '.join(targets)}; correct --targets")
             config = peft.LoraConfig(
                 r=settings.rank,
                 lora_alpha=settings.alpha,
@@ -80,7 +78,7 @@ class Adapted:
                 task_type="CAUSAL_LM",
             )
             with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)  # peft and transformers about each other
+                warnings.simplefilter("ignore", FutureWarning)  # peft and transformers warn about each other
                 torch.manual_seed(settings.seed)
                 return peft.get_peft_model(module, config, autocast_adapter_dtype=True)
 
@@ -97,7 +95,7 @@ class Adapted:
         return {name: p for name, p in self.peft_model.named_parameters() if p.requires_grad}
 
     def train_mode(self, on: bool) -> None:
-        """Switch the adapter's own dropout; the model's stays off, so that orders differ by nothing else."""
+        """Switch the adapter's dropout; the model's stays off, so that orders differ in nothing else."""
         self.peft_model.eval()
         if on:
             for name, module in self.peft_model.named_modules():

@@ -1,4 +1,4 @@
-"""LoRA-1 as a method, and its training: label-free, through the prefix-tree pass, resumable after every epoch."""
+"""LoRA-1 as a method, and its training: without labels, through the prefix tree, resumable after every epoch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from torch import Tensor
 from unslant.asking import Progress, no_progress
 from unslant.debiasing.asker import Asker, ask_orders
 from unslant.debiasing.base import Method, OrderDebiaser
-from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1 import Epoch, TrainSettings, collapsed
 from unslant.debiasing.lora1.adapter import Adapted
-from unslant.debiasing.lora1.progress import Epoch, collapsed
 from unslant.debiasing.model_pass import ModelPass, label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.extras import needed
@@ -28,7 +27,7 @@ from unslant.files import dump_json, exists
 from unslant.metrics import credit, pbm
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions import Question
-from unslant.questions.question_set import canonical_line
+from unslant.questions.question import canonical_line
 from unslant.writing import make_folder, write_all, write_atomically, write_folder
 
 _HELD_OUT_SHARE, _MOST_HELD_OUT = 0.2, 64
@@ -162,22 +161,23 @@ def _run_epoch(
 ) -> float:
     """One epoch; returns the mean loss of its questions."""
     rng = question_rng("", settings.seed, f"lora1-epoch-{epoch}")
-    chosen = rng.sample(questions, min(settings.questions_per_epoch, len(questions)))
+    batch = rng.sample(questions, min(settings.questions_per_epoch, len(questions)))
     adapted.train_mode(True)
     total, step = 0.0, settings.questions_per_step
     devices = [adapted.model.device] if adapted.model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(rng.getrandbits(63))
-        for done, question in enumerate(chosen, start=1):
+        torch.manual_seed(rng.getrandbits(63))  # dropout depends on seed and epoch only: a resumed run repeats it
+        for done, question in enumerate(batch, start=1):
             value = question_loss(asker, question, settings, epoch)
-            group = min(step, len(chosen) - (done - 1) // step * step)
+            # The mean over a step's questions; the last step may have fewer.
+            group = min(step, len(batch) - (done - 1) // step * step)
             (value / group).backward()  # type: ignore[no-untyped-call]
             total += float(value.detach())
-            if done % step == 0 or done == len(chosen):
+            if done % step == 0 or done == len(batch):
                 optimizer.step()
                 optimizer.zero_grad()
-            progress(f"epoch {epoch} of {settings.epochs}", done, len(chosen))
-    return total / len(chosen)
+            progress(f"epoch {epoch} of {settings.epochs}", done, len(batch))
+    return total / len(batch)
 
 
 def question_loss(
@@ -188,13 +188,14 @@ def question_loss(
     Over all its orders if there are at most ``settings.max_orders``, else over a sample that differs in every epoch.
     """
     orders = orders_for(question, str(settings.max_orders), settings.seed + 1_000_003 * epoch)
-    shown = [present(question, order, asker.alphabet) for order in orders]
-    return loss(content_logprobs(label_pass(asker, shown, "LoRA-1", tree=tree), shown), settings.entropy_weight)
+    presentations = [present(question, order, asker.alphabet) for order in orders]
+    scored = label_pass(asker, presentations, "LoRA-1", tree=tree)
+    return loss(content_logprobs(scored, presentations), settings.entropy_weight)
 
 
-def content_logprobs(scored: ModelPass, shown: Sequence[Presentation]) -> Tensor:
-    """(K, n) log-probability of each option under each order, over the labels shown only."""
-    positions = [np.argsort(presentation.contents).tolist() for presentation in shown]
+def content_logprobs(scored: ModelPass, presentations: Sequence[Presentation]) -> Tensor:
+    """(K, n) log-probability of each option under each order, normalised over the labels shown."""
+    positions = [np.argsort(presentation.contents).tolist() for presentation in presentations]
     rows = [torch.log_softmax(row, dim=0)[places] for row, places in zip(scored.logprobs, positions, strict=True)]
     return torch.stack(rows)
 
@@ -222,11 +223,11 @@ def loss(logprobs: Tensor, entropy_weight: float) -> Tensor:
 def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSettings, epoch: int) -> Epoch:
     """Measure the model as it is now, in the same orders every epoch."""
     asker.forget()
-    asked = [question for question in questions if len(question.movable) > 1]
-    rows = ask_orders(asker, asked, [orders_for(q, str(settings.max_orders), settings.seed) for q in asked])
+    usable = [question for question in questions if len(question.movable) > 1]
+    rows = ask_orders(asker, usable, [orders_for(q, str(settings.max_orders), settings.seed) for q in usable])
     biases, entropies, accuracies, losses = [], [], [], []
-    for question, raw in zip(asked, rows, strict=True):
-        probs = np.clip(raw, 1e-30, 1.0)
+    for question, raw in zip(usable, rows, strict=True):
+        probs = np.clip(raw, 1e-30, 1.0)  # probabilities may underflow to 0, whose logarithm is not finite
         logprobs = torch.from_numpy(np.log(probs))
         biases.append(float(pbm(probs)))
         entropies.append(float(order_entropy(logprobs)) / len(probs) / math.log(len(question.options)))
@@ -235,7 +236,7 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
             accuracies.append(float(credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()))
     spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies)) if len(accuracies) > 1 else math.nan
     return Epoch(
-        epoch, len(asked), _mean(biases), _mean(entropies), _mean(accuracies), len(accuracies), spread, _mean(losses)
+        epoch, len(usable), _mean(biases), _mean(entropies), _mean(accuracies), len(accuracies), spread, _mean(losses)
     )
 
 
@@ -247,7 +248,7 @@ class _Checkpoint:
     """``checkpoint.pt`` in the folder of a run, replaced as a whole after every epoch.
 
     Attributes:
-        saved: the state found there; ``None`` if no epoch is finished.
+        saved: the state in that file; ``None`` if no epoch is finished.
 
     Raises:
         InputError: if the folder cannot be made, or holds a run in which a gradient could differ: other settings,
@@ -268,7 +269,7 @@ class _Checkpoint:
             epochs = len([Epoch.from_dict(entry) for entry in data["log"]]) - 1
             made_with = data["made_with"]
             other += [name for name, value in self.made_with.items() if made_with.get(name) != value]
-        except Exception as error:  # other files fail in many ways
+        except Exception as error:  # torch.load fails in many ways on files that it did not write
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
         if other:
             raise InputError.at(
@@ -291,7 +292,7 @@ class _Checkpoint:
 
 
 def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
-    """What a gradient depends on besides the settings, by the name that messages use."""
+    """Everything but the settings that a gradient depends on, by the name that messages use."""
     identity = asker.model.identify().identity if asker.model else {}
     elicitation: Any = asker.elicitation
     writer = getattr(elicitation, "writer", None)

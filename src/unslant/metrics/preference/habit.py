@@ -1,17 +1,17 @@
 """Which places a habit is about: the fewest that explain what slots get, over the orders, beyond their content.
 
-In the order set every label has its own position, so a *place* is both. The effect of each place beyond those named is
-tested (Student's t over questions, at 1 % after Holm's correction for all places and numbers of options looked at).
-What is named grows from nothing, one place at a time, until no other place has an effect left. Effects are those of a
-least-squares regression, question by question, on indicators of the places. All sets of one size are fitted, because a
-step of a stepwise selection cannot be undone: of four options, B and C taken look at first like A avoided.
+In the order set every label has its own position, so a *place* is both. Effects of places are those of a least-squares
+regression, question by question, on indicators of the places. The effect of each place beyond those named is tested
+(Student's t over questions, at 1 % after Holm's correction for all places and numbers of options looked at), and a
+place is added until no other has an effect left.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -22,7 +22,6 @@ from unslant.metrics.preference.slots import Rows, SlotGroup, Unit, ordinal, stu
 from unslant.metrics.sampling import Sampling, holm
 
 Kind = Literal["label", "position"]
-Set = tuple[int, ...]
 
 LEVEL = 0.01
 """Level of all tests by which something is named, together: a false alarm costs more here than a habit missed."""
@@ -35,52 +34,45 @@ MOST = 3
 FEWEST = 5
 """Questions with which anything is looked for."""
 _CLEAR = 2.5
-"""Standard errors by which the strongest place of one subject has to stand out."""
+"""Standard errors by which the strongest place of one subject has to differ from 0."""
 _ABSENT = 1 / 3
 """A place with less than this part of its strongest pull is not at work."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A position and the label that usually appears there.
-
-    Attributes:
-        rank: 0 = the first of all, -1 = the last; None is the middle one, or the middle two.
-    """
+class Place(NamedTuple):
+    """A position and the label that usually appears there: 0 first, -1 last; None is the middle one, or the two."""
 
     rank: int | None
 
     def among(self, n: int) -> Floats:
-        """(n,) 1 where this is, of n places; zeros where there is no such one."""
+        """(n,) 1 at this place of n; zeros where there is no such place."""
         at = np.arange(n)
         if self.rank is None:
             return np.asarray((at == (n - 1) // 2) | (at == n // 2), np.float64)
         return np.asarray(at == self.rank + n * (self.rank < 0), np.float64)
 
     def name(self, kind: Kind, labels: Sequence[str], sizes: Iterable[int]) -> str:
-        """A label as it is written, or a position: ``A``, ``the last label``, ``the second position``.
-
-        Args:
-            labels: the standard sequence.
-            sizes: numbers of options there are.
-        """
+        """``A`` (of the standard ``labels``), ``the last label``, ``the second position``, for numbers of options."""
         sizes = set(sizes)
         if kind == "label" and (len(sizes) == 1 or (self.rank is not None and self.rank >= 0)):
             return " or ".join(labels[i] for i in np.flatnonzero(self.among(max(sizes))).tolist())
         if self.rank is None:
             return f"{'the' if kind == 'label' or all(n % 2 for n in sizes) else 'a'} middle {kind}"
-        named = {-1: "last", -2: "second to last"}
-        return f"the {named.get(self.rank) or ordinal(self.rank)} {kind}"
+        rank = {-1: "last", -2: "second to last"}.get(self.rank) or ordinal(self.rank)
+        return f"the {rank} {kind}"
 
 
-def places_of(sizes: Sequence[int]) -> list[Place]:
+Places = tuple[Place, ...]
+
+
+def places_of(sizes: Sequence[int]) -> Places:
     """Every place that questions of these numbers of options can have, each once, by its best name."""
-    known: dict[tuple[float, ...], Place] = {}
-    for rank in (0, -1, None, *range(1, max(sizes)), -2):
-        pulls = np.concatenate([Place(rank).among(n) - Place(rank).among(n).mean() for n in sizes])
+    places: dict[tuple[float, ...], Place] = {}
+    for place in map(Place, (0, -1, None, *range(1, max(sizes)), -2)):
+        pulls = np.concatenate([place.among(n) - place.among(n).mean() for n in sizes])
         if pulls.any():
-            known.setdefault(tuple(pulls), Place(rank))
-    return list(known.values())
+            places.setdefault(tuple(pulls), place)
+    return tuple(places.values())
 
 
 class Named(NamedTuple):
@@ -96,120 +88,132 @@ Meaning = tuple[Named, ...]
 
 @dataclass(frozen=True)
 class Habit:
-    """Places that explain the effects.
+    """The places taken or avoided, and (Q, places) the pull of each in each question; nan where there is no such place.
+
+    It is not ``adequate`` where effects are left that no other set of the size allowed explains either.
+    """
+
+    places: Places
+    terms: Floats
+    adequate: bool = True
+
+    @cached_property
+    def pulls(self) -> Floats:
+        """(places,) mean of the terms."""
+        return _mean(self.terms)[0]
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for a habit in some of Q questions.
 
     Attributes:
-        chosen: their numbers in the search.
-        places: what is taken or avoided.
-        terms: (Q, places) pull of each in each question, in the unit of the slots; nan where there is no such place.
-        pulls: (places,) mean of these.
-        adequate: whether the set explains the effects; if not, no set of as many places as may be named does.
-    """
-
-    chosen: Set
-    places: tuple[Place, ...]
-    terms: Floats
-    pulls: Floats
-    adequate: bool
-
-
-class Search:
-    """The search for a habit in some questions.
-
-    Args:
-        groups: their effects.
-        sampling: how all Q questions of the scores came together.
         excess: (Q, N) what each place got of the answers to a question beyond what content explains.
-        unit: of the effects.
+        unit: of the effects in ``groups``.
         margin: least mean pull that matters.
+        fixed_labels: labels never move, so that only positions can be meant.
     """
 
-    def __init__(
-        self, groups: Sequence[SlotGroup], sampling: Sampling, excess: Floats, unit: Unit, margin: float
-    ) -> None:
-        self.groups, self.sampling, self.excess, self.unit, self.margin = groups, sampling, excess, unit, margin
-        self.n_options = np.zeros(len(excess), np.int64)
-        for group in groups:
-            self.n_options[group.rows] = group.n
-        self.rows = np.flatnonzero(self.n_options)
-        self.sizes = sorted({group.n for group in groups})
-        self.places = places_of(self.sizes or [1])
+    groups: Sequence[SlotGroup]
+    sampling: Sampling
+    excess: Floats
+    unit: Unit
+    margin: float
+    fixed_labels: bool = False
+
+    @cached_property
+    def n_options(self) -> Ints:
+        """(Q,) options of each question; 0 for those that are not looked at."""
+        n_options = np.zeros(len(self.excess), np.int64)
+        for group in self.groups:
+            n_options[group.rows] = group.n
+        return n_options
+
+    @cached_property
+    def sizes(self) -> dict[int, Bools]:
+        """Number of options -> (Q,) its questions."""
+        return {n: self.n_options == n for n in sorted({group.n for group in self.groups})}
+
+    @cached_property
+    def places(self) -> Places:
+        return places_of([*self.sizes] or [1])
 
     def among(self, mask: Bools) -> Search:
         """The search in some of the questions."""
-        groups = [group.only(mask[group.rows]) for group in self.groups if mask[group.rows].any()]
-        return Search(groups, self.sampling, self.excess, self.unit, self.margin)
+
+        def part(group: SlotGroup) -> SlotGroup:
+            arrays = {name: getattr(group, name)[mask[group.rows]] for name in ("rows", "slots", "labels", "positions")}
+            return replace(group, **arrays)
+
+        return replace(self, groups=[part(group) for group in self.groups if mask[group.rows].any()])
 
     def find(self) -> Habit | None:
         """The habit; ``None`` where no place gets more or less than the others, or no choice goes that way."""
-        if len(self.rows) < FEWEST or self.explains(()):
+        if np.count_nonzero(self.n_options) < FEWEST or self._explain(()):
             return None
         habit, moved = self._smallest(), 0.0
-        for n in self.sizes:
-            of_size = self.n_options == n
-            signs = np.nan_to_num(np.sign(_mean(habit.terms[of_size])[0]))
-            moved += float((self.excess[of_size, :n] @ _columns(habit.places, n) @ signs).sum())
+        for n, part in self.sizes.items():
+            signs = np.nan_to_num(np.sign(_mean(habit.terms[part])[0]))
+            moved += float((self.excess[part, :n] @ _columns(habit.places, n) @ signs).sum())
         return habit if moved > 0 else None
 
-    def explains(self, chosen: Set) -> bool:
-        """Whether no place beyond a set gets more or less than the others, by chance and by what matters.
-
-        All numbers of options together and each by itself: an effect in one of them alone is diluted in the mean.
-        """
-        terms = np.column_stack([self.pulls((*chosen, i))[:, -1] for i in range(len(self.places))])
-        parts = [self.n_options == n for n in self.sizes]
-        named = [np.abs(_mean(self.pulls(chosen)[part])[0]).max(initial=0.0) for part in parts]
-        least = max(self.margin, PART * float(np.nan_to_num(named).max()))
+    def _explain(self, places: Places) -> bool:
+        """Whether no other place gets more or less than the others, by chance and by what matters."""
+        terms = np.column_stack([self._pulls((*places, other))[:, -1] for other in self.places])
+        parts = [*self.sizes.values()]
+        pulls = self._pulls(places)
+        largest = [np.abs(_mean(pulls[part])[0]).max(initial=0.0) for part in parts]
+        least = max(self.margin, PART * float(np.nan_to_num(largest).max()))
         p_values, matters = [], []
+        # each number of options by itself, too: an effect in one of them alone is diluted in the mean of all
         for part in [self.n_options > 0, *(parts if len(parts) > 1 else [])]:
             if part.sum() < FEWEST:
                 continue
-            having = np.isfinite(terms[part]).sum(axis=0)
-            pulls = np.nan_to_num(terms[part]).sum(axis=0) / np.maximum(1, having)
+            counts = np.isfinite(terms[part]).sum(axis=0)
+            means = np.nan_to_num(terms[part]).sum(axis=0) / np.maximum(1, counts)
             _, p = self.sampling.student(np.nan_to_num(terms), part)
             # n answers of k options agree on one place with probability k^(1 - n), even if they never vary
             logs = np.log(self.n_options[part])
             p = np.maximum(p, np.exp(logs.max() - logs.sum()))
-            p_values += np.where(having > 0, p, np.nan).tolist()
-            matters += (np.abs(pulls) * np.sqrt(having / len(self.rows)) >= least).tolist()
+            p_values += np.where(counts > 0, p, np.nan).tolist()
+            matters += (np.abs(means) * np.sqrt(counts / np.count_nonzero(self.n_options)) >= least).tolist()
         return not any(p < LEVEL and big for p, big in zip(holm(p_values), matters, strict=True))
 
-    def pulls(self, chosen: Set) -> Floats:
-        """(Q, places) coefficients of a regression of the slots on a set of places; nan where not determined."""
-        terms = np.full((len(self.excess), len(chosen)), np.nan)
+    def _pulls(self, places: Places) -> Floats:
+        """(Q, places) coefficients of a regression of the slots on places; nan where not determined."""
+        terms = np.full((len(self.excess), len(places)), np.nan)
         for group in self.groups:
-            columns = group.kept @ _columns([self.places[i] for i in chosen], group.n)[group.free]
-            terms[group.rows] = _regressed(group.slots, columns)
+            terms[group.rows] = _regressed(group.slots, _slots(places, group))
         return terms
 
     def _smallest(self) -> Habit:
-        """The smallest set that explains the effects; of those that fit about as well, one that is taken."""
-        # how many of the places shown each covers: the middle of four options covers two
-        covers = [round(max(place.among(n).sum() for n in self.sizes)) for place in self.places]
-        best: Set = ()
-        for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
-            every = (c for k in range(1, size + 1) for c in combinations(range(len(covers)), k))
-            fits = {chosen: self._fit(chosen) for chosen in every if sum(covers[i] for i in chosen) == size}
-            best = max(fits, key=fits.__getitem__)
-            near = [self._habit(chosen) for chosen, fit in fits.items() if fit >= (1 - PART**2) * fits[best]]
-            # A or C, rather than not B and not D
-            for habit in sorted(near, key=lambda one: ((one.pulls < 0).sum(), len(one.chosen), -fits[one.chosen])):
-                if self.explains(habit.chosen):
-                    return habit
-        return self._habit(best, adequate=False)
+        """The smallest set that explains the effects; of those that fit about as well, one that is taken.
 
-    def _fit(self, chosen: Set) -> float:
+        All sets of one size are fitted: a step of a stepwise selection cannot be undone, and of four options, B and C
+        taken look at first like A avoided.
+        """
+        # how many of the places shown each covers: the middle of four options covers two
+        covers = {place: round(max(place.among(n).sum() for n in self.sizes)) for place in self.places}
+        best: Places = ()
+        for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
+            sets = (places for k in range(1, size + 1) for places in combinations(self.places, k))
+            fits = {places: self._fit(places) for places in sets if sum(map(covers.__getitem__, places)) == size}
+            best = max(fits, key=fits.__getitem__)
+            near = [Habit(places, self._pulls(places)) for places in fits if fits[places] >= (1 - PART**2) * fits[best]]
+            # A or C, rather than not B and not D
+            for habit in sorted(near, key=lambda one: ((one.pulls < 0).sum(), len(one.places), -fits[one.places])):
+                if self._explain(habit.places):
+                    return habit
+        return Habit(best, self._pulls(best), adequate=False)
+
+    def _fit(self, places: Places) -> float:
         """Squares of the mean slots that a set explains, also where two of its places are one, over the questions."""
         fit = 0.0
         for group in self.groups:
-            columns = group.kept @ _columns([self.places[i] for i in chosen], group.n)[group.free]
+            columns = _slots(places, group)
             fitted = columns @ (np.linalg.pinv(columns, rcond=1e-9) @ group.slots.mean(axis=0))
             fit += len(group.rows) * float(fitted @ fitted)
         return fit
-
-    def _habit(self, chosen: Set, adequate: bool = True) -> Habit:
-        terms = self.pulls(chosen)
-        return Habit(chosen, tuple(self.places[i] for i in chosen), terms, _mean(terms)[0], adequate)
 
     def meaning(self, habit: Habit | None) -> Meaning:
         """Of each place of a habit, whether its label or its position is meant, as far as the pages show it.
@@ -217,8 +221,8 @@ class Search:
         With labels in other places, a pull moves with the label or stays at the position. The difference of label and
         position effects is regressed on the places: a pull W of a label is W there, one of a position -W. Its sign is
         tested by Student's t, with Holm's correction for the places; a place too weak to decide alone goes with all
-        places together, weighted by their pulls, if it points the same way. Without relabelled pages nothing is
-        determined, and the kind stays unknown.
+        places together, weighted by their pulls, if it points the same way. Without relabelled pages the kind stays
+        unknown.
         """
         if habit is None:
             return ()
@@ -231,8 +235,8 @@ class Search:
         *single, (t_all, p_all) = [student(self.sampling, term) for term in terms.T]
         named = []
         for place, pull, (t, _), p in zip(habit.places, habit.pulls, single, holm([p for _, p in single]), strict=True):
-            kind: Kind = "label" if t > 0 else "position"
-            decided = p < KIND_LEVEL or (p_all < KIND_LEVEL and t * t_all > 0)
+            kind: Kind = "label" if t > 0 and not self.fixed_labels else "position"
+            decided = self.fixed_labels or p < KIND_LEVEL or (p_all < KIND_LEVEL and t * t_all > 0)
             named.append(Named(place, kind if decided else None, bool(pull > 0)))
         return tuple(named)
 
@@ -240,33 +244,32 @@ class Search:
         """Number of options -> habit there, found in these questions alone; empty where it is the same for all.
 
         It differs where a place of the habit is absent with some number of options (even the upper end of its pull, two
-        standard errors, is far below its strongest pull), or turned round (the other sign, as clearly), or where the
-        habit explains the effects in part only.
+        standard errors, is far below its strongest pull), or reversed (the other sign, as clearly), or where the habit
+        explains the effects in part only.
         """
-        asked = {n: part for n in self.sizes if (part := self.n_options == n).sum() >= FEWEST}
-        if len(asked) < 2 or habit is None:
+        parts = {n: part for n, part in self.sizes.items() if part.sum() >= FEWEST}
+        if len(parts) < 2 or habit is None:
             return {}
-        pulls, errors = np.stack([_mean(habit.terms[part]) for part in asked.values()], axis=1)
+        pulls, errors = np.stack([_mean(habit.terms[part]) for part in parts.values()], axis=1)
         # of shares, avoiding one of n cannot move more than 1/(n - 1)
-        factor = np.where((self.unit == "shares") & (pulls < 0), np.asarray([*asked])[:, None] - 1.0, 1.0)
+        factor = np.where((self.unit == "shares") & (pulls < 0), np.asarray([*parts])[:, None] - 1.0, 1.0)
         pulls, errors = pulls * factor, 2 * errors * factor
         least = _ABSENT * np.maximum(np.abs(habit.pulls), np.nan_to_num(np.abs(pulls) - errors).max(axis=0))
-        differs = (np.abs(pulls) + errors < least) | ((pulls * habit.pulls < 0) & (np.abs(pulls) - errors > least))
-        if habit.adequate and not differs.any():
+        absent, reverse = np.abs(pulls) + errors < least, pulls * habit.pulls < 0
+        if habit.adequate and not (absent | (reverse & (np.abs(pulls) - errors > least))).any():
             return {}
-        searches = {n: self.among(part) for n, part in asked.items()}
-        habits = {n: own.find() for n, own in searches.items()}
-        if any(own and not (own.adequate and len(own.places) < 3) for own in habits.values()):
+        searches = {n: self.among(part) for n, part in parts.items()}
+        habits = {n: search.find() for n, search in searches.items()}
+        if any(one and not (one.adequate and len(one.places) < 3) for one in habits.values()):
             return {}
-        return {n: own.meaning(habits[n]) for n, own in searches.items()}
+        return {n: search.meaning(habits[n]) for n, search in searches.items()}
 
     def by_subject(self, subjects: Sequence[str]) -> tuple[float, list[tuple[tuple[str, ...], Meaning]]]:
         """Whether subjects differ in their habit, and subjects put together by it.
 
-        The pull of each place, less its mean over questions of as many options, is compared between subjects (F test,
-        Holm's correction for the places). Where subjects differ, those with the same strongest place are put together,
-        a habit is looked for in each such set, and every subject goes to the habit, or none, that explains most
-        of its questions' slots.
+        Where the pull of some place differs (F test), subjects with the same strongest place are put together, a habit
+        is looked for in each such set, and every subject goes to the habit, or none, that explains most of its
+        questions' slots.
 
         Args:
             subjects: (Q,) of all questions of the scores.
@@ -275,24 +278,24 @@ class Search:
             p-value (nan with fewer than two subjects), and (subjects, habit) of each set; empty where subjects do not
             differ.
         """
-        names, codes = np.unique(np.asarray(subjects, dtype=str)[self.rows], return_inverse=True)
-        if len(names) < 2 or len(self.rows) < 2 * FEWEST:
+        rows = np.flatnonzero(self.n_options)
+        names, codes = np.unique(np.asarray(subjects, dtype=str)[rows], return_inverse=True)
+        if len(names) < 2 or len(rows) < 2 * FEWEST:
             return math.nan, []
-        pulls = np.column_stack([np.nan_to_num(self.pulls((i,))[self.rows, 0]) for i in range(len(self.places))])
-        p, strongest = _compared(pulls, codes, self.n_options[self.rows], self.margin)
+        pulls = np.column_stack([np.nan_to_num(self._pulls((place,))[rows, 0]) for place in self.places])
+        p, strongest = _compared(pulls, codes, self.n_options[rows], self.margin)
         if p >= LEVEL:
             return p, []
 
         def among(members: Rows) -> Search:
-            return self.among(np.isin(np.arange(len(subjects)), self.rows[np.isin(codes, members)]))
+            return self.among(np.isin(np.arange(len(subjects)), rows[np.isin(codes, members)]))
 
         clusters = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
-        habits = [among(members).find() for members in clusters]
-        candidates = [*(habit for habit in habits if habit), None]
-        squares = np.stack([self._explained(habit)[self.rows] for habit in candidates], axis=1)
+        habits = [*filter(None, (among(members).find() for members in clusters)), None]
+        squares = np.stack([self._explained(habit)[rows] for habit in habits], axis=1)
         nearest = ((codes == np.arange(len(names))[:, None]) @ squares).argmax(axis=1)
         parts = []
-        for h, habit in enumerate(candidates):
+        for h, habit in enumerate(habits):
             if len(members := np.flatnonzero(nearest == h)):
                 parts.append((tuple(names[members].tolist()), among(members).meaning(habit)))
         # the most subjects first; of as many, those that fall back on something; those without a habit last
@@ -305,15 +308,20 @@ class Search:
         if habit is None:
             return squares
         for group in self.groups:
-            pulls = np.nan_to_num(_mean(habit.terms[self.n_options == group.n])[0])
-            predicted = group.kept @ _columns(habit.places, group.n)[group.free] @ pulls
-            squares[group.rows] = 2 * group.slots @ predicted - predicted @ predicted
+            pulls = np.nan_to_num(_mean(habit.terms[self.sizes[group.n]])[0])
+            fitted = _slots(habit.places, group) @ pulls
+            squares[group.rows] = 2 * group.slots @ fitted - fitted @ fitted
         return squares
 
 
-def _columns(places: Sequence[Place], n: int) -> Floats:
+def _columns(places: Places, n: int) -> Floats:
     """(n, P) which of n options each place is."""
     return np.asarray([place.among(n) for place in places]).reshape(-1, n).T
+
+
+def _slots(places: Places, group: SlotGroup) -> Floats:
+    """(M, P) slots of a group that a pull of 1 of each place makes."""
+    return group.resolved @ _columns(places, group.n)[group.free]
 
 
 def _regressed(values: Floats, columns: Floats) -> Floats:
@@ -326,20 +334,19 @@ def _regressed(values: Floats, columns: Floats) -> Floats:
 
 def _mean(pulls: Floats) -> tuple[Floats, Floats]:
     """Means and their standard errors down the columns, of what is known; nan where nothing is."""
-    known = np.isfinite(pulls)
-    counts = np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+    finite = np.isfinite(pulls)
+    counts = np.where(finite.any(axis=0), finite.sum(axis=0), np.nan)
     means = np.nan_to_num(pulls).sum(axis=0) / counts
-    squares = np.where(known, (pulls - means) ** 2, 0.0).sum(axis=0)
+    squares = np.where(finite, (pulls - means) ** 2, 0.0).sum(axis=0)
     return means, np.sqrt(squares / np.maximum(1, counts - 1) / counts)
 
 
 def _compared(pulls: Floats, codes: Rows, sizes: Ints, margin: float) -> tuple[float, Ints]:
-    """The pulls of places, (Q, P), between S subjects.
+    """F test of (Q, P) pulls of places between S subjects, with numbers of options taken out (Holm's correction).
 
     Returns:
-        p-value of "the mean pull of every place is the same in all subjects", numbers of options taken out; and (S,)
-        the place whose pull in a subject is clearest: counted from 1, negative if avoided, 0 for none. Where a place
-        that is taken is nearly as clear as one that is avoided, it is the one.
+        p-value of "the mean pull of every place is the same in all subjects"; and (S,) the place whose pull in a
+        subject is clearest: counted from 1, negative if avoided, 0 for none.
     """
     from scipy.special import fdtrc
 
@@ -355,8 +362,9 @@ def _compared(pulls: Floats, codes: Rows, sizes: Ints, margin: float) -> tuple[f
         return 1.0, np.zeros(len(counts), np.int64)
     means = members.T @ pulls / counts
     clear = means / np.sqrt(np.maximum(((pulls - means[codes]) ** 2).sum(axis=0), 1e-12) / left / counts)
+    # where a place that is taken is nearly as clear as one that is avoided, it is the one
     best = np.where(clear > 0, 1.01 * clear, -clear).argmax(axis=1)[:, None]
     pull, errors = (np.take_along_axis(values, best, axis=1) for values in (means, clear))
-    stands_out = (counts > 1) & (np.abs(pull) > margin) & (np.abs(errors) > _CLEAR)
-    strongest = np.asarray(stands_out * (best + 1) * np.sign(pull), np.int64)[:, 0]
+    differs = (counts > 1) & (np.abs(pull) > margin) & (np.abs(errors) > _CLEAR)
+    strongest = np.asarray(differs * (best + 1) * np.sign(pull), np.int64)[:, 0]
     return min(holm(fdtrc(degrees, left, between * left / (degrees * within)).tolist())), strongest

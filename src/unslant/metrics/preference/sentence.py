@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -91,7 +91,7 @@ class Preference:
         return (*(row for row in self.labels if row.label != "last label"), *self.positions[-1:])
 
 
-@metric("sticky", "keeps to one place", "unsure questions of which one place gets nearly all answers", unit="share")
+@metric("sticky", "keeps to one place", "unsure questions where one place gets nearly all answers", unit="share")
 @metric("preference.subjects_p", "p", "F test: subjects do not differ in their habit", unit="p")
 def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Preference:
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
@@ -105,46 +105,47 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
 
         preference(read_scores(responses)).phrase  # "falls back on A when unsure"
     """
-    return _Reading(scores, bootstrap or Bootstrap.of(scores)).preference()
+    return _Sentence(scores, bootstrap or Bootstrap.of(scores)).preference()
 
 
-class _Reading:
+class _Sentence:
     """The effects in one set of scores, and what is said of them."""
 
     def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
         self.scores, self.bootstrap = scores, bootstrap
         self.unsure = unsure_questions(scores)
         self.rows = np.flatnonzero(self.unsure == 1)
-        self.sizes = sorted(set(scores.n_options[self.rows].tolist()))
-        self.unit: Unit = "nats" if has_probabilities(scores) else "shares"
-        self.groups = slot_groups(scores, self.unsure, self.unit)
-        self.share, self.expected = place_shares(scores, self.unsure)
-        self.excess = np.nan_to_num(self.share - self.expected)
+        self.sizes = sorted(set(scores.n_options[self.rows].tolist())) or [1]
+        self.shares, self.expected = place_shares(scores, self.unsure)
+        unit: Unit = "nats" if has_probabilities(scores) else "shares"
+        groups = slot_groups(scores, self.unsure, unit)
+        excess = np.nan_to_num(self.shares - self.expected)
+        # labels of decisions are the server's, and never move
+        by_server = scores.elicitation == DECISION
+        self.search = Search(groups, bootstrap.sampling, excess, unit, MARGIN[unit], fixed_labels=by_server)
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
-        search = self._search(MARGIN[self.unit])
+        scores, search = self.scores, self.search
         habit = search.find()
-        meaning = self._known(search.meaning(habit))
-        sizes = {n: self._known(one) for n, one in search.by_size(habit).items()}
-        p, parts = search.by_subject(self.scores.subjects)
-        subjects = [(members, self._known(one)) for members, one in parts]
-        if len({self._words(one) for _, one in subjects}) < 2:
+        sizes = search.by_size(habit)
+        p, subjects = search.by_subject(scores.subjects)
+        if len({self._words(meaning) for _, meaning in subjects}) < 2:
             subjects = []
         sticky, scattered = self._sticky()
-        finding, phrase, note = self._said(habit, meaning, sizes, subjects, sticky.value if scattered else 0.0)
-        if self.scores.elicitation == DECISION and finding in ("habit", "trace"):
+        finding, phrase, note = self._finding(habit, sizes, subjects, sticky.value if scattered else 0.0)
+        if search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
-        effects = {self.unit: question_effects(self.groups, self.scores)}
-        if self.unit == "nats":
-            effects["shares"] = question_effects(slot_groups(self.scores, self.unsure, "shares"), self.scores)
-        labels, positions = slot_effects(self.scores, effects, self.share, self.expected, self.bootstrap)
-        unsure = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
+        effects = {search.unit: question_effects(search.groups, scores)}
+        if search.unit == "nats":
+            effects["shares"] = question_effects(slot_groups(scores, self.unsure, "shares"), scores)
+        labels, positions = slot_effects(scores, effects, self.shares, self.expected, self.bootstrap)
+        unsure = extended(scores, self.unsure, np.zeros(len(scores)))
         missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
         return Preference(
             finding,
             phrase,
-            *self._names(meaning, ("label", "position")),
+            *self._names(search.meaning(habit), unknown=("label", "position")),
             {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
             {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
             p,
@@ -155,23 +156,11 @@ class _Reading:
             note,
         )
 
-    def _search(self, margin: float) -> Search:
-        return Search(self.groups, self.bootstrap.sampling, self.excess, self.unit, margin)
-
-    def _known(self, meaning: Meaning) -> Meaning:
-        if self.scores.elicitation == DECISION:  # labels are the server's, and never move
-            return tuple(one._replace(kind="position") for one in meaning)
-        return meaning
-
     def _names(
-        self, meaning: Meaning, unknown: tuple[Kind, ...] = ("label",), sizes: Sequence[int] = ()
+        self, meaning: Meaning, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of what is taken, and of what is avoided, from the first to the last.
-
-        Args:
-            unknown: kinds to name where the kind is unknown.
-        """
-        sizes = sizes or self.sizes or [1]
+        """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
+        sizes = sizes or self.sizes
 
         def name(one: Named) -> str:
             kinds = (one.kind,) if one.kind else unknown
@@ -182,45 +171,35 @@ class _Reading:
         return taken, avoided
 
     def _words(self, meaning: Meaning, sizes: Sequence[int] = (), slight: bool = False) -> str:
-        return in_words(*self._names(meaning, sizes=sizes), slight)
+        return in_words(*self._names(meaning, sizes), slight)
 
     def _caveat(self, meaning: Meaning, sizes: Sequence[int] = ()) -> str:
         """That the positions of the labels named fit as well."""
         unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
-        positions, _ = self._names(unknown, ("position",), sizes)
+        positions, _ = self._names(unknown, sizes, ("position",))
         return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
 
-    def _said(
+    def _finding(
         self,
         habit: Habit | None,
-        meaning: Meaning,
         sizes: Mapping[int, Meaning],
         subjects: Sequence[tuple[tuple[str, ...], Meaning]],
         sticky: float,
     ) -> tuple[Finding, str, str]:
         """Finding, phrase and note."""
-        asked = int(np.isfinite(self.unsure).sum())
-        if not asked:
+        n, meaning = int(np.isfinite(self.unsure).sum()), self.search.meaning(habit)
+        if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
         if len(self.rows) < FEWEST:
-            note = f"the answer changes with the order in {len(self.rows)} of {asked} questions; {FEWEST} are needed"
+            note = f"the answer changes with the order in {len(self.rows)} of {n} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
-        for place in meaning if len(self.rows) == asked else ():
-            if place.taken and self._part((place,), self.share) == 1:
-                return "habit", f"always answers {self._names((place,))[0][0]}{self._caveat((place,))}", ""
+        for one in meaning if len(self.rows) == n else ():
+            if one.taken and self._part((one,), self.shares) == 1:
+                return "habit", f"always answers {self._names((one,))[0][0]}{self._caveat((one,))}", ""
         if subjects:
-            few = sum(len(members) for members, _ in subjects) <= 3
-            where = [f"in {listed(members, 'and') if few else len(members)}" for members, _ in subjects]
-            where[0] += "" if few else " subjects" if len(subjects[0][0]) > 1 else " subject"
-            parts = [(self._words(one), place) for (_, one), place in zip(subjects, where, strict=True)]
-            return "habit", _of_parts(parts, [one for _, one in subjects]), "subjects differ"
+            return "habit", self._by_subject(subjects), "subjects differ"
         if sizes:
-            together: dict[str, list[str]] = {}
-            for n, own in sizes.items():
-                together.setdefault(self._words(own, [n]), []).append(str(n))
-            where = [f"with {listed(ns, 'or')}{'' if i else ' options'}" for i, ns in enumerate(together.values())]
-            phrase = _of_parts(list(zip(together, where, strict=True)), sizes.values())
-            return "habit", phrase, "numbers of options differ"
+            return "habit", self._by_size(sizes), "numbers of options differ"
         if habit:
             note = "" if habit.adequate else "other labels or positions have pulls of their own"
             there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
@@ -229,28 +208,40 @@ class _Reading:
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
-        search = self._search(TRACE)
-        least = search.find()
-        trace = self._known(search.meaning(least))
-        if least and (part := self._part(trace)) >= SLIGHT:
-            pull = np.abs(least.pulls).max()
-            note = f"a pull of {pull:.3f} {self.unit} decides between options that are nearly equal"
+        search = replace(self.search, margin=TRACE)
+        trace = search.find()
+        meaning = search.meaning(trace)
+        if trace and (part := self._part(meaning)) >= SLIGHT:
+            pull = np.abs(trace.pulls).max()
+            note = f"a pull of {pull:.3f} {search.unit} decides between options that are nearly equal"
             moved = f"which moves {100 * part:.0f} points of its near ties"
-            return "trace", f"{when_unsure(self._words(trace))}, {moved}{self._caveat(trace)}", note
+            return "trace", f"{when_unsure(self._words(meaning))}, {moved}{self._caveat(meaning)}", note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
+    def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
+        few = sum(len(members) for members, _ in subjects) <= 3
+        where = [f"in {listed(members, 'and') if few else len(members)}" for members, _ in subjects]
+        where[0] += "" if few else " subjects" if len(subjects[0][0]) > 1 else " subject"
+        meanings = [meaning for _, meaning in subjects]
+        return _of_parts([*zip(map(self._words, meanings), where, strict=True)], meanings)
+
+    def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
+        together: dict[str, list[str]] = {}
+        for n, meaning in sizes.items():
+            together.setdefault(self._words(meaning, [n]), []).append(str(n))
+        where = [f"with {listed(ns, 'or')}{'' if i else ' options'}" for i, ns in enumerate(together.values())]
+        return _of_parts([*zip(together, where, strict=True)], sizes.values())
+
     def _part(self, meaning: Meaning, answers: Floats | None = None) -> float:
-        """What these places got of the unsure answers over the orders, beyond what content explains.
+        """Part of the unsure answers that these places got over the orders, beyond what content explains.
 
-        Those avoided count down, so that a habit that moves answers its own way is above 0.
-
-        Args:
-            answers: (Q, N) what each place got, if not that.
+        Those avoided count down, so that a habit that moves answers its own way is above 0. ``answers``: (Q, N) what
+        each place got, if not that.
         """
-        part, answers = 0.0, self.excess if answers is None else answers
-        for group in self.groups:
+        part, answers = 0.0, self.search.excess if answers is None else answers
+        for group in self.search.groups:
             signed = sum((one.place.among(group.n) * (1 if one.taken else -1) for one in meaning), np.zeros(group.n))
             part += float((answers[group.rows, : group.n] @ signed).sum())
         return part / max(1, len(self.rows))
@@ -258,17 +249,17 @@ class _Reading:
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
         three = (self.unsure == 1) & (self.scores.n_options > 2)
-        share = np.nan_to_num(self.share)
-        most = np.where(three, share.max(axis=1) >= STICKY, np.nan)
-        places = np.bincount(share[most == 1].argmax(axis=1)) if (most == 1).any() else np.zeros(1)
-        scattered = places.sum() >= 2 * FEWEST and places.max() < 0.75 * places.sum()
+        shares = np.nan_to_num(self.shares)
+        most = np.where(three, shares.max(axis=1) >= STICKY, np.nan)
+        counts = np.bincount(shares[most == 1].argmax(axis=1), minlength=1)
+        scattered = counts.sum() >= 2 * FEWEST and counts.max() < 0.75 * counts.sum()
         note = "" if three.any() else "no unsure question of three options or more"
         return self.bootstrap.mean(most, note=note), bool(scattered)
 
     def _nothing_matters(self) -> bool:
         """Whether the intervals of what every place gets of all answers lie within what matters."""
-        last = np.take_along_axis(self.excess, self.scores.n_options[:, None] - 1, axis=1)
-        places = np.concatenate([self.excess, last], axis=1)
+        last = np.take_along_axis(self.search.excess, self.scores.n_options[:, None] - 1, axis=1)
+        places = np.concatenate([self.search.excess, last], axis=1)
         places[np.isnan(self.unsure)] = np.nan
         strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
         intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]

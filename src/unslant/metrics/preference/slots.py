@@ -1,46 +1,45 @@
 """What each label and each position adds to an option, for the questions that a model is unsure of.
 
-Model, each question on its own, with log P centred over the options of a page:
+Each question is fitted on its own, with log P centred over the options of a page:
 
     log P(option) = content + effect of its label + effect of its position
 
-by least squares over the order set and the pages with relabelled positions. Label and position go together in the
-orders, which give their *sum*; only the other pages separate the two. Those count for next to nothing
-(:data:`_RELABELLED`), so that they decide only what the orders leave open: labels out of their sequence can be unlikely
-in themselves, and would shift the contents.
+by least squares over the order set and the pages with relabelled positions. In the orders, label and position go
+together as a *slot*, which gives their sum; only the other pages separate the two.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats
+from unslant.arrays import Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot
 from unslant.metrics.registry import metric
 from unslant.metrics.sampling import Sampling, holm
-from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View
-from unslant.metrics.ties import credit
+from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View, credit
 
 Unit = Literal["nats", "shares"]
 Rows = NDArray[np.intp]
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# Questions, times their squared number of options, that are fitted together: copies of all their orders at once would
+# be the most memory of an audit.
 _AT_ONCE = 1 << 17
-"""Questions, times their squared number of options, that are looked at together."""
+# A relabelled page weighs this much, an order 1: it decides only what the orders leave open. Labels out of sequence can
+# be unlikely in themselves, and with full weight would shift the contents.
 _RELABELLED = 1e-3
-"""Weight of a relabelled page, where an order weighs 1."""
-_UNKNOWN = 1e-6
-"""Weight of "contents are alike", for orders and pages that leave open what is content and what position, as one order
-and its reverse do: contents come in any order, and even out over questions."""
+# Weight of "contents are alike", for orders that leave open what is content and what position, as one order and its
+# reverse do: contents come in any order, and even out over questions.
+_ALIKE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class SlotGroup:
         rows: (Q,) rows of :class:`OrderScores`.
         free: places where options move, M of them.
         slots: (Q, M) label and position effects together, summing to zero.
-        kept: (M, M) what is left of true slot effects in the slots, on average over the questions: all of it, less the
-            mean, where every option stood everywhere equally often.
+        resolved: (M, M) how true slot effects show in the slots, on average over the questions: unchanged but for
+            their mean, where every option was everywhere equally often.
         labels, positions: (Q, n) effects of each, summing to zero; nan where the pages leave them open.
     """
 
@@ -61,32 +60,25 @@ class SlotGroup:
     rows: Rows
     free: Rows
     slots: Floats
-    kept: Floats
+    resolved: Floats
     labels: Floats
     positions: Floats
-
-    def only(self, mask: Bools) -> SlotGroup:
-        """Some of its questions."""
-        slots, labels, positions = (values[mask] for values in (self.slots, self.labels, self.positions))
-        return replace(self, rows=self.rows[mask], slots=slots, labels=labels, positions=positions)
 
 
 @metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
 def unsure_questions(scores: OrderScores) -> Floats:
-    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order.
-
-    All pages count alike. Were questions picked by their orders alone, content would seem to attract less there than on
-    the other pages, and the label it carries on those more.
-    """
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order."""
     result = np.full(len(scores), np.nan)
     for block in scores.blocks:
         if block.k > 1:
             answered = block.chosen >= 0
             usual = np.take_along_axis(block.chosen, answered.argmax(axis=1)[:, None], axis=1)[:, 0]
             changes = (answered & (block.chosen != usual[:, None])).any(axis=1)
-            for view in (scores.labels_reversed, scores.both_reversed, scores.labels_shifted):
-                chosen = view.chosen[block.index]
-                changes |= view.ok[block.index] & (chosen >= 0) & (chosen != usual)
+            # All pages count alike. Were questions picked by their orders alone, content would seem to attract less
+            # there than on the other pages, and the label it carries on those more.
+            for view in scores.relabelled:
+                answer = view.chosen[block.index]
+                changes |= view.ok[block.index] & (answer >= 0) & (answer != usual)
             result[block.index] = np.where(answered.any(axis=1), changes, np.nan)
     return result
 
@@ -98,28 +90,26 @@ def has_probabilities(scores: OrderScores) -> bool:
 
 def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGroup, ...]:
     """The effects in every unsure question, on log-probabilities or on choices (ties share one evenly)."""
-    views = scores.labels_reversed, scores.both_reversed, scores.labels_shifted
     groups = []
     for block in scores.blocks:
-        asked = np.stack([view.ok[block.index] for view in views], axis=1)
-        kinds = np.concatenate([asked, block.pinned], axis=1)
+        pages = np.stack([view.ok[block.index] for view in scores.relabelled], axis=1)
+        kinds = np.concatenate([pages, block.pinned], axis=1)
         mask = unsure[block.index] == 1
         for kind in np.unique(kinds[mask], axis=0):
-            usable = [view for view, there in zip(views, kind, strict=False) if there]
-            for part in _parts(np.flatnonzero(mask & (kinds == kind).all(axis=1)), block.n):
-                groups.append(_group(block, part, np.flatnonzero(~kind[len(views) :]), usable, unit))
+            views = [view for view, ok in zip(scores.relabelled, kind, strict=False) if ok]
+            for rows in _portions(np.flatnonzero(mask & (kinds == kind).all(axis=1)), block.n):
+                groups.append(_group(block, rows, np.flatnonzero(~kind[len(scores.relabelled) :]), views, unit))
     return tuple(groups)
 
 
-def _parts(rows: Rows, n: int) -> Iterator[Rows]:
-    """The questions, some at a time: copies of all their orders at once would be the most memory of an audit."""
+def _portions(rows: Rows, n: int) -> Iterator[Rows]:
     step = max(1, _AT_ONCE // n**2)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
 
 
 def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> SlotGroup:
-    """Least squares for questions that were asked alike."""
+    """Least squares for questions with the same free places and kinds of pages."""
     m, n, k, size, rows = len(free), block.n, block.k, len(alike), block.index[alike]
     rank, centre = np.zeros(n, np.int64), np.eye(m) - 1 / m
     rank[free] = np.arange(m)
@@ -127,7 +117,7 @@ def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
     values, places = _measured(block.probs[cells], unit), rank[block.positions[cells]]
     by_place = np.take_along_axis(values, np.argsort(places, axis=2), axis=2).sum(axis=1)
     counts = np.stack([(places == place).sum(axis=1) for place in range(m)], axis=2)
-    # normal equations of contents (m), labels (n) and positions (m); over the orders, a slot is both of these
+    # normal equations of contents (m), labels (n) and positions (m); over the orders, a slot is both of the last two
     slot = np.concatenate([np.eye(n)[free], np.eye(m)], axis=1)
     crossed = (counts - k / m) @ slot
     normal = np.zeros((size, 2 * m + n, 2 * m + n))
@@ -135,30 +125,30 @@ def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: U
     normal[:, :m, m:], normal[:, m:, :m] = crossed, crossed.transpose(0, 2, 1)
     sums = np.concatenate([values.sum(axis=1), by_place @ slot], axis=1)
     to_slots = np.concatenate([np.zeros((m, m)), centre @ slot], axis=1)
-    solved, resolved = _solved(normal, sums)
-    slots, kept = solved @ to_slots.T, (to_slots @ resolved)[:, :, m + n :].mean(axis=0)
+    solution, resolution = _solved(normal, sums)
+    slots, resolved = solution @ to_slots.T, (to_slots @ resolution)[:, :, m + n :].mean(axis=0)
     for view in views:
         label, place = np.eye(n)[view.labels[rows][:, free]], np.eye(m)[rank[view.positions[rows][:, free]]]
         page = _centred(np.concatenate([np.tile(np.eye(m), (size, 1, 1)), label, place], axis=2), axis=1)
-        turned = _RELABELLED * page.transpose(0, 2, 1)
-        normal += turned @ page
-        sums += (turned @ _measured(view.probs[rows][:, free], unit)[..., None])[..., 0]
-    normal[:, :m, :m] += _UNKNOWN * np.eye(m)
-    solved, resolved = _solved(normal, sums)
+        weighted = _RELABELLED * page.transpose(0, 2, 1)
+        normal += weighted @ page
+        sums += (weighted @ _measured(view.probs[rows][:, free], unit)[..., None])[..., 0]
+    normal[:, :m, :m] += _ALIKE * np.eye(m)
+    solution, resolution = _solved(normal, sums)
+    used = np.flatnonzero(normal[0].diagonal()[m : m + n] > 0)
     effects = []
-    for first, there in ((m, normal[0].diagonal()[m : m + n] > 0), (m + n, np.isin(np.arange(n), free))):
-        # each label or position against the mean of those that there are
+    for places, columns in ((used, m + used), (free, m + n + np.arange(m))):
+        # each label or position against the mean of those that are used
         contrasts = np.zeros((n, 2 * m + n))
-        at = np.flatnonzero(there) if first == m else rank[free]
-        contrasts[np.ix_(there, first + at)] = np.eye(there.sum()) - 1 / there.sum()
-        unknown = np.abs(contrasts @ resolved - contrasts).max(axis=2) > 1e-6
-        effects.append(np.where(unknown | ~there, np.nan, solved @ contrasts.T))
-    return SlotGroup(n, rows, free, slots, kept, *effects)
+        contrasts[np.ix_(places, columns)] = np.eye(len(places)) - 1 / len(places)
+        undetermined = np.abs(contrasts @ resolution - contrasts).max(axis=2) > 1e-6
+        effects.append(np.where(undetermined | ~np.isin(np.arange(n), places), np.nan, solution @ contrasts.T))
+    return SlotGroup(n, rows, free, slots, resolved, *effects)
 
 
 def _solved(normal: Floats, sums: Floats) -> tuple[Floats, Floats]:
     """(Q, T) solutions of (Q, T, T) normal equations, and (Q or 1, T, T) what of the truth they resolve."""
-    # the same for all where every option stood everywhere equally often
+    # the same for all where every option was everywhere equally often
     if (normal == normal[:1]).all():
         normal = normal[:1]
     inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
@@ -185,18 +175,18 @@ def question_effects(groups: Sequence[SlotGroup], scores: OrderScores) -> tuple[
 def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
     """(Q, N) share of orders in which each place was taken, and that expected of a model that goes by content alone.
 
-    It chooses the same contents equally often: 1/n where every option stood everywhere equally often. nan where a
+    It chooses the same contents equally often: 1/n where every option was everywhere equally often. nan where a
     question is not unsure.
     """
-    share, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
+    shares, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
     for block in scores.blocks:
-        for part in _parts(np.flatnonzero(unsure[block.index] == 1), block.n):
-            picked, contents = credit(block.probs[part]), block.contents[part]
-            by_content = np.broadcast_to(picked.mean(axis=1, keepdims=True), picked.shape)
-            at = np.ix_(block.index[part], np.arange(block.n))
-            share[at] = np.take_along_axis(picked, contents, axis=2).mean(axis=1)
+        for rows in _portions(np.flatnonzero(unsure[block.index] == 1), block.n):
+            picks, contents = credit(block.probs[rows]), block.contents[rows]
+            by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
+            at = np.ix_(block.index[rows], np.arange(block.n))
+            shares[at] = np.take_along_axis(picks, contents, axis=2).mean(axis=1)
             expected[at] = np.take_along_axis(by_content, contents, axis=2).mean(axis=1)
-    return share, expected
+    return shares, expected
 
 
 @dataclass(frozen=True)
@@ -232,7 +222,7 @@ class SlotEffect:
 def slot_effects(
     scores: OrderScores,
     effects: Mapping[Unit, tuple[Floats, Floats]],
-    share: Floats,
+    shares: Floats,
     expected: Floats,
     bootstrap: Bootstrap,
 ) -> list[tuple[SlotEffect, ...]]:
@@ -240,7 +230,7 @@ def slot_effects(
 
     Args:
         effects: :func:`question_effects`, in nats only where there are probabilities.
-        share, expected: :func:`place_shares`.
+        shares, expected: :func:`place_shares`.
     """
     mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
     columns = [np.full(len(scores), i) for i in range(scores.width)]
@@ -248,33 +238,35 @@ def slot_effects(
     positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
     tables = []
     for kind, slots in enumerate((labels, [*positions, (LAST, last)])):
-        tested = effects.get("nats", effects["shares"])[kind]
+        nats, on_choice = effects.get("nats"), effects["shares"][kind]
+        tested = nats[kind] if nats else on_choice
         p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
         rows = []
         for (name, column), p in zip(slots, p_values, strict=True):
-            choice, chosen, by_content = (at_slot(x, column) for x in (effects["shares"][kind], share, expected))
-            known, answers = np.isfinite(choice), np.isfinite(chosen).any()
-            missing = "label and position are together on every page" if answers else "no unsure question"
-            effect, excess = Estimate.undefined(missing), Estimate.undefined(missing)
-            if known.any():  # where nearly all are at their most, no interval we know covers as it should
+            choice, share, by_content = (at_slot(x, column) for x in (on_choice, shares, expected))
+            choice, unsure = choice[np.isfinite(choice)], np.isfinite(share).any()
+            missing = "label and position are together on every page" if unsure else "no unsure question"
+            effect = excess = Estimate.undefined(missing)
+            if len(choice):
+                # where nearly all are at their most, no interval we know covers as it should
                 note = "no interval: see the share chosen, and p"
-                excess = Estimate.bare(float(choice[known].mean()), int(known.sum()), note)
+                excess = Estimate.bare(float(choice.mean()), len(choice), note)
                 effect = Estimate.undefined("answers in words: no probabilities")
-            if "nats" in effects and known.any():
-                effect = bootstrap.mean(at_slot(effects["nats"][kind], column), bounds=UNBOUNDED)
-            shares = bootstrap.mean(chosen, note="" if answers else missing)
-            content = float(np.nanmean(by_content)) if answers else math.nan
-            rows.append(SlotEffect(name, effect, excess, shares, content, p))
+                if nats:
+                    effect = bootstrap.mean(at_slot(nats[kind], column), bounds=UNBOUNDED)
+            content = float(np.nanmean(by_content)) if unsure else math.nan
+            chosen = bootstrap.mean(share, note="" if unsure else missing)
+            rows.append(SlotEffect(name, effect, excess, chosen, content, p))
         tables.append(tuple(rows))
     return tables
 
 
 def student(sampling: Sampling, values: Floats) -> tuple[float, float]:
-    """t and two-sided p of "the mean is 0" for (Q,) values, of those that are known; p is nan for fewer than two."""
-    known: Bools = np.isfinite(values)
-    if known.sum() < 2:
+    """t and two-sided p of "the mean is 0" for (Q,) values, without nan; p is nan for fewer than two."""
+    finite = np.isfinite(values)
+    if finite.sum() < 2:
         return 0.0, math.nan
-    t, p = sampling.student(np.nan_to_num(values)[:, None], known)
+    t, p = sampling.student(np.nan_to_num(values)[:, None], finite)
     return float(t[0]), float(p[0])
 
 

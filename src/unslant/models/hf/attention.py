@@ -2,10 +2,11 @@
 
 The tokens of a batch are in depth-first order. Take any run of them: every token before the run that is an ancestor
 of one of its tokens is an ancestor of its first token. So a run of queries needs the keys of one root path, and its own
-keys under a mask: one small dense product, for which torch has a fused kernel. Long beginnings shared by everything
-are multiplied densely, and few pairs outside a root path are multiplied at all (none beyond the run's own square).
+keys under a mask: one small dense product, for which torch has a fused kernel. The only pairs outside a root path that
+are multiplied at all lie in the run's own square.
 
-Registered with transformers' attention interface under :data:`NAME`; models then call :func:`tree_attention`.
+The function is registered with the attention interface of transformers under :data:`NAME`; models then call
+:func:`tree_attention` in place of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from unslant.models.hf.tree import Batch
 
 NAME = "unslant_tree"
 _CHUNK = 64
+"""Queries per run. Each run multiplies at most this many squared pairs that are not on one root path."""
 
 
 @dataclass(slots=True)
@@ -42,8 +44,9 @@ class TreeContext:
 
     Attributes:
         spine: keys and values of the root path taken over, per layer, each of shape ``(kv_heads, spine, head_dim)``.
-        keep: where the handed-on root path is collected, in the same form; filled as layers run.
-        calls: how many attention layers have called.
+        flex: use FlexAttention, one kernel over the whole batch, in place of a product per run.
+        keep: the root path to hand on, in the same form as ``spine``; filled as layers run.
+        calls: number of attention layers that have called.
     """
 
     batch: Batch
@@ -60,12 +63,13 @@ class TreeContext:
         self._end = torch.from_numpy(batch.end).to(self.device) + batch.spine
         self._key_depth = torch.cat([torch.arange(batch.spine, device=self.device), self.depth])
         self.chunks = [self._chunk(first) for first in range(0, len(batch), _CHUNK)]
+        # All layers with one window share a mask; models such as gemma alternate between two kinds of layers.
         self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
         self._blocks: dict[int | None, Any] = {}
         self._elsewhere: dict[torch.device, TreeContext] = {}
 
     def on(self, device: torch.device) -> TreeContext:
-        """The same batch for layers on another device."""
+        """The same batch for layers on another device, as ``device_map`` spreads them."""
         if device == self.device:
             return self
         if device not in self._elsewhere:
@@ -75,17 +79,21 @@ class TreeContext:
     def _chunk(self, first: int) -> Chunk:
         batch = self.batch
         last = min(len(batch), first + _CHUNK)
+        # Earlier nodes whose descendants reach past ``first`` are its ancestors: that is what depth-first order buys.
         path = np.flatnonzero(batch.end[: batch.spine + first] > first)
         keys = np.concatenate([path, np.arange(batch.spine + first, batch.spine + last)])
         return Chunk(first, last, torch.from_numpy(keys).to(self.device))
 
     def mask(self, chunk: Chunk, window: int | None, dtype: torch.dtype) -> Tensor:
-        """0 where a key is an ancestor in reach (or the token itself), else minus infinity; ``(queries, keys)``."""
+        """0 where the key is an ancestor within the window (or the token itself), else minus infinity.
+
+        Shape ``(queries, keys)``. Added to the scores, so that the fused kernel and :func:`_attend` take the same mask.
+        """
         key = (chunk.first, window, dtype)
         if key not in self._masks:
             query = torch.arange(chunk.first, chunk.last, device=self.device)[:, None] + self.batch.spine
             reached = (chunk.keys <= query) & (query < self._end[chunk.keys])
-            if window is not None:
+            if window is not None:  # counted in depths: neighbours in the batch may be far apart in the text
                 reached &= self._key_depth[query] - self._key_depth[chunk.keys] < window
             zero = torch.zeros((), dtype=dtype, device=self.device)
             self._masks[key] = torch.where(reached, zero, -torch.inf)
@@ -112,7 +120,8 @@ _active: TreeContext | None = None
 
 @contextmanager
 def active(context: TreeContext) -> Iterator[TreeContext]:
-    """Make ``context`` the batch that :func:`tree_attention` serves; not for several threads at once."""
+    """Make ``context`` the batch that :func:`tree_attention` serves; one thread at a time."""
+    # A global, because models need not pass a caller's arguments on to their attention function.
     global _active
     if _active is not None:
         raise RuntimeError("a tree pass is already running")
@@ -134,29 +143,34 @@ def tree_attention(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    **_: Any,
+    **_: Any,  # what transformers passes to every attention function, more with every version
 ) -> tuple[Tensor, None]:
-    """The attention function models call: ``query`` is ``(1, heads, N, head_dim)``, the result ``(1, N, heads, dim)``.
+    """Attend along root paths, in place of a model's own attention.
 
-    Attention dropout is not applied (the pass scores; when training, only the adapter's own dropout acts).
+    ``query`` is ``(1, heads, N, head_dim)``, the result ``(1, N, heads, head_dim)``. Attention dropout is not applied:
+    the pass scores, and in training only the adapter's own dropout acts.
+
+    Raises:
+        RuntimeError: outside a tree pass.
+        NotImplementedError: if the model brings a mask of its own, which knows nothing of the tree.
     """
     context = _active
     if context is None:
         raise RuntimeError(f"attention {NAME!r} is for the prefix-tree engine: no tree pass is running")
     if attention_mask is not None or query.shape[0] != 1:
-        raise NotImplementedError("the model brings an attention mask of its own")
-    layer = context.calls
+        raise NotImplementedError("the model has its own attention mask")
+    layer = context.calls  # layers call in order, so their count says whose keys these are
     context.calls += 1
     if context.batch.spine:
         both = zip(context.spine[layer], (key, value), strict=True)
-        k, v = (torch.cat([old[None].to(new.device), new], dim=2) for old, new in both)
+        k, v = (torch.cat([earlier[None].to(new.device), new], dim=2) for earlier, new in both)
     else:
         k, v = key, value
     here = context.on(key.device)
     if context.batch.keep:
-        context.keep.append(_kept(here, k[0], v[0]))
+        context.keep.append(_path_handed_on(here, k[0], v[0]))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if context.flex and s_aux is None:
+    if context.flex and s_aux is None:  # FlexAttention takes no sinks
         return _flex(here, query, k, v, scale, sliding_window, softcap), None
     parts = []
     for chunk in here.chunks:
@@ -176,7 +190,7 @@ def tree_attention(
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, softcap: float | None, sinks: Tensor | None
 ) -> Tensor:
-    """What the fused kernel cannot do: capped scores, and a sink per head that takes its share of the attention."""
+    """What the fused kernel cannot do: capped scores (gemma 2), and a sink per head that takes its share (gpt-oss)."""
     grouped = q.view(q.shape[0], k.shape[1], -1, *q.shape[2:])
     scores = grouped * scale @ k.mT[:, :, None]
     if softcap is not None:
@@ -189,11 +203,10 @@ def _attend(
     return (weights @ v[:, :, None]).flatten(1, 2)
 
 
-def _kept(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values of the root path handed on; ``k`` and ``v`` are those of ``[spine | batch]``."""
-    spine = context.batch.spine
-    old = torch.arange(context.batch.keep - len(context.keep_local), device=k.device)
-    path = torch.cat([old, context.keep_local + spine])
+    from_spine = torch.arange(context.batch.keep - len(context.keep_local), device=k.device)
+    path = torch.cat([from_spine, context.keep_local + context.batch.spine])
     return k.detach().index_select(1, path), v.detach().index_select(1, path)
 
 

@@ -1,8 +1,8 @@
 """Two ways to score token sequences with one model: through the prefix tree, and plainly (the reference).
 
-Both run batch by batch and can continue behind any batch (:class:`Checkpoint`) with bit for bit the same numbers. What
-a batch computes depends, in the last bits, on the batches before it: on the keys and values of the root path that they
-hand on. So a checkpoint holds those, and nothing before it needs to be run again.
+Both run batch by batch and can resume after any batch (:class:`Checkpoint`), with the same numbers bit for bit. What a
+batch computes depends in the last bits on the batches before it, through the keys and values of the root path that they
+hand on. So a checkpoint holds those, and nothing before it is run again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from torch.nn.functional import linear
 from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
-from unslant.models.hf.tokenization import distinct_sequences
-from unslant.models.hf.tree import Batch, plan
+from unslant.models.hf.tree import Batch, distinct_sequences, plan
 
 _LOGIT_ELEMENTS = 1 << 26
 """Logits held at once, 256 MiB in float32: with large vocabularies they outgrow all else that a batch needs."""
 _LOGSUMEXP_ROWS = 16
+"""Rows reduced at once: what is written in between then stays in fast memory."""
 
 Result = tuple[int, Floats]
 """Index of a prompt and the log-probability of each of its candidates."""
@@ -37,13 +37,14 @@ Result = tuple[int, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one batch brought.
+    """The result of one batch.
 
     Attributes:
-        number: how many batches have run.
+        number: number of batches run so far.
         results: of the prompts that now have all their scores.
-        checkpoint: gives the bytes from which to go on behind this batch. May be called later, or not at all.
-        skipped: prompts whose results came before the checkpoint that this process went on from.
+        checkpoint: gives the bytes to resume from after this batch. May be called later, or not at all: the
+            store writes now and then, and keys and values need not be copied for every batch.
+        skipped: prompts whose results came before the checkpoint that this call resumed from.
     """
 
     number: int
@@ -54,12 +55,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state behind a batch.
+    """The state after a batch.
 
     Attributes:
-        number: how many batches have run.
-        open: candidates that have been read in part; shape ``(n,)``.
-        sums: what has been read of them; shape ``(n,)``.
+        number: number of batches run so far.
+        open: candidates with some tokens read; shape ``(n,)``.
+        sums: their log-probabilities so far; shape ``(n,)``.
         spine: keys and values of the root path handed on, per layer.
     """
 
@@ -69,7 +70,7 @@ class Checkpoint:
     spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def to_bytes(self, layout: bytes) -> bytes:
-        """As bytes; ``layout`` (see :func:`layout_digest`) says which batches it belongs to."""
+        """Serialize; ``layout`` (see :func:`layout_digest`) says which batches it belongs to."""
         tensors = {
             "layout": torch.frombuffer(bytearray(layout), dtype=torch.uint8),
             "number": torch.tensor([self.number]),
@@ -82,7 +83,7 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data: bytes, layout: bytes, device: torch.device) -> Checkpoint:
-        """What :meth:`to_bytes` wrote; the beginning if there is nothing, or it belongs to other batches."""
+        """Read what :meth:`to_bytes` wrote; the beginning if there is nothing, or it belongs to other batches."""
         if not data:
             return cls(0)
         tensors = load(data)
@@ -95,18 +96,18 @@ class Checkpoint:
 
 def layout_digest(batches: Iterable[NDArray[np.generic]]) -> bytes:
     """A digest of how a call is cut into batches."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for batch in batches:
-        found.update(len(batch).to_bytes(8, "little"))
-        found.update(np.ascontiguousarray(batch).tobytes())
-    return found.digest()
+        digest.update(len(batch).to_bytes(8, "little"))
+        digest.update(np.ascontiguousarray(batch).tobytes())
+    return digest.digest()
 
 
 class TreeEngine:
     """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
 
-    Exact: results equal those of :class:`PlainEngine` to float tolerance. Nothing is kept from one call to the next, in
-    which the model may be another.
+    Exact: results equal those of :class:`PlainEngine` to float tolerance. Nothing is kept between calls, since the
+    model may have changed.
     """
 
     def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
@@ -115,7 +116,10 @@ class TreeEngine:
         self.flex = flex
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
-        """Score every prompt; adds to ``cost`` as batches run. Out of memory raises, with what is done yielded."""
+        """Score every prompt, adding to ``cost`` as batches run.
+
+        Running out of memory raises an error; the results of all batches before it have been yielded.
+        """
         for step in self.steps(encoded, cost):
             yield from step.results
 
@@ -123,24 +127,23 @@ class TreeEngine:
         """Score batch by batch, as :meth:`score` does.
 
         Args:
-            checkpoint: of an earlier call with the same prompts and budget, to continue behind. All results are then
-                equal to those of an unbroken call, bit for bit.
+            checkpoint: of an earlier call with the same prompts and budget, to resume from. All results then equal
+                those of an uninterrupted call, bit for bit.
         """
         if not encoded:
             return
         # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget)
-        name = layout_digest(batch.ids for batch in layout.batches)
+        digest = layout_digest(batch.ids for batch in layout.batches)
         first = np.asarray(layout.first_candidate)
-        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model))
+        start = Checkpoint.from_bytes(checkpoint, digest, _device(self.model))
         sums = np.zeros(first[-1])
         sums[start.open] = start.sums
         spine = start.spine
         if start.number:
-            yield Step(
-                start.number, [], lambda: checkpoint, [p for b in layout.batches[: start.number] for p in b.done]
-            )
+            skipped = [prompt for batch in layout.batches[: start.number] for prompt in batch.done]
+            yield Step(start.number, [], lambda: checkpoint, skipped)
         open_ = start.open
         for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
@@ -152,27 +155,30 @@ class TreeEngine:
             results = [(prompt, sums[first[prompt] : first[prompt + 1]].copy()) for prompt in batch.done]
             complete = [np.arange(first[prompt], first[prompt + 1]) for prompt in batch.done]
             open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
-            behind = Checkpoint(number, open_, sums[open_], spine)
-            yield Step(number, results, partial(behind.to_bytes, name))
+            after = Checkpoint(number, open_, sums[open_], spine)
+            yield Step(number, results, partial(after.to_bytes, digest))
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
             logits, rows, context = self.forward(batch, spine)
-            device = logits.device  # the output layer's, where layers are spread over GPUs
-            # A few rows at a time: what is written in between then stays in fast memory.
+            device = logits.device  # that of the output layer, where layers are spread over GPUs
             total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
             row = torch.from_numpy(rows).to(device)
             token = torch.tensor(batch.read_token, device=device)
-            scores = (logits[row, token] - total[row]).clamp(max=0)  # rounding can leave a sure thing above 0
+            scores = (logits[row, token] - total[row]).clamp(max=0)  # rounding can put a certain token above 0
             return scores.double().cpu().numpy(), context.keep
 
     def forward(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Ints, attention.TreeContext]:
         """One pass: float32 logits at the rows that are read, and which of those rows each read uses.
 
-        Differentiable when gradients are enabled. The model must be set to the tree attention (:func:`using`).
+        Differentiable when gradients are enabled. The model must use the tree attention (:func:`using`).
+
+        Raises:
+            NotImplementedError: if the model does not call the attention interface.
         """
         device = _device(self.model)
         context = attention.TreeContext(batch, device, spine, flex=self.flex)
+        # Only the rows that are read get logits: all of them would take gigabytes with a large vocabulary.
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
         with attention.active(context), float32_output(self.model):
             output = self.model(
@@ -181,8 +187,8 @@ class TreeEngine:
                 logits_to_keep=_kept_rows(self.model, needed),
                 use_cache=False,
             )
-        # Some classes accept the implementation and then call an attention of their own, over the packed tokens as if
-        # they were one text: plausible numbers, and wrong ones.
+        # Some classes accept the implementation and then call their own attention over the packed tokens, as if these
+        # were one text. The numbers look plausible and are wrong.
         if context.calls == 0:
             raise NotImplementedError("the model does not use the attention interface")
         return output.logits[0].float(), rows, context
@@ -206,14 +212,14 @@ class PlainEngine:
             return
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))  # little padding
         batches = list(self._batches(encoded, order))
-        name = layout_digest(np.asarray(batch) for batch in batches)
-        start = Checkpoint.from_bytes(checkpoint, name, _device(self.model)).number
+        digest = layout_digest(np.asarray(batch) for batch in batches)
+        start = Checkpoint.from_bytes(checkpoint, digest, _device(self.model)).number
         if start:
             yield Step(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
         for number, indices in enumerate(batches[start:], start=start + 1):
             results = list(self._run(encoded, indices, cost))
             cost.prompts += len(results)
-            yield Step(number, results, partial(Checkpoint(number).to_bytes, name))
+            yield Step(number, results, partial(Checkpoint(number).to_bytes, digest))
 
     def _batches(self, encoded: Sequence[Encoded], order: Sequence[int]) -> Iterator[list[int]]:
         vocabulary = _vocabulary(self.model)
@@ -221,25 +227,25 @@ class PlainEngine:
         longest = rows = 0
         for i in order:
             sequences, _ = distinct_sequences(encoded[i])
-            own, length = len(sequences), max(map(len, sequences))
-            wide = (rows + own) * max(longest, length) > self.token_budget
-            if batch and (wide or (rows + own) * vocabulary > _LOGIT_ELEMENTS):
+            more, length = len(sequences), max(map(len, sequences))
+            wide = (rows + more) * max(longest, length) > self.token_budget
+            if batch and (wide or (rows + more) * vocabulary > _LOGIT_ELEMENTS):
                 yield batch
                 batch, longest, rows = [], 0, 0
             batch.append(i)
-            longest, rows = max(longest, length), rows + own
+            longest, rows = max(longest, length), rows + more
         yield batch
 
     def _run(self, encoded: Sequence[Encoded], indices: Sequence[int], cost: Cost) -> Iterator[Result]:
         sequences: list[Ids] = []
-        where: list[list[int]] = []  # row of each candidate of each prompt
+        row_of: list[list[int]] = []  # of each candidate of each prompt
         for i in indices:
-            own, which = distinct_sequences(encoded[i])
-            where.append([len(sequences) + row for row in which])
-            sequences += own
+            prompt_sequences, which = distinct_sequences(encoded[i])
+            row_of.append([len(sequences) + row for row in which])
+            sequences += prompt_sequences
         device = _device(self.model)
         ids, mask = padded(sequences, device)
-        # Padding is on the right, so that positions need no shift; logits are kept where any of the rows is read.
+        # Padding goes on the right, so that positions need no shift. Logits are kept where any of the rows is read.
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
@@ -254,20 +260,20 @@ class PlainEngine:
         cost.tokens += sum(map(len, sequences))
         cost.forwards += 1
         column_of = {column: c for c, column in enumerate(columns)}
-        for i, candidate_rows in zip(indices, where, strict=True):
+        for i, candidate_rows in zip(indices, row_of, strict=True):
             start = len(encoded[i].context) - 1
             scores = np.empty(len(candidate_rows))
             for c, (row, tokens) in enumerate(zip(candidate_rows, encoded[i].candidates, strict=True)):
                 at = [column_of[start + j] for j in range(len(tokens))]
                 logprobs = torch.log_softmax(logits[row, at].float(), dim=-1)
-                chosen = torch.from_numpy(tokens).to(device, torch.long)[:, None]
+                ids = torch.from_numpy(tokens).to(device, torch.long)[:, None]
                 # In double: a float32 sum over a long continuation would depend on its order.
-                scores[c] = float(logprobs.gather(1, chosen).double().sum())
+                scores[c] = float(logprobs.gather(1, ids).double().sum())
             yield i, scores
 
 
 def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Token ids and attention mask of a batch, (rows, longest) each, with zeros behind the shorter sequences."""
+    """Token ids and attention mask of a batch, (rows, longest) each, with zeros after the shorter sequences."""
     ids = torch.zeros(len(sequences), max(map(len, sequences)), dtype=torch.long)
     mask = torch.zeros_like(ids)
     for r, sequence in enumerate(sequences):
@@ -277,7 +283,7 @@ def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tens
 
 
 def _kept_rows(model: Any, rows: Ints) -> Any:
-    """``logits_to_keep``; of a model on several devices as a list, for the output layer may be on another one."""
+    """``logits_to_keep``; as a list for a model on several devices, since its output layer may be on another one."""
     split = len(set((getattr(model, "hf_device_map", None) or {}).values())) > 1
     return rows.tolist() if split else torch.from_numpy(rows).to(_device(model))
 
@@ -292,12 +298,12 @@ def _device(model: Any) -> torch.device:
 
 @contextmanager
 def using(model: Any, implementation: str) -> Iterator[None]:
-    """Run ``model`` with another attention implementation, then give it back its own.
+    """Run ``model`` with another attention implementation, then restore its own.
 
     Raises:
         NotImplementedError: if the model's class does not let its attention be exchanged.
     """
-    # Set and set back at every pass: the caller may use the model, and its identity includes the implementation.
+    # Set and restored at every pass: the caller may use the model, and its identity includes the implementation.
     # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = base.config._attn_implementation
@@ -319,7 +325,8 @@ _HALF = (torch.float16, torch.bfloat16)
 def float32_output(model: Any) -> Iterator[None]:
     """While the block runs, the model's output layer takes and gives float32. Does nothing to a wider layer.
 
-    Layers in packed integers (quantised ones) multiply as they do.
+    In bfloat16, logits have 8 significant bits, which would give many labels equal scores. Quantised layers multiply as
+    they do.
     """
     head = model.get_output_embeddings()
     if head is None or not {p.dtype for p in head.parameters()} & set(_HALF):
@@ -330,9 +337,9 @@ def float32_output(model: Any) -> Iterator[None]:
             yield
         finally:
             del vars(head)["forward"]
-    else:  # an adapter's layer, or one of the model's own making
-        halves = [(m, name, p) for m in head.modules() for name, p in m._parameters.items() if p is not None]
-        halves = [(m, name, p) for m, name, p in halves if p.dtype in _HALF]
+    else:  # an adapter's layer, or a class of the model's own
+        halves = [(m, name, p) for m in head.modules() for name, p in m._parameters.items()]
+        halves = [(m, name, p) for m, name, p in halves if p is not None and p.dtype in _HALF]
         hook = head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(), *inputs[1:]))
         try:
             for module, name, parameter in halves:
@@ -345,6 +352,7 @@ def float32_output(model: Any) -> Iterator[None]:
 
 
 def _product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The linear layer in float32, without a float32 copy of all its weights, often the model's largest tensor."""
     rows = max(1, _ELEMENTS // weight.shape[1])
     parts = [linear(hidden, some.float()) for some in torch.split(weight, rows)]
     logits = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]

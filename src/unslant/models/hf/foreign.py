@@ -1,9 +1,9 @@
 """Code that acts on a loaded model and comes from no installed library: hooks, patched methods and functions.
 
-What such code does may hang on anything: a counter, the length of a prompt, an attribute of an object that it closes
-over. No digest holds all of that, so scores of a model with foreign code are neither stored nor recalled. Looked
-through are the objects of the model and of its tokenizer, the classes they are of, and the libraries whose functions
-they call. Code that came with a model (``transformers_modules``) counts as installed: its files are digested.
+What such code does may depend on anything: a counter, the length of a prompt, an attribute of an object that it closes
+over. No digest covers all of that, so scores of a model with foreign code are neither stored nor reused. The scan
+covers the objects of the model and of its tokenizer, their classes, and the libraries whose functions they call. Code
+that came with a model (``transformers_modules``) counts as installed: its files are digested.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,17 +21,18 @@ from typing import Any
 import torch
 
 _DEEPEST, _MOST = 5, 1000
+"""Levels of nesting, and entries of a container, that are looked at: enough for hooks, bounded for everything else."""
 _PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.nn.Module, ModuleType)
 _LIBRARIES = (
     *(f"transformers.{name}" for name in ("activations", "cache", "generation", "integrations", "mask", "model", "py")),
     *("peft.tuners", "peft.peft_model", "accelerate.hooks", "torch.nn", "torch.functional", "torch._tensor"),
 )
 _COMPILED = ("__compiled_fn", "__resume_at")
-"""Names under which ``torch.compile`` puts what it made of a library's function next to that function. On a GPU
-unslant's own attention is compiled so; a function of somebody else that is compiled stays under its own name."""
+"""Names under which ``torch.compile`` puts compiled code next to a library's function. On a GPU unslant's own attention
+is compiled this way; a compiled function of somebody else keeps its own name."""
 _BEFORE = ("__init__", "__setstate__")
-"""Methods that act before a model is scored, so that another one makes no other model: ``torch.compile`` exchanges
-those of all modules when it is first used."""
+"""Methods that act before a model is scored, so exchanging them changes no score: ``torch.compile`` does so in all
+modules when it is first used."""
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
 
@@ -39,14 +41,14 @@ class Scan:
 
     Attributes:
         foreign: where foreign code is, and its name.
-        digest: of what the names of functions refer to, so that one library function in place of another shows.
+        digest: of the functions that names refer to, so that one library function in place of another shows.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._seen: dict[int, object] = {}  # held, so that no other object gets the same id meanwhile
         self._functions: set[int] = set()
         self._names = hashlib.sha256()
-        self._found: dict[str, None] = {}
+        self._foreign: dict[str, None] = {}
         for name, module in model.named_modules():
             for key, value in vars(module).items():
                 if key not in _OF_MODULES:
@@ -56,10 +58,10 @@ class Scan:
         for kind in sorted({*kinds, torch.Tensor}, key=_name):
             self._look(kind, _name(kind))
             self._bindings(_name(kind), vars(kind))
-        own = {kind.__module__ for kind in kinds} | {"torch"}
+        homes = {kind.__module__ for kind in kinds} | {"torch"}
         for name, library in sorted(sys.modules.items()):
-            if isinstance(library, ModuleType) and (name in own or name.startswith(_LIBRARIES)):
-                self._library(name, vars(library), name in own or name == "torch.nn.functional")
+            if isinstance(library, ModuleType) and (name in homes or name.startswith(_LIBRARIES)):
+                self._library(name, vars(library), name in homes or name == "torch.nn.functional")
         hooks = torch.nn.modules.module
         for hook in (hooks._global_forward_hooks, hooks._global_forward_pre_hooks):
             self._look(dict(hook), "hook of all modules")
@@ -68,14 +70,14 @@ class Scan:
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        return tuple(self._found)
+        return tuple(self._foreign)
 
     @property
     def digest(self) -> str:
         return self._names.hexdigest()
 
     def _library(self, name: str, values: Mapping[str, Any], used: bool) -> None:
-        """The functions and classes of a Python module; the names of those that the model surely uses are digested."""
+        """Scan a Python module; the names of its functions are digested where the model surely uses it."""
         values = {key: value for key, value in list(values.items()) if not key.startswith(_COMPILED)}
         for key, value in values.items():
             if isinstance(value, FunctionType):
@@ -83,8 +85,8 @@ class Scan:
             elif isinstance(value, type) and value.__module__ == name and id(value) not in self._seen:
                 self._bindings(f"{name}.{key}", vars(value), note=False)
             elif type(value) is dict or hasattr(type(value), "_global_mapping"):  # of attention, masks, activations
-                found = value if type(value) is dict else {**value._global_mapping, **value._local_mapping}
-                for entry, function in list(found.items()):
+                entries = value if type(value) is dict else {**value._global_mapping, **value._local_mapping}
+                for entry, function in list(entries.items()):
                     if isinstance(function, FunctionType):
                         self._function(function, f"{name}.{key}[{entry!r}]")
         if used:
@@ -106,13 +108,13 @@ class Scan:
             return
         self._functions.add(id(value))
         if not _installed_function(value):
-            self._found[f"{where} ({value.__module__}.{value.__qualname__})"] = None
+            self._foreign[f"{where} ({value.__module__}.{value.__qualname__})"] = None
         for inner in (value.__dict__.get("__wrapped__"), *cells(value)) if value.__dict__ or value.__closure__ else ():
             if isinstance(inner, FunctionType | MethodType | functools.partial) and depth < _DEEPEST:
                 self._function(inner, where, depth + 1)
 
     def _look(self, value: Any, where: str, depth: int = 0) -> None:
-        """Everything within a value that could be, or hold, a function."""
+        """Scan everything within a value that could be, or hold, a function."""
         if isinstance(value, _PLAIN) or depth > _DEEPEST or id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -129,8 +131,8 @@ class Scan:
         elif isinstance(value, list | tuple | set | frozenset):
             inside = iter(list(value)[:_MOST])
         kind = value if isinstance(value, type) else type(value)
-        if not _installed_class(kind):
-            self._found[f"{where} ({_name(kind)})"] = None
+        if not _installed_module(kind.__module__):
+            self._foreign[f"{where} ({_name(kind)})"] = None
         elif not isinstance(value, type | torch.Tensor) and depth < 2:
             inside = iter((*inside, *getattr(value, "__dict__", {}).values()))
         for one in inside:
@@ -139,17 +141,15 @@ class Scan:
 
 def cells(function: FunctionType) -> list[Any]:
     """What a function closes over."""
-    found = []
+    contents = []
     for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not filled yet
-            continue
-    return found
+        with suppress(ValueError):  # not filled yet
+            contents.append(cell.cell_contents)
+    return contents
 
 
 def _modes() -> list[Any]:
-    """What intercepts every call of torch (``TorchFunctionMode``, ``TorchDispatchMode``)."""
+    """Objects that intercept every call of torch (``TorchFunctionMode``, ``TorchDispatchMode``)."""
     from torch.overrides import _get_current_function_mode_stack
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
@@ -162,14 +162,10 @@ def _name(kind: type) -> str:
 
 def _installed_function(function: FunctionType) -> bool:
     file = function.__code__.co_filename
-    if file.startswith("<"):  # made by a library from text, as dataclasses do
+    if file.startswith("<"):  # compiled from text, as dataclasses do
         module = function.__module__ or function.__globals__.get("__name__", "")
         return file.startswith("<frozen") or _installed_module(str(module))
     return _installed_file(file)
-
-
-def _installed_class(kind: type) -> bool:
-    return _installed_module(kind.__module__)
 
 
 def _installed_module(name: str) -> bool:
@@ -187,7 +183,7 @@ def _installed_file(file: str) -> bool:
 
 @functools.cache
 def _roots() -> tuple[str, ...]:
-    """Folders of installed code: of Python, of its packages, and unslant's own."""
+    """Folders of installed code: Python's, its packages', and unslant's own."""
     paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     paths |= {str(Path(torch.__file__).parent.parent), str(Path(__file__).parents[2])}
     return tuple(f"{folder}/" for path in sorted(paths) for folder in {path, str(Path(path).resolve())})

@@ -1,36 +1,39 @@
-"""Who a loaded model is: everything that, if changed, may change a score.
+"""Fingerprint of a loaded model: everything that, if changed, may change a score; and its agreement with float32.
 
-The digest covers what was loaded, not the files: tensors, configurations, module settings, hooks, the code that runs,
-and the log-probabilities of a few fixed prompts. So a model changed in memory, in any way, is another model.
+Digests cover what was loaded rather than its files: tensors, configurations, module settings, hooks, the code that
+runs, and the log-probabilities of a few fixed prompts. So a model changed in memory, in any way, is another model.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedConfig
 
+from unslant import __version__
+from unslant.arrays import Floats
 from unslant.models.base import Cost, Encoded
 from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.foreign import Scan, cells
-from unslant.models.hf.precision import is_cut, part, whole
-from unslant.store.identity import fingerprint_text
-from unslant.version import __version__
+from unslant.responses.provenance import Agreement
+from unslant.store import fingerprint_text
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
-"""How far log-probabilities of the fixed prompts may lie apart in two processes with the same model: the number of
+"""How far log-probabilities of the fixed prompts may differ between two processes with the same model: the number of
 threads and the processor decide their last bits."""
 
 _HASHED_AT_ONCE = 4
@@ -41,35 +44,39 @@ _KNOWN_CODE = frozenset(
     "torch transformers peft accelerate tokenizers huggingface_hub unslant builtins abc typing functools".split()
 )
 _VOLATILE = frozenset({"warnings_issued", "name_or_path", "_parameters", "_buffers", "_modules", "_hf_hook"})
+PROMPTS = 16
+"""Prompts compared between half precision and float32."""
+_BUDGET = 1024
 
 
 class Identifier:
     """Says who a loaded model is, now; see :meth:`__call__`.
 
     Args:
-        given: what cannot be read off the objects, such as the model's name.
+        entries: of the identity that cannot be read off the objects, such as the model's name.
 
     Attributes:
-        code: the code that acted on it when it was last asked.
+        code: the code that acted on it at the last look.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, given: dict[str, str]) -> None:
-        self._model, self._tokenizer, self._given = model, tokenizer, given
+    def __init__(self, model: Any, tokenizer: Any, entries: dict[str, str]) -> None:
+        self._model, self._tokenizer, self._entries = model, tokenizer, entries
         self._weights = ("", "")  # quick checksum, and digest
         self.code = Scan(model, tokenizer)
 
     def __call__(self, engine: str) -> dict[str, str]:
         """Digests, versions, and the fingerprint, which differs a little from process to process.
 
-        Costs one pass over a few tokens and a look at every weight; a digest of all weights when they have changed.
+        Costs one pass over a few tokens and a checksum of every weight; a digest of all weights when that has changed.
         """
         model = self._model
         self.look()
-        fingerprint = self._fingerprint()  # first: a short prompt brings rotary frequencies back to where they began
+        # First: a short prompt resets rotary frequencies, which are buffers, and would change the digest of weights.
+        fingerprint = self._fingerprint()
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)
         adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
-        return self._given | {
+        return self._entries | {
             "class": type(model).__name__,
             "weights": self._weights[1],
             "config": _digest(model.config.to_dict()),
@@ -93,8 +100,7 @@ class Identifier:
 
     def _fingerprint(self) -> str:
         probe = _fixed_prompts(int(self._model.get_input_embeddings().weight.shape[0]))
-        found = dict(PlainEngine(self._model, 1 << 10).score(probe, Cost()))
-        return fingerprint_text(np.concatenate([found[i] for i in range(len(probe))]), NOISE.get(self._model.dtype, 0))
+        return fingerprint_text(np.concatenate(_scores(self._model, probe)), NOISE.get(self._model.dtype, 0))
 
 
 @functools.cache
@@ -104,43 +110,46 @@ def _fixed_prompts(vocabulary: int) -> list[Encoded]:
 
 
 def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers, those that no checkpoint holds among them, each with a name that gives type and shape."""
+    """Parameters and buffers, also those that no checkpoint holds, each named with its type and shape."""
     for name, tensor in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
         yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.detach()
 
 
 def weights_digest(model: Any) -> str:
+    """SHA-256 (hex) over all tensors of a model."""
+
     def one(named: tuple[str, Tensor]) -> tuple[str, str]:
         name, tensor = named
         return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
 
-    if is_cut(model):  # one by one, for each takes all processes
+    if is_cut(model):  # one by one, since all processes must put together the same tensor
         return _digest([one((name, whole(tensor))) for name, tensor in _tensors(model)])
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
         return _digest(list(pool.map(one, _tensors(model))))
 
 
 def _checksum(model: Any) -> str:
-    """Detects whether any bit of any tensor has changed, at a third of a digest's cost, and without leaving the GPU.
+    """Detects a change of any bit of any tensor, at a third of a digest's cost, and without leaving the GPU.
 
     A sum of all words, each mixed and multiplied by an odd number of its column.
     """
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, tensor in _tensors(model):
-        found.update(name.encode())
-        for some in _sums(part(tensor).contiguous().reshape(-1).view(torch.uint8)):
-            found.update(some.cpu().numpy().data)
-    return found.hexdigest()
+        checksum.update(name.encode())
+        for sums in _sums(part(tensor).contiguous().reshape(-1).view(torch.uint8)):
+            checksum.update(sums.cpu().numpy().data)
+    return checksum.hexdigest()
 
 
 def _sums(data: Tensor) -> Iterator[Tensor]:
-    whole = len(data) // (4 * _COLUMNS) * 4 * _COLUMNS
-    yield data[whole:]
-    if whole:
+    in_rows = len(data) // (4 * _COLUMNS) * 4 * _COLUMNS
+    yield data[in_rows:]
+    if in_rows:
         odd = _multipliers(data.device)
-        words = data[:whole].view(torch.int32).view(-1, _COLUMNS)
-        for some in torch.split(words, _ELEMENTS.get(data.device.type, 1 << 20) // _COLUMNS):
-            yield ((some ^ (some >> 16)) * odd).sum(1, dtype=torch.int32)
+        words = data[:in_rows].view(torch.int32).view(-1, _COLUMNS)
+        for rows in torch.split(words, _ELEMENTS.get(data.device.type, 1 << 20) // _COLUMNS):
+            # Odd numbers, since an even one would shift the top bit of every word out of the sum.
+            yield ((rows ^ (rows >> 16)) * odd).sum(1, dtype=torch.int32)
 
 
 @functools.cache
@@ -155,15 +164,12 @@ def _modules_digest(model: Any) -> str:
 
 
 def _settings(module: Any) -> dict[str, object]:
-    found = {}
-    for name, value in sorted(vars(module).items()):
-        if name not in _VOLATILE and (plain := _plain(value)) is not None:
-            found[name] = plain
-    return found
+    plain = {name: _plain(value) for name, value in sorted(vars(module).items()) if name not in _VOLATILE}
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """``value`` if it is a setting, name and closure of a function, or None for anything else."""
+    """A setting as JSON, a function as its name and what it closes over; None for anything else."""
     if isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, Tensor | np.ndarray):
@@ -181,7 +187,7 @@ def _plain(value: object, depth: int = 0) -> object:
     if isinstance(value, list | tuple):
         return [inside(item) for item in value] if depth < _DEEPEST else len(value)
     if isinstance(value, set | frozenset):
-        return sorted(map(str, map(inside, value)))  # iterated in another sequence by every process
+        return sorted(map(str, map(inside, value)))  # every process iterates it in another order
     if isinstance(value, dict):
         items = value.items() if depth < _DEEPEST else ()
         return [(repr(key) if isinstance(key, str) else "", inside(item)) for key, item in items]
@@ -189,13 +195,13 @@ def _plain(value: object, depth: int = 0) -> object:
 
 
 def _number_settings(device: str) -> str:
-    """What of torch's own settings changes how it computes."""
+    """The settings of torch that change how it computes."""
     cast = f"{torch.get_autocast_dtype(device)}" if torch.is_autocast_enabled(device) else "none"
     return f"autocast {cast}, matmul {torch.get_float32_matmul_precision()}"
 
 
 def _code_digest(objects: Sequence[object]) -> str:
-    """Source files of the classes that are not of a library whose version is part of the identity; empty if none."""
+    """Digest of the source files of classes of no library whose version is in the identity; empty if there are none."""
     files: set[Path] = set()
     for kind in {base for thing in objects for base in type(thing).__mro__}:
         root = kind.__module__.partition(".")[0]
@@ -208,10 +214,11 @@ def _code_digest(objects: Sequence[object]) -> str:
 
 
 def tokenizer_digest(tokenizer: Any) -> str:
+    """SHA-256 (hex) over a tokenizer's vocabulary, rules, chat template and special tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    written = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
+    rules = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     template = getattr(tokenizer, "chat_template", None) or ""
-    return _digest([type(tokenizer).__name__, written, template, tokenizer.special_tokens_map])
+    return _digest([type(tokenizer).__name__, rules, template, tokenizer.special_tokens_map])
 
 
 def _digest(value: object) -> str:
@@ -225,3 +232,83 @@ def _version(library: str) -> str:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
+    """At most ``number`` of the items, spread evenly."""
+    return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
+
+
+def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
+    """Compare a model in half precision with a copy of it in float32, both on whole prompts.
+
+    Returns:
+        An agreement on no prompts if a float32 copy does not fit into free memory, or the model is quantised or cut.
+    """
+    if getattr(model, "is_quantized", False) or is_cut(model) or not _fits(model):
+        return Agreement()
+    try:
+        wide = copy.deepcopy(model).float()
+        half, exact = _scores(model, encoded), _scores(wide, encoded)
+    except torch.OutOfMemoryError:
+        return Agreement()
+    apart = np.abs(np.concatenate(half) - np.concatenate(exact))
+    same = [one.argmax() == other.argmax() for one, other in zip(half, exact, strict=True) if len(one) > 1]
+    return Agreement(
+        prompts=len(encoded),
+        argmax=float(np.mean(same)) if same else None,
+        largest=float(apart.max()),
+        mean=float(apart.mean()),
+    )
+
+
+def _scores(model: Any, encoded: Sequence[Encoded]) -> list[Floats]:
+    scores = dict(PlainEngine(model, _BUDGET).score(encoded, Cost()))
+    return [scores[i] for i in range(len(encoded))]
+
+
+def _fits(model: Any) -> bool:
+    needed = 4 * sum(parameter.numel() for parameter in model.parameters())
+    if model.device.type == "cuda":
+        return bool(1.1 * needed < torch.cuda.mem_get_info(model.device)[0])
+    return bool(2 * needed < _free_memory())
+
+
+def _free_memory() -> int:
+    """Bytes that this process may still take, on Linux; 0 where nothing says so."""
+    limits = []
+    with suppress(OSError):
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        limits.append(1024 * int(lines["MemAvailable"].split()[0]))
+    with suppress(OSError, ValueError):  # in a container, /proc/meminfo is the whole machine's
+        limit, used = (int((Path("/sys/fs/cgroup") / f"memory.{name}").read_text()) for name in ("max", "current"))
+        limits.append(limit - used)
+    return min(limits, default=0)
+
+
+# Weights cut across processes (tensor parallelism)
+
+
+def is_cut(model: Any) -> bool:
+    """Whether this process holds only a part of the model's weights, so that all must compute in step."""
+    return any(_is_part(parameter) for parameter in model.parameters())
+
+
+def part(tensor: Tensor) -> Tensor:
+    """This process's part of a tensor."""
+    local: Tensor = cast(Any, tensor).to_local() if _is_part(tensor) else tensor
+    return local
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor put together; all processes must call this, for the same tensors in the same order."""
+    full: Tensor = cast(Any, tensor).full_tensor() if _is_part(tensor) else tensor
+    return full
+
+
+def _is_part(tensor: Tensor) -> bool:
+    if not torch.distributed.is_available():
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from unslant.errors import InputError, ModelError, first_line, for_the_caller, one_of
-from unslant.extras import needed
-from unslant.models.hf.sanity import check_config, check_size, holes, incomplete_weights, is_gguf
+from unslant.extras import hub_refusal, needed
+from unslant.models.hf.sanity import check_config, check_size, holes, incomplete_weights, is_gguf, locate
 from unslant.models.options import LocalKeywords, ModelOptions
-from unslant.reachable import hub_refusal
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -25,7 +24,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 LARGE = 50_000_000
-"""Weights from which the number type decides the time."""
+"""Weights from which the number type decides how long scoring takes."""
 
 
 def load_model(
@@ -41,39 +40,38 @@ def load_model(
     Args:
         name: a reference model (``fair``, ``prefers-a``, ...), a folder, a GGUF file or a folder with one (its weights
             are dequantized), or a Hub id.
-        options: how it is loaded; any of them can be given as a keyword instead (``device="cpu"``). Their field's help
-            says what each does. ``dtype`` ``auto`` is float32 on a CPU (with a word about bfloat16 where the processor
-            has it and the model is large), and the type the weights are stored in elsewhere. ``device`` ``auto`` is
-            cuda, then mps, then cpu; ``cuda:1`` and the like are allowed. With ``tensor_parallel`` this process loads
-            its part, and torch's process group must be set up (:mod:`unslant.scale.tensor_parallel` does it all).
+        options: how it is loaded; any of them can be given as a keyword instead (``device="cpu"``). ``dtype`` ``auto``
+            is float32 on a CPU, and the type the weights are stored in elsewhere. ``device`` ``auto`` is cuda, then
+            mps, then cpu; ``cuda:1`` and the like are allowed. With ``tensor_parallel`` this process loads its part,
+            and torch's process group must be set up (:mod:`unslant.scale.tensor_parallel` does it all).
         engine, token_budget: see :class:`~unslant.models.hf.model.TransformersModel`.
 
     Raises:
         ModelError: if model, tokenizer or adapter cannot be found or loaded, weights are missing or left over, or do
             not fit on the GPUs; the message says what to do.
-        InputError: on an unknown dtype or device, or options that do not go together.
+        InputError: on an unknown dtype or device, or incompatible options.
 
-    Example:
+    Examples:
         >>> unslant.load_model("fair", device="cpu").name
         'fair'
     """
-    if foreign := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
-        raise InputError(f"load_model has no option {foreign[0]}: {one_of(foreign[0], LocalKeywords.__annotations__)}")
+    if unknown := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
+        raise InputError(f"load_model has no option {unknown[0]}: {one_of(unknown[0], LocalKeywords.__annotations__)}")
     how = replace(options or ModelOptions(), **changes)
     model, tokenizer, incomplete = pretrained(name, how, "AutoModelForCausalLM")
     from unslant.models.hf.model import TransformersModel  # after it is known that torch is there
 
-    shown = name
+    display_name = name
     if how.adapter:
-        model, also = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
-        incomplete.append(also)
-        shown = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
+        model, of_adapter = with_adapter(model, how.adapter, allow_missing=how.allow_missing)
+        incomplete.append(of_adapter)
+        display_name = f"{name} + {Path(how.adapter).name}"  # or reports would show two models of one name
     if not (how.device_map or how.bits or how.tensor_parallel):
         model = model.to(place_of(how))
     return TransformersModel(
         model.eval(),
         tokenizer,
-        shown,
+        display_name,
         engine=engine,
         token_budget=token_budget,
         adapter=how.adapter or "",
@@ -82,10 +80,10 @@ def load_model(
 
 
 def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[str]]:
-    """A model by a class of transformers, not yet moved to its device; its tokenizer; and the weights it is missing.
+    """A model, not yet moved to its device; its tokenizer; and what is wrong with its weights, where that is allowed.
 
     Args:
-        auto: name of the class, such as ``AutoModelForCausalLM``.
+        auto: class of transformers that loads it, such as ``AutoModelForCausalLM``.
 
     Raises:
         InputError, ModelError: see :func:`load_model`.
@@ -107,15 +105,16 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
         incomplete = [_checked(name, source, how, where)]
         tokenizer = _load("tokenizer", name, transformers.AutoTokenizer, source, where)
         form = {"dtype": dtype, "output_loading_info": True, **where, **_form(source, how, dtype, place)}
-        model, found = _load("model", name, getattr(transformers, auto), source, form)
+        model, report = _load("model", name, getattr(transformers, auto), source, form)
     if offloaded := sorted(key for key, tensor in model.named_parameters() if tensor.is_meta):
         raise ModelError(
             f"{name}: {len(offloaded):,} of its weights do not fit on the GPUs, and would be fetched again for every "
             "pass: use more GPUs, --bits=8, --bits=4 or --dtype=bfloat16"
         )
-    if is_gguf(source) and getattr(model, "hf_quantizer", None):  # dense by now, and can be saved and trained as such
+    if is_gguf(source) and getattr(model, "hf_quantizer", None):
+        # Unpacked by now: without its quantizer it can be saved and trained like any other model.
         model.hf_quantizer.remove_quantization_config(model)
-    incomplete.append(incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], how.allow_missing))
+    incomplete.append(incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], how.allow_missing))
     if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
         _suggest_bfloat16()
     return model, tokenizer, incomplete
@@ -123,12 +122,13 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
 
 def _check_options(how: ModelOptions) -> None:
     """Refuse unknown words before anything is imported or read."""
-    if how.dtype not in DTYPES:
-        raise InputError(f"unknown dtype {how.dtype!r}: {one_of(how.dtype, DTYPES)}")
-    if how.device.split(":")[0] not in DEVICES:
-        raise InputError(f"unknown device {how.device!r}: {one_of(how.device, DEVICES)}")
-    if how.device_map is not None and how.device_map not in DEVICE_MAPS:
-        raise InputError(f"unknown device map {how.device_map!r}: {one_of(how.device_map, DEVICE_MAPS)}")
+    for what, word, kind, words in (
+        ("dtype", how.dtype, how.dtype, DTYPES),
+        ("device", how.device, how.device.split(":")[0], DEVICES),
+        ("device map", how.device_map, how.device_map, DEVICE_MAPS),
+    ):
+        if word is not None and kind not in words:
+            raise InputError(f"unknown {what} {word!r}: {one_of(word, words)}")
     if how.device_map is not None and how.device != "auto":
         raise InputError(
             f"--device-map {how.device_map} spreads a model over all GPUs: leave out --device={how.device}"
@@ -136,12 +136,12 @@ def _check_options(how: ModelOptions) -> None:
 
 
 def _prepared(name: str, how: ModelOptions) -> str:
-    """Where the model is, once the libraries that load it are there and its adapter is one."""
+    """Where the model is, after checking that its libraries are installed and that its adapter is one."""
     source = locate(name)
     if how.bits is not None and is_gguf(source):
         raise InputError(f"--bits {how.bits}: the weights of a GGUF file are unpacked; give the original checkpoint")
     with warnings.catch_warnings():
-        # both libraries import tqdm.auto, and every notebook without ipywidgets would begin with its warning
+        # Both libraries import tqdm.auto, whose warning would open every notebook without ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
         if not Path(source).exists():
             needed("huggingface_hub", f"{name}, a local model,")
@@ -149,60 +149,60 @@ def _prepared(name: str, how: ModelOptions) -> str:
         for library in ("torch", "transformers"):
             needed(library, f"{name}, a local model,")
     if how.adapter:
-        adapter_base(how.adapter)  # nothing else is loaded where it is not an adapter
+        adapter_base(how.adapter)  # fails before anything large is loaded
     return source
 
 
 def _check_hub(name: str, source: str, how: ModelOptions) -> None:
     from huggingface_hub import try_to_load_from_cache
 
-    kept = any(
+    in_cache = any(
         isinstance(try_to_load_from_cache(source, file, revision=how.revision), str)
         for file in ("config.json", "adapter_config.json")
     )
-    if not kept and (reason := hub_refusal()):
+    if not in_cache and (reason := hub_refusal()):
         raise _unknown(name, f"the Hub cannot be reached: {reason}")
 
 
 def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, Any]:
-    """In what form transformers is to load the weights: unpacked, quantised, spread or cut into parts."""
+    """Arguments of transformers for the form of the weights: unpacked, quantised, spread or cut into parts."""
     import transformers
 
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if how.device_map or how.bits:
-        found["device_map"] = how.device_map or {"": place}
+        arguments["device_map"] = how.device_map or {"": place}
     if how.bits:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs every layer's number type
         computed = {} if dtype == "auto" else {"bnb_4bit_compute_dtype": dtype}
-        found["quantization_config"] = (
+        arguments["quantization_config"] = (
             transformers.BitsAndBytesConfig(load_in_8bit=True)
             if how.bits == 8
             else transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", **computed)
         )
-    elif is_gguf(source) and hasattr(transformers, "GgufConfig"):  # earlier versions always unpack
+    elif is_gguf(source) and hasattr(transformers, "GgufConfig"):  # versions without it always unpack
         # Packed blocks could be neither trained nor scored in batches exactly.
-        found["quantization_config"] = transformers.GgufConfig(dequantize=True)
+        arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)
     if how.tensor_parallel:
         try:
             from transformers.distributed import DistributedConfig
 
-            found["distributed_config"] = DistributedConfig(tp_size=how.tensor_parallel)
+            arguments["distributed_config"] = DistributedConfig(tp_size=how.tensor_parallel)
         except (ImportError, TypeError):
             raise ModelError("--tensor-parallel needs a newer transformers: pip install -U transformers") from None
-    return found
+    return arguments
 
 
 @cache
 def _suggest_bfloat16() -> None:
-    """Say once a machine what bfloat16 saves; ``auto`` stays with the numbers that need no comparison."""
+    """Say once per machine what bfloat16 saves; ``auto`` stays with float32, whose scores need no caveat."""
     from unslant.store import default_path
 
-    said = default_path().with_name("bfloat16-suggested")
-    if said.exists():
+    note = default_path().with_name("bfloat16-suggested")
+    if note.exists():
         return
     with suppress(OSError):
-        said.parent.mkdir(parents=True, exist_ok=True)
-        said.touch()
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
     warnings.warn(
         for_the_caller("scoring in float32; on this processor --dtype=bfloat16 takes half the time, to within 0.01"),
         stacklevel=3,
@@ -210,54 +210,28 @@ def _suggest_bfloat16() -> None:
 
 
 def _native_bfloat16(torch: Any) -> bool:
-    """Whether the processor has instructions for bfloat16; where torch does not say, the answer is no."""
-    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    """Whether the processor has instructions for bfloat16; no, where torch does not say."""
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def check_loads(name: str, options: ModelOptions) -> None:
-    """Check that a local model can be loaded, by the names and shapes of its weights; of a GGUF file, that it exists.
+    """Check that a local model can be loaded, by the names and shapes of its weights; a GGUF file only has to exist.
 
     Raises:
         ModelError: see :func:`load_model`.
     """
     source = _prepared(name, options)
-    if not is_gguf(source):
-        with quiet_loading(source):
-            check_complete(source, options)
+    if is_gguf(source):
+        return
+    from transformers import AutoModelForCausalLM  # after the libraries are known to be there
 
-
-def locate(name: str) -> str:
-    """The folder of a reference model, the GGUF file of a folder with one; folders, GGUF files and Hub ids as they are.
-
-    Raises:
-        ModelError: if it is neither, or the folder holds no model.
-    """
-    from unslant.reference import WORDS, reference_names, reference_path
-
-    if name in (WORDS, *reference_names()):
-        return str(reference_path(name))
-    folder = Path(name).expanduser()
-    if folder.is_file() and is_gguf(folder):
-        return str(folder)
-    if folder.is_dir():
-        files = sorted(folder.glob("*.gguf"))
-        if files and not (folder / "config.json").is_file():
-            if len(files) > 1:
-                raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
-            return str(files[0])
-        if not (folder / "config.json").is_file():
-            raise ModelError(f"{folder}: not a model folder, config.json is missing")
-        if not any(
-            (folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
-        ):
-            raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
-        return str(folder)
-    if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1 or is_gguf(name):
-        raise ModelError(
-            f"{name}: no such model; give a folder with config.json, a .gguf file, or a Hub id such as org/model"
-        )
-    return name
+    with quiet_loading(source):
+        where = _where_to_look(source, options)
+        _checked(source, source, options, where)
+        form = {"device_map": "meta", "output_loading_info": True, **where}
+        _, report = _load("model", source, AutoModelForCausalLM, source, form)
+        incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], options.allow_missing)
 
 
 def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any]) -> Any:
@@ -286,7 +260,7 @@ def _unknown(name: str, reason: str) -> ModelError:
 
 
 def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -> str:
-    """Check what a checkpoint asks for before anything is built; stretches of zeros in it, where they are allowed.
+    """Check what a checkpoint asks for before anything is built; returns its stretches of zeros, if they are allowed.
 
     Raises:
         ModelError: see :mod:`unslant.models.hf.sanity`.
@@ -299,10 +273,10 @@ def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -
     zeros = holes(Path(source))
     if zeros and not how.allow_missing:
         raise ModelError(
-            f"{source}: zeros in place of weights ({zeros}): the file is damaged, or was not copied whole. Fetch "
-            "it again, or insist with --allow-missing"
+            f"{source}: zeros instead of weights ({zeros}): the file is damaged or incomplete. Download it "
+            "again, or override with --allow-missing"
         )
-    return f"{source}: zeros in place of weights ({zeros})" if zeros else ""
+    return f"{source}: zeros instead of weights ({zeros})" if zeros else ""
 
 
 def config_of(name: str, options: ModelOptions) -> Any:
@@ -315,27 +289,12 @@ def config_of(name: str, options: ModelOptions) -> Any:
 def _config(name: str, source: str, where: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
-    check_config(source, **{key: value for key, value in where.items() if key != "trust_remote_code"})
+    check_config(source, {key: value for key, value in where.items() if key != "trust_remote_code"})
     return _load("configuration", name, AutoConfig, source, where)
 
 
-def check_complete(source: str, options: ModelOptions) -> str:
-    """A checkpoint's missing and unexpected weights, where that is allowed; reads names and shapes only.
-
-    Raises:
-        ModelError: if anything, where it is not allowed.
-    """
-    from transformers import AutoModelForCausalLM
-
-    where = _where_to_look(source, options)
-    _checked(source, source, options, where)
-    form = {"device_map": "meta", "output_loading_info": True, **where}
-    _, found = _load("model", source, AutoModelForCausalLM, source, form)
-    return incomplete_weights(source, found["missing_keys"], found["unexpected_keys"], options.allow_missing)
-
-
 def adapter_base(adapter: str) -> str:
-    """The model that an adapter was made for; empty where it does not say.
+    """The model that an adapter was made for; empty if it does not say.
 
     Raises:
         ModelError: if peft is missing, or this is not an adapter.
@@ -350,55 +309,52 @@ def adapter_base(adapter: str) -> str:
 
 
 def with_adapter(model: Any, adapter: str, *, allow_missing: bool = False) -> tuple[Any, str]:
-    """A model with an adapter, and the missing and unexpected weights of the adapter's file, where that is allowed.
+    """A model with an adapter, and the missing and unexpected weights of the adapter's file, if they are allowed.
 
     Raises:
         ModelError: if peft is missing, or the adapter cannot be loaded or does not belong on this model.
     """
-    own, base = str(model.config._name_or_path), adapter_base(adapter)
+    target, base = str(model.config._name_or_path), adapter_base(adapter)
     from peft import PeftModel
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Found missing adapter keys")  # an error below
             model = PeftModel.from_pretrained(model, adapter, **_here(adapter))
-            found = model.load_adapter(adapter, "default", **_here(adapter))  # again, for its report
+            # Again, for its report, which from_pretrained drops.
+            report = model.load_adapter(adapter, "default", **_here(adapter))
     except Exception as error:  # as above
-        made_for = f" onto {own}, for it was made for {base}" if base else f" onto {own}"
+        made_for = f" onto {target}, for it was made for {base}" if base else f" onto {target}"
         lines = [line.strip() for line in str(error).splitlines()]
         reason = next((line for line in lines if line.startswith("size mismatch")), first_line(error))
         raise ModelError(f"{adapter}: the adapter cannot be loaded{made_for}: {reason}") from error
-    if base and Path(base).name != Path(own).name:
-        warnings.warn(f"{adapter} was made for {base}, and is put on {own}", stacklevel=2)
-    return model, incomplete_weights(adapter, found.missing_keys, found.unexpected_keys, allow_missing)
+    if base and Path(base).name != Path(target).name:
+        warnings.warn(f"{adapter} was made for {base}, and is put on {target}", stacklevel=2)
+    return model, incomplete_weights(adapter, report.missing_keys, report.unexpected_keys, allow_missing)
 
 
 @contextmanager
 def quiet_loading(source: str) -> Iterator[None]:
-    """No progress bars of transformers while the block runs."""
+    """Show no progress bars of transformers while the block runs."""
     from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
-    shown = is_progress_bar_enabled()
+    enabled = is_progress_bar_enabled()
     disable_progress_bar()
     unpacking = vars(import_module("transformers.modeling_gguf_pytorch_utils")) if is_gguf(source) else {}
-    bar = unpacking.get("tqdm")  # which does not listen to that
+    bar = unpacking.get("tqdm")  # ignores the switch above
     if bar:
         unpacking["tqdm"] = lambda tensors, **_: tensors
     try:
         yield
     finally:
-        if shown:
+        if enabled:
             enable_progress_bar()
         if bar:
             unpacking["tqdm"] = bar
 
 
 def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
-    """Where the libraries are to look, and whether code found there may run.
-
-    Raises:
-        InputError: on a revision of something that is not a Hub id.
-    """
+    """Where the libraries look, and whether code there may run; InputError on a revision of something local."""
     if how.revision is not None and Path(source).exists():
         raise InputError(f"--revision {how.revision}: {source} is here, and has one only; it is for models of the Hub")
     revision = {"revision": how.revision} if how.revision else {}
@@ -406,21 +362,18 @@ def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
 
 
 def _here(source: str) -> dict[str, bool]:
-    """Not at a Hub that cannot be reached, which the libraries would try for a minute."""
+    """Keep the libraries from a Hub that cannot be reached, which they would try for a minute."""
     return {"local_files_only": Path(source).exists() or bool(hub_refusal())}
 
 
 def place_of(how: ModelOptions) -> str:
+    """The device to load a model on; ModelError if it is not here."""
     import torch
 
-    wanted = how.device
-    if wanted == "auto":
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-    kind = wanted.split(":")[0]
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ModelError("no CUDA device here: use --device=cpu")
-    if kind == "mps" and not torch.backends.mps.is_available():
-        raise ModelError("no MPS device here: use --device=cpu")
-    return wanted
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if how.device == "auto":
+        return next((kind for kind, here in available.items() if here), "cpu")
+    kind = how.device.split(":")[0]
+    if not available.get(kind, True):
+        raise ModelError(f"no {kind.upper()} device here: use --device=cpu")
+    return how.device

@@ -15,28 +15,27 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf.engine import PlainEngine, TreeEngine, layout_digest
-from unslant.models.hf.identity import Identifier
-from unslant.models.hf.precision import PROMPTS, agreement, is_cut, spread
+from unslant.models.hf.identity import PROMPTS, Identifier, agreement, is_cut, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
-from unslant.responses.run import SpecialTokens
+from unslant.responses.provenance import SpecialTokens
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
-"""How far tree and plain log-probabilities may differ in the self-check, relative to the largest logit if over 1."""
+"""How far tree and plain log-probabilities may differ in the self-check, relative to the largest one if over 1."""
 INT8_TOLERANCE = 1e-1
 """The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
 
 _MIN_BUDGET = 16
-_SCALE = 5.0  # of scores of labels, where the self-check's are of random tokens
+_SCALE = 5.0  # least scale of label scores; the self-check's are of random tokens, which are far less probable
 _UNLIMITED = 1 << 30
 
 
 class TransformersModel(ResumableModel):
     """Scores continuations with a loaded causal language model.
 
-    A self-check on the loaded weights compares the prefix tree with the plain path; a model that the tree cannot serve
-    (state-space layers, ALiBi, unusual masks) is scored plainly after one warning.
+    A self-check on the loaded weights compares the prefix tree with the plain path. A model that the tree cannot serve
+    (state-space layers, ALiBi, unusual masks) is scored plainly, after one warning.
 
     Args:
         model: a causal language model, in evaluation mode, on its device.
@@ -105,10 +104,11 @@ class TransformersModel(ResumableModel):
 
     @property
     def info(self) -> ModelInfo:
-        """The facts: ``incomplete``, if the checkpoint was. ``revision``: its commit, if it came from the Hub.
-        ``quantization``: how its weights are packed, if they are. ``special_tokens``, if prompts spelled any: what
-        became of them (``text`` or ``allow``, see :class:`~unslant.models.hf.tokenization.Encoder`) and the ids of the
-        questions.
+        """Name, identity as of the last :meth:`identify`, and those facts that apply.
+
+        ``incomplete``: missing weights. ``revision``: the commit on the Hub. ``quantization``: how weights are packed.
+        ``special_tokens``: how those that prompts spelled were read (``text`` or ``allow``, see
+        :class:`~unslant.models.hf.tokenization.Encoder`), and the ids of the questions.
         """
         facts: dict[str, object] = {"incomplete": self.incomplete} if self.incomplete else {}
         if revision := getattr(self.model.config, "_commit_hash", None):
@@ -128,8 +128,8 @@ class TransformersModel(ResumableModel):
         return replace(self.identify(), facts=self.all_facts())
 
     def all_facts(self) -> dict[str, object]:
-        """The facts of :attr:`info`, and ``half_precision``, if the model is in bfloat16 or float16: its
-        :class:`~unslant.responses.run.Agreement` with itself in float32 on a few of the prompts asked.
+        """The facts of :attr:`info`, and in bfloat16 or float16 ``half_precision``: the model's agreement
+        (:class:`~unslant.responses.provenance.Agreement`) with itself in float32 on a few of the prompts asked.
         """
         facts = dict(self.info.facts)
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
@@ -142,13 +142,12 @@ class TransformersModel(ResumableModel):
         return self._identifier.code.foreign
 
     def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
-        """Whether the model as it is gives some prompts the scores that are known of them, the engines' rounding apart.
+        """Whether the model as it is gives prompts their stored scores, up to the engines' rounding.
 
-        Each is run alone, plainly, and counted nowhere. The tolerance is that of the self-check.
+        Each prompt is run alone and plainly, and counted nowhere. The tolerance is that of the self-check.
         """
-        engine = PlainEngine(self.model, 1)
-        found = dict(engine.score(encoded, Cost()))
-        apart = [float(np.abs(found[i] - scores).max()) for i, scores in enumerate(known)]
+        now = dict(PlainEngine(self.model, 1).score(encoded, Cost()))
+        apart = [float(np.abs(now[i] - scores).max()) for i, scores in enumerate(known)]
         largest = max(_SCALE, *(float(np.abs(scores).max()) for scores in known))
         return bool(max(apart) <= self._tolerance * largest)
 
@@ -162,9 +161,9 @@ class TransformersModel(ResumableModel):
     def score_encoded(
         self, prompts: Sequence[Prompt], encoded: Sequence[Encoded], journal: Journal | None = None
     ) -> Iterator[Scored]:
-        """Score prompts whose tokens :meth:`encode` gave; see :meth:`unslant.models.base.ResumableModel`.
+        """Score prompts encoded by :meth:`encode`; see :class:`unslant.models.base.ResumableModel`.
 
-        The same call gives the same bits in any process (with the same number of threads, on the same kind of machine).
+        The same call gives the same bits in any process with the same number of threads, on the same kind of machine.
         """
         started = time.perf_counter()
         plain, baqckv = other_costs(encoded, [prompt.group for prompt in prompts])
@@ -175,18 +174,15 @@ class TransformersModel(ResumableModel):
             yield from self._run(engine, prompts, encoded, members, journal)
 
     def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
-        """Which engine scores which prompts.
-
-        The tree runs many prompts in one sequence, so foreign code that counts positions would act elsewhere.
-        """
+        """Which engine scores which prompts."""
+        # The tree runs many prompts in one sequence, so foreign code that counts positions would act in other places.
         if self._identifier.look().foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
-        long = {i for i, item in enumerate(encoded) if item.longest > self._rotary_switch}
-        yield self._engine, [i for i in range(len(encoded)) if i not in long]
-        if long:
-            # One at a time: rotary frequencies would follow the longest prompt of a batch.
-            yield PlainEngine(self.model, 1), sorted(long)
+        long = [i for i, item in enumerate(encoded) if item.longest > self._rotary_switch]
+        yield self._engine, [i for i, item in enumerate(encoded) if item.longest <= self._rotary_switch]
+        if long:  # one at a time: LongRoPE's frequencies follow the longest prompt of a batch
+            yield PlainEngine(self.model, 1), long
 
     def _run(
         self,
@@ -196,11 +192,12 @@ class TransformersModel(ResumableModel):
         members: list[int],
         journal: Journal | None,
     ) -> Iterator[Scored]:
-        """Results of ``members``, each once, going on with a smaller budget when memory runs out."""
+        """Results of ``members``, each once; continues with a smaller budget when memory runs out."""
         left = members
         while left:
             stretch, checkpoint = "", b""
             if journal is not None:
+                # Budget and remaining prompts decide how the call is cut into batches, so a checkpoint holds for them.
                 stretch = f"{type(engine).__name__}/{engine.token_budget}/{layout_digest([np.asarray(left)]).hex()}"
                 checkpoint = journal.state(stretch)
             done: set[int] = set()
@@ -218,7 +215,7 @@ class TransformersModel(ResumableModel):
                     if journal is not None:
                         journal.note(stretch, step.number, results, step.checkpoint)
                     yield from results
-            except NotImplementedError as error:  # found fit for the tree when it was loaded, and changed since
+            except NotImplementedError as error:  # it passed the self-check when it was loaded, and has changed since
                 if engine is not self._engine or isinstance(engine, PlainEngine):
                     raise
                 warnings.warn(f"{self.name}: scored without the prefix tree from here on ({error})", stacklevel=2)
@@ -271,9 +268,9 @@ class TransformersModel(ResumableModel):
         return encoded
 
     def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
-        if is_cut(self.model):  # the other processes may have had memory enough, and cannot go back
+        if is_cut(self.model):  # the other processes may have had enough memory, and cannot go back a batch
             raise ModelError(
-                f"{self.name}: out of memory: cut it across more GPUs, or give a smaller --dtype"
+                f"{self.name}: out of memory: split it across more GPUs, or give a smaller --dtype"
             ) from error
         budget = engine.token_budget // 2
         if budget < _MIN_BUDGET:
@@ -289,17 +286,19 @@ class TransformersModel(ResumableModel):
         """Why the tree cannot serve this model, or an empty string."""
         probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
         plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
+        # A small budget, so that the check also covers root paths handed from batch to batch.
         scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
         try:
-            found = dict(scratch.score(probe, Cost()))
+            packed = dict(scratch.score(probe, Cost()))
         except NotImplementedError as error:
             return str(error)
-        except Exception as error:  # the tree asks more of a model's code than most callers do; all kinds can break
+        except Exception as error:  # the tree asks more of a model's code than most callers do: any kind can come
             if isinstance(error, RuntimeError) and _out_of_memory(error):
                 raise
             return f"{type(error).__name__}: {error}".split("\n")[0]
-        worst = max(float(np.abs(found[i] - plain[i]).max()) for i in plain)
+        worst = max(float(np.abs(packed[i] - plain[i]).max()) for i in plain)
         scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
+        # Turned round, so that a difference that is not a number fails too.
         if not worst <= self._tolerance * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
         return ""
@@ -311,7 +310,7 @@ class TransformersModel(ResumableModel):
 
 
 def _packing(config: Any) -> str:
-    """``bitsandbytes, 4 bits``; other methods by their name."""
+    """``bitsandbytes, 4 bits``, say; the method alone where its bits are unknown."""
     fields = config if isinstance(config, dict) else config.to_dict()
     bits = 4 if fields.get("load_in_4bit") else 8 if fields.get("load_in_8bit") else fields.get("bits")
     method = getattr(fields.get("quant_method"), "value", fields.get("quant_method"))
@@ -333,7 +332,7 @@ def _probe(vocabulary: int, longest: int) -> list[Encoded]:
 
 
 def _rotary_switch(config: Any) -> int:
-    """Length beyond which the rotary frequencies of the whole batch change (LongRoPE); huge where they never do."""
+    """Length beyond which the rotary frequencies of a whole batch change (LongRoPE); huge where they never do."""
     rotary = getattr(config.get_text_config(), "rope_parameters", None) or {}
     kinds = [rotary, *(value for value in rotary.values() if isinstance(value, dict))]
     switches = [kind["original_max_position_embeddings"] for kind in kinds if kind.get("rope_type") == "longrope"]

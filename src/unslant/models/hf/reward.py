@@ -1,8 +1,8 @@
 """Reward models: a head for sequence classification with one output, which scores each answer by itself.
 
 Named ``reward:NAME``. The probability that one of several answers is preferred is that of the model that such heads are
-trained with (Bradley-Terry): the softmax of the rewards. It does not depend on the order of the answers, and each is
-scored once.
+trained with (Bradley-Terry): the softmax of the rewards. It does not depend on the order of the answers, so each answer
+is scored once.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from unslant import __version__
 from unslant.errors import ModelError
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.hf.identity import tokenizer_digest, weights_digest
 from unslant.models.hf.loading import place_of, pretrained
 from unslant.models.options import ModelOptions
 from unslant.prompts.prompt import STATE, Prompt
-from unslant.version import __version__
 
 
 class RewardModel(ScoringModel):
@@ -45,7 +45,7 @@ class RewardModel(ScoringModel):
         facts: dict[str, object] = {"parameters": model.num_parameters(), "incomplete": incomplete}
         super().__init__(ModelInfo(name=name, identity=identity, engine="reward", facts=facts, renders_prompts=True))
         self._model, self._tokenizer = model, tokenizer
-        self._known: dict[tuple[str, str], tuple[float, int]] = {}
+        self._rewards: dict[tuple[str, str], tuple[float, int]] = {}
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """Log-probability that each answer is the preferred one.
@@ -54,16 +54,16 @@ class RewardModel(ScoringModel):
             ModelError: if an answer is longer than the model's context, or gets no finite reward.
         """
         for index, prompt in enumerate(prompts):
-            asked = prompt.text if prompt.state in (None, STATE) else f"{prompt.state}\n\n{prompt.text}"
-            rewards = np.array([self._reward(asked, answer, prompt.group) for answer in prompt.continuations])
+            question = prompt.text if prompt.state in (None, STATE) else f"{prompt.state}\n\n{prompt.text}"
+            rewards = np.array([self._reward(question, answer, prompt.group) for answer in prompt.continuations])
             self.cost.prompts += 1
             yield Scored(index, rewards - np.logaddexp.reduce(rewards))
 
-    def _reward(self, asked: str, answer: str, group: str) -> float:
+    def _reward(self, question: str, answer: str, group: str) -> float:
         import torch
 
-        if (asked, answer) not in self._known:
-            ids = self._ids(asked, answer)
+        if (question, answer) not in self._rewards:
+            ids = self._ids(question, answer)
             longest = getattr(self._model.config, "max_position_embeddings", None)
             if longest and len(ids) > longest:
                 raise ModelError(f"{self.name}, {group!r}: {len(ids):,} tokens; its context has {longest:,}")
@@ -71,17 +71,17 @@ class RewardModel(ScoringModel):
                 logits = self._model(input_ids=torch.tensor([ids], device=self._model.device)).logits
             self.cost.forwards += 1
             self.cost.tokens += len(ids)
-            self._known[asked, answer] = float(logits[0, 0]), len(ids)
-        reward, tokens = self._known[asked, answer]
+            self._rewards[question, answer] = float(logits[0, 0]), len(ids)
+        reward, tokens = self._rewards[question, answer]
         self.cost.tokens_plain += tokens
         if not np.isfinite(reward):
             raise ModelError(f"{self.name}, {group!r}: its reward is {reward}")
         return reward
 
-    def _ids(self, asked: str, answer: str) -> list[int]:
+    def _ids(self, question: str, answer: str) -> list[int]:
         if not self._tokenizer.chat_template:
-            return list(self._tokenizer(f"{asked}\n\n{answer}")["input_ids"])
-        turns = [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
+            return list(self._tokenizer(f"{question}\n\n{answer}")["input_ids"])
+        turns = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         text = self._tokenizer.apply_chat_template(turns, tokenize=False)
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 

@@ -1,8 +1,8 @@
-"""What a checkpoint may ask for, checked before anything is built: no more than what its tensors can hold.
+"""Find a checkpoint, and check it before anything is built: it may ask for no more than its tensors can hold.
 
-A configuration is a file of others. transformers believes it: ``num_hidden_layers`` of ten million keeps it building
-for minutes, ``num_labels`` of a billion fills the memory before a weight is read. So counts are compared with the
-tensors first, by name and shape alone; then the model is built without memory (on torch's ``meta`` device), and its
+A configuration is somebody else's file, and transformers believes it: ``num_hidden_layers`` of ten million keeps it
+building for minutes, ``num_labels`` of a billion fills the memory before a weight is read. So counts are first compared
+with the tensors, by name and shape alone. Then the model is built without memory (on torch's ``meta`` device), and its
 size is compared with theirs.
 """
 
@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from unslant.errors import ModelError, first_line
+from unslant.errors import ModelError, first_line, shortened
 from unslant.files import size_of
 
 _LARGEST_CONFIG = 64 << 20
@@ -31,12 +33,12 @@ _MOST_MODULES = 20_000
 _MOST_TIMES = 4
 """A model may be this many times as large as its tensors; with packed weights, ``_PACKED`` times more."""
 _PACKED = 16
-_SMALL = 1 << 26
+_SMALL = 1 << 26  # weights that do no harm
 _CONSTANTS = (".attn.masked_bias", ".rotary_emb.inv_freq")
-"""Endings of entries that earlier versions of transformers saved though they are not weights."""
+"""Endings of entries that old versions of transformers saved, although they are not weights."""
 _LISTED = 12
 _HOLE = 4096
-"""Bytes of zeros in a row that no block of trained weights has."""
+"""Consecutive zero bytes that no block of trained weights has."""
 
 
 def is_gguf(source: str | Path) -> bool:
@@ -44,12 +46,52 @@ def is_gguf(source: str | Path) -> bool:
     return str(source).lower().endswith(".gguf")
 
 
-def check_config(source: str, **where: Any) -> None:
+_LONGEST_PART = 255
+_HUB_ID = re.compile(r"(?=.{1,96}\Z)(?!.*(?:--|\.\.))(?:\w[\w.-]*/)?\w(?:[\w.-]*\w)?", re.ASCII)
+
+
+def locate(name: str) -> str:
+    """Where a model is: the folder of a reference model, a folder, the GGUF file in it, or a Hub id as it is.
+
+    Raises:
+        ModelError: if there is no such file, or the folder holds no model.
+    """
+    from unslant.reference import WORDS, reference_names, reference_path
+
+    if name in (WORDS, *reference_names()):
+        return str(reference_path(name))
+    unknown = ModelError(
+        f"{shortened(name)}: no such model; give a folder with config.json, a .gguf file, a Hub id such as org/model, "
+        "or http://HOST/v1#NAME for a served one"
+    )
+    folder = Path(name).expanduser()
+    if any(len(os.fsencode(part)) > _LONGEST_PART for part in folder.parts):
+        raise unknown  # the system refuses to look for such a file
+    if folder.is_file() and is_gguf(folder):
+        return str(folder)
+    if folder.is_dir():
+        files = sorted(folder.glob("*.gguf"))
+        if files and not (folder / "config.json").is_file():
+            if len(files) > 1:
+                raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
+            return str(files[0])
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{folder}: not a model folder, config.json is missing")
+        tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
+        if not any((folder / file).is_file() for file in tokenizers):
+            raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
+        return str(folder)
+    if folder.exists() or is_gguf(name) or not _HUB_ID.fullmatch(name):
+        raise unknown
+    return name
+
+
+def check_config(source: str, where: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Refuse a configuration that asks for more layers, experts, heads or labels than the checkpoint can have.
 
     Args:
         source: folder, GGUF file or Hub id.
-        where: where transformers is to look.
+        where: keywords that say where transformers looks, such as ``revision``.
 
     Raises:
         ModelError: naming the key.
@@ -63,21 +105,21 @@ def check_config(source: str, **where: Any) -> None:
         size_of(path / "config.json", _LARGEST_CONFIG)
     try:
         config, _ = PreTrainedConfig.get_config_dict(source, **where)
-    except Exception:  # loading says why, in its own words
+    except Exception:  # loading fails too, with the reason
         return None
     _check_counts(config, source, len(_shapes(path)))
     return None
 
 
-def check_size(source: str, config: Any, **options: Any) -> None:
+def check_size(source: str, config: Any, *, trust_remote_code: bool) -> None:
     """Refuse a configuration whose model would be far larger than the tensors of the checkpoint.
 
     Args:
         config: as transformers read it.
-        options: of ``from_config``.
+        trust_remote_code: run the code that comes with the checkpoint.
 
     Raises:
-        ModelError: telling both sizes.
+        ModelError: with both sizes.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -87,20 +129,20 @@ def check_size(source: str, config: Any, **options: Any) -> None:
         return
     try:
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, **options)
+            model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
     except Exception as error:
         raise ModelError(f"{source}: no model can be built from its configuration: {first_line(error)}") from error
-    asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    size = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     times = _MOST_TIMES * (_PACKED if getattr(config, "quantization_config", None) else 1)
-    if asked > times * stored + _SMALL:
+    if size > times * stored + _SMALL:
         raise ModelError(
-            f"{source}: its configuration asks for {asked:,} weights, but its files hold {stored:,}; config.json is "
-            "that of another model, or made to fill the memory"
+            f"{source}: its configuration asks for {size:,} weights, but its files hold {stored:,}; config.json "
+            "belongs to another model, or was made to exhaust memory"
         )
 
 
 def _check_counts(config: Any, source: str, tensors: int, place: str = "") -> None:
-    """Look at every count of a configuration and of those inside it."""
+    """Check every count of a configuration and of those inside it."""
     modules = 1
     for key, value in config.items():
         name = f"{place}{key}"
@@ -122,26 +164,26 @@ def _check_counts(config: Any, source: str, tensors: int, place: str = "") -> No
 
 
 def _shapes(folder: Path) -> dict[str, int]:
-    """Elements of every tensor in the safetensors files of a folder, from their headers; none where there are none."""
-    found: dict[str, int] = {}
+    """Elements of every tensor in the safetensors files of a folder, from their headers; empty without such files."""
+    shapes: dict[str, int] = {}
     for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():
         try:
-            found |= {name: math.prod(entry["shape"]) for name, entry in _header(file)}
+            shapes |= {name: math.prod(entry["shape"]) for name, entry in _header(file).items()}
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue  # loading says what is wrong with it
-    return found
+    return shapes
 
 
-def _header(file: Path) -> Iterator[tuple[str, Any]]:
+def _header(file: Path) -> dict[str, Any]:
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if length > _LARGEST_CONFIG:
             raise ValueError("no header")
-        yield from ((name, entry) for name, entry in json.loads(stream.read(length)).items() if name != "__metadata__")
+        return {name: entry for name, entry in json.loads(stream.read(length)).items() if name != "__metadata__"}
 
 
 def _check_gguf(path: Path) -> None:
-    """Read the table of contents of a GGUF file within its bounds, and compare its counts with its tensors."""
+    """Compare the counts in the header of a GGUF file with its tensors."""
     reader = gguf_reader(path)
     counts = {
         key.rpartition(".")[2]: field.contents()
@@ -156,7 +198,7 @@ def _check_gguf(path: Path) -> None:
 
 
 def gguf_reader(path: Path) -> Any:
-    """The table of contents of a GGUF file, read without leaving the file: lengths in it may say anything.
+    """The table of contents of a GGUF file, read within the file's bounds: lengths in it may say anything.
 
     Raises:
         ModelError: if it is damaged.
@@ -166,14 +208,14 @@ def gguf_reader(path: Path) -> Any:
     class Within(GGUFReader):  # type: ignore[misc]  # the library is not typed
         def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
             if offset + np.dtype(dtype).itemsize * int(count) > len(self.data):
-                raise ValueError("it ends before what its header announces")
+                raise ValueError("it is shorter than its header announces")
             return super()._get(offset, dtype, count, override_order)
 
     try:
         return Within(path)
-    except Exception as error:  # as many kinds as there are damages
+    except Exception as error:  # every kind of damage raises another kind of error
         raise ModelError(
-            f"{path}: the tokenizer cannot be loaded from it, nor the weights: it is not a whole GGUF file "
+            f"{path}: neither tokenizer nor weights can be loaded from it: it is not a complete GGUF file "
             f"({first_line(error)})"
         ) from error
 
@@ -185,7 +227,7 @@ def holes(path: Path) -> str:
     """
     reader = gguf_reader(path)
     tokens = reader.get_field("tokenizer.ggml.tokens")
-    found = []
+    stretches = []
     for tensor in reader.tensors:
         if len(tensor.shape) < 2:
             continue
@@ -194,28 +236,28 @@ def holes(path: Path) -> str:
         content = tensor.data.reshape(rows, -1)[:used].reshape(-1).view(np.uint8)
         blocks = content[: len(content) // _HOLE * _HOLE].reshape(-1, _HOLE).any(axis=1)
         if empty := int((~blocks).sum()):
-            found.append(f"{empty * _HOLE:,} bytes of {tensor.name}")
-    return ", ".join(found[:4]) + (f" and of {len(found) - 4} more" if len(found) > 4 else "")
+            stretches.append(f"{empty * _HOLE:,} bytes of {tensor.name}")
+    return ", ".join(stretches[:4]) + (f" and of {len(stretches) - 4} more" if len(stretches) > 4 else "")
 
 
 def incomplete_weights(source: str, missing: Iterable[str], unexpected: Iterable[str], allowed: bool) -> str:
-    """What weights are missing or left over, in words; empty if none.
+    """Describe weights that are missing or left over; empty if there are none.
 
     Raises:
-        ModelError: if there are, and that is not allowed.
+        ModelError: if there are any and they are not allowed.
     """
     left_over = [key for key in unexpected if not key.endswith(_CONSTANTS)]
-    found = ", ".join(
+    problems = ", ".join(
         f"{len(keys)} weight{'s' * (len(keys) > 1)} {what} ({_listed(sorted(keys))})"
         for what, keys in (("missing", list(missing)), ("left over", left_over))
         if keys
     )
-    if found and not allowed:
+    if problems and not allowed:
         raise ModelError(
-            f"{source}: the weights are not those that its configuration asks for: {found}; what is missing would be "
-            "random numbers. Give a complete checkpoint, or insist with --allow-missing"
+            f"{source}: the weights do not match its configuration: {problems}; missing weights would "
+            "be random numbers. Give a complete checkpoint, or override with --allow-missing"
         )
-    return f"{source}: {found}" if found else ""
+    return f"{source}: {problems}" if problems else ""
 
 
 def _listed(keys: list[str]) -> str:

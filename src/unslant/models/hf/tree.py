@@ -9,7 +9,7 @@ path only (the *spine*), and every distinct node of the run is computed exactly 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,7 +17,33 @@ import numpy as np
 
 from unslant.arrays import Ints
 from unslant.models.base import Encoded, Ids
-from unslant.models.hf.tokenization import common_prefix, distinct_sequences
+
+
+def sort_key(ids: Ids) -> bytes:
+    """Bytes that sort as the token ids do: big-endian, since bytes are compared from the first one on."""
+    return ids.astype(">i4").tobytes()
+
+
+def common_prefix(a: Ids, b: Ids) -> int:
+    """Number of leading tokens that two sequences share."""
+    m = min(len(a), len(b))
+    different = a[:m] != b[:m]
+    return int(different.argmax()) if different.any() else m
+
+
+def distinct_sequences(item: Encoded) -> tuple[list[Ids], list[int]]:
+    """The distinct token sequences to run for one prompt, and which of them each candidate is read from.
+
+    The last token of a candidate is read, not run. So labels of one token need no sequence besides the context.
+    """
+    index: dict[bytes, int] = {}
+    sequences: list[Ids] = []
+    which = []
+    for ids in item.candidates:
+        which.append(index.setdefault(ids[:-1].tobytes(), len(sequences)))
+        if which[-1] == len(sequences):
+            sequences.append(np.concatenate([item.context, ids[:-1]]) if len(ids) > 1 else item.context)
+    return sequences, which
 
 
 @dataclass(slots=True)
@@ -26,12 +52,14 @@ class Batch:
 
     Attributes:
         ids, depth: id and depth in the tree (position in the text) of each of its N tokens; shape ``(N,)``.
-        end: one past the last descendant in this batch, of each token of the spine and then of the batch;
+        end: for each token of the spine and then of the batch, one past its last descendant in this batch;
             shape ``(spine + N,)``.
-        spine: how many tokens of root path it takes over from the batch before.
+        spine: number of tokens of the root path taken over from the batch before.
         keep: length of the root path handed on to the next batch; ``keep_local`` are the indices in this batch of its
             tokens beyond the part taken over.
-        reads: for every score read here: token index (row), token id scored, and the candidate it counts for.
+        read_row, read_token, read_candidate: for every score read here, the token index whose logits hold it, the token
+            id scored, and the candidate it counts for.
+        done: prompts that have all their scores once this batch has run.
     """
 
     ids: Ids
@@ -66,10 +94,10 @@ def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> Tree
 
     Args:
         token_budget: tokens per batch (exceeded only by a single sequence that is longer).
-        row_budget: rows of logits per batch.
+        row_budget: rows of logits after which a batch takes no further sequence.
     """
     rows, row_reads, first_candidate = _rows(encoded)
-    order = sorted(range(len(rows)), key=lambda r: rows[r].astype(">i4").tobytes())
+    order = sorted(range(len(rows)), key=lambda r: sort_key(rows[r]))
     batches = _lay_out(rows, row_reads, order, token_budget, row_budget)
     _finish(batches, first_candidate)
     return TreeLayout(batches, first_candidate)
@@ -79,7 +107,7 @@ _Read = tuple[int, int, int]  # depth of the node whose logits are read, token i
 
 
 def _rows(encoded: Sequence[Encoded]) -> tuple[list[Ids], list[list[_Read]], list[int]]:
-    """The distinct token sequences to be run, what is read along each, and the numbering of candidates."""
+    """The distinct token sequences to run, what is read along each, and the numbering of candidates."""
     index: dict[bytes, int] = {}
     rows: list[Ids] = []
     reads: list[list[_Read]] = []
@@ -92,8 +120,9 @@ def _rows(encoded: Sequence[Encoded]) -> tuple[list[Ids], list[list[_Read]], lis
                 rows.append(sequence)
                 reads.append([])
         k = len(item.context)
-        for candidate, (own, ids) in enumerate(zip(which, item.candidates, strict=True), start=first_candidate[-1]):
-            reads[at[own]] += [(k - 1 + j, int(token), candidate) for j, token in enumerate(ids)]
+        for candidate, (row, ids) in enumerate(zip(which, item.candidates, strict=True), start=first_candidate[-1]):
+            # The logits that score a token are those of the node before it, so the first is read at the context's end.
+            reads[at[row]] += [(k - 1 + j, int(token), candidate) for j, token in enumerate(ids)]
         first_candidate.append(first_candidate[-1] + len(item.candidates))
     return rows, reads, first_candidate
 
@@ -127,20 +156,19 @@ class _Layout:
         end = np.full(self.spine + self.size, self.size, dtype=np.int64)
         for nodes, last in self._ended:
             end[nodes] = last
-        batch = Batch(np.concatenate(self.ids), np.concatenate(self.depths), end, self.spine)
-        for row, token, candidate in self.reads:
-            batch.read_row.append(row)
-            batch.read_token.append(token)
-            batch.read_candidate.append(candidate)
-        return batch
+        return Batch(
+            np.concatenate(self.ids),
+            np.concatenate(self.depths),
+            end,
+            self.spine,
+            read_row=[row for row, _, _ in self.reads],
+            read_token=[token for _, token, _ in self.reads],
+            read_candidate=[candidate for _, _, candidate in self.reads],
+        )
 
 
 def _lay_out(
-    rows: Sequence[Ids],
-    row_reads: Sequence[list[_Read]],
-    order: Sequence[int],
-    token_budget: int,
-    row_budget: int,
+    rows: Sequence[Ids], row_reads: Sequence[list[_Read]], order: Sequence[int], token_budget: int, row_budget: int
 ) -> list[Batch]:
     layouts: list[_Layout] = []
     carried: list[tuple[int, Ints]] = []  # per batch but the last: keep, keep_local
@@ -155,6 +183,7 @@ def _lay_out(
         if (
             current is None
             or (current.size and current.size + new > token_budget)
+            # Logits need (rows, vocabulary) in float32, which outgrows the tokens themselves in large vocabularies.
             or len(current.read_nodes) >= row_budget
         ):
             if current is not None:
@@ -165,6 +194,7 @@ def _lay_out(
         path_batch = np.concatenate([path_batch[:shared], np.full(new, len(layouts) - 1, dtype=np.int64)])
         path_node = np.concatenate([path_node[:shared], np.arange(start, start + new, dtype=np.int64)])
         for depth, token, candidate in row_reads[r]:
+            # A node of an earlier batch is read there, where its logits are; a node is never computed twice.
             owner = layouts[path_batch[depth]]
             node = int(path_node[depth])
             owner.reads.append((node, token, candidate))
@@ -177,11 +207,12 @@ def _lay_out(
 
 
 def _carry(path_batch: Ints, path_node: Ints, batch: int, spine: int) -> tuple[int, Ints]:
-    """The part of the root path that lies in ``batch`` itself; the rest is the beginning of its own spine."""
-    own = path_node[path_batch == batch]
-    if len(path_batch) - len(own) > spine:
+    """Length of the root path to hand on, and where its part lies that ``batch`` adds to the beginning of its spine."""
+    local = path_node[path_batch == batch]
+    # Sorting guarantees it: a root path shared with a later sequence is shared with every sequence in between.
+    if len(path_batch) - len(local) > spine:
         raise AssertionError("a carried root path must lie in the batch or its spine")
-    return len(path_batch), own
+    return len(path_batch), local
 
 
 def _finish(batches: Sequence[Batch], first_candidate: Sequence[int]) -> None:
@@ -196,25 +227,21 @@ def _finish(batches: Sequence[Batch], first_candidate: Sequence[int]) -> None:
 
 def node_count(encoded: Sequence[Encoded]) -> int:
     """Distinct nodes of the prefix tree: the tokens that are computed."""
-    rows = sorted(_rows(encoded)[0], key=lambda ids: ids.astype(">i4").tobytes())
+    rows = sorted(_rows(encoded)[0], key=sort_key)
     shared = sum(common_prefix(one, other) for one, other in pairwise(rows))
     return sum(map(len, rows)) - shared
 
 
 def other_costs(encoded: Sequence[Encoded], groups: Sequence[str]) -> tuple[int, int]:
     """``tokens_plain`` and ``tokens_baqckv`` (see :class:`unslant.models.base.Cost`) of prompts and their groups."""
+    members_of: dict[str, list[Encoded]] = {}
+    for item, group in zip(encoded, groups, strict=True):
+        members_of.setdefault(group, []).append(item)
     plain = baqckv = 0
-    for members in _by_group(encoded, groups):
+    for members in members_of.values():
         sequences = [sequence for item in members for sequence in distinct_sequences(item)[0]]
         lengths = [len(sequence) for sequence in sequences]
         shared = min(common_prefix(sequences[0], sequence) for sequence in sequences)
         plain += sum(lengths)
         baqckv += shared + sum(length - shared for length in lengths)
     return plain, baqckv
-
-
-def _by_group(encoded: Sequence[Encoded], groups: Sequence[str]) -> Iterator[list[Encoded]]:
-    found: dict[str, list[Encoded]] = {}
-    for item, group in zip(encoded, groups, strict=True):
-        found.setdefault(group, []).append(item)
-    yield from found.values()

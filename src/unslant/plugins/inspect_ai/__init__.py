@@ -1,9 +1,7 @@
 """What ``unslant.inspect`` has: samples in orders, tasks of the studies, and readers of their logs."""
 
-from unslant.plugins.inspect_ai.boundary_records import read_rows, to_sample
-from unslant.plugins.inspect_ai.boundary_task import instruction_boundary
-from unslant.plugins.inspect_ai.orders import in_orders
-from unslant.plugins.inspect_ai.orders_scorer import choice_in_orders, over_orders
+from unslant.plugins.inspect_ai.boundary import instruction_boundary, read_rows, to_sample
+from unslant.plugins.inspect_ai.orders import choice_in_orders, in_orders, over_orders
 from unslant.plugins.inspect_ai.samples import from_metadata
 from unslant.plugins.inspect_ai.unbiased_task import read_unbiased, unbiased
 

@@ -1,10 +1,7 @@
 """Loaded by inspect_ai through the entry point ``unslant``."""
 
-from unslant.plugins.inspect_ai.boundary_scorer import boundary_answer
-from unslant.plugins.inspect_ai.boundary_solver import generate_reply
-from unslant.plugins.inspect_ai.boundary_task import instruction_boundary
-from unslant.plugins.inspect_ai.orders_scorer import choice_in_orders, over_orders
-from unslant.plugins.inspect_ai.orders_task import in_orders_task
+from unslant.plugins.inspect_ai.boundary import boundary_answer, generate_reply, instruction_boundary
+from unslant.plugins.inspect_ai.orders import choice_in_orders, in_orders_task, over_orders
 from unslant.plugins.inspect_ai.unbiased_task import unbiased, unbiased_answer
 
 __all__ = [

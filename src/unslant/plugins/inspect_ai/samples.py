@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class TaskError(InputError, PrerequisiteError):  # type: ignore[misc]
-    """A task that cannot be made from its arguments; ``inspect eval`` prints the message without a traceback."""
+    """Bad arguments of a task; ``inspect eval`` prints the message without a traceback."""
 
     def __init__(self, message: str) -> None:
         InputError.__init__(self, message)
@@ -28,16 +28,16 @@ class TaskError(InputError, PrerequisiteError):  # type: ignore[misc]
 
 
 def one_line_errors(task: Callable[P, T]) -> Callable[P, T]:
-    """Make an error of our own in a function that makes a task a :class:`TaskError`."""
+    """Turn our own errors in a function that makes a task into :class:`TaskError`."""
 
     @wraps(task)
-    def made(*args: P.args, **named: P.kwargs) -> T:
+    def wrapper(*args: P.args, **keywords: P.kwargs) -> T:
         try:
-            return task(*args, **named)
+            return task(*args, **keywords)
         except UnslantError as error:
             raise TaskError(str(error)) from None
 
-    return made
+    return wrapper
 
 
 def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentation: Presentation) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentatio
 
 def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
     """Invert :func:`metadata_of`."""
-    shown = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
+    lines = zip(metadata["labels"], metadata["options"], metadata["contents"], strict=True)
     suggested = metadata.get("suggested")
     kind, run, item = metadata["presentation"]
     return Presentation(
@@ -67,7 +67,7 @@ def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
         run=run,
         item=item,
         stem="",
-        shown=tuple(ShownOption(*one) for one in shown),
+        shown=tuple(ShownOption(*line) for line in lines),
         answers=frozenset(metadata["answers"]),
         interventions=tuple(metadata["interventions"]),
         suggested=None if suggested is None else frozenset(suggested),

@@ -25,11 +25,8 @@ from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
 from unslant.responses import Response, Responses, Run
-from unslant.studies.unbiased.metrics import correct
-from unslant.studies.unbiased.plan import key_of, plan
-from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.settings import UnbiasedSettings
-from unslant.studies.unbiased.study import read_reply
+from unslant.studies.unbiased.metrics import UnbiasedResult, correct
+from unslant.studies.unbiased.study import UnbiasedSettings, key_of, plan, read_reply
 
 SCORER = "unbiased_answer"
 
@@ -61,16 +58,16 @@ def unbiased(
         runs=runs, shots=shots, no_alone=no_alone, template=template, chat=True, limit=limit, seed=seed, generate=True
     )
     whole = settings.load(questions, maths)
-    found, writer = settings.sampled(whole), settings.writer()
-    planned = plan(found, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
-    asked = GenerateOptions(max_tokens=max_tokens).filled()
-    run = replace(run_of("unbiased", found, settings.recorded(), ""), counts=planned.counts())
+    sample, writer = settings.sampled(whole), settings.writer()
+    planned = plan(sample, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
+    generate_options = GenerateOptions(max_tokens=max_tokens).filled()
+    run = replace(run_of("unbiased", sample, settings.recorded(), ""), counts=planned.counts)
     return Task(
         name="unbiased",
-        dataset=MemoryDataset([_sample(*one, writer) for one in planned.asked], name="unbiased"),
+        dataset=MemoryDataset([_sample(*pair, writer) for pair in planned.asked], name="unbiased"),
         solver=generate(),
         scorer=unbiased_answer(),
-        config=GenerateConfig(temperature=asked.temperature, max_tokens=asked.max_tokens),
+        config=GenerateConfig(temperature=generate_options.temperature, max_tokens=generate_options.max_tokens),
         metadata={"unslant_unbiased": json.loads(run.dump())},
     )
 
@@ -94,7 +91,7 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
 
 @scorer(name=SCORER, metrics=[accuracy(), stderr(), grouped(accuracy(), "block", all=False)])
 def unbiased_answer() -> Scorer:
-    """Right if the contents chosen are exactly the right ones; an answer that cannot be read is not right."""
+    """Right if exactly the right options are chosen; an unreadable answer is not right."""
 
     async def score(state: TaskState, target: Target) -> Score:
         row = _row(state.metadata, reply_of(state.output))
@@ -124,7 +121,7 @@ def _row(metadata: dict[str, Any], reply: Reply) -> Response:
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
     """One result for every log of the task, from a folder of logs or from logs already read (with samples).
 
-    Replies are read again, with today's reader. A sample that failed is a row of status ``error``.
+    Replies are read again, with today's reader. A failed sample is a row of status ``error``.
     """
     results = []
     for log in read_logs(logs):

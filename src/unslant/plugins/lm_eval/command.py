@@ -8,7 +8,7 @@ from typing import Annotated
 
 from unslant.experiment import options as o
 from unslant.flags import Flag
-from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.plugins.lm_eval.tasks import LmEvalSettings
 from unslant.reach import Reach
 
 
@@ -25,10 +25,10 @@ def lm_eval(
     outputs: o.Outputs = o.OutputOptions(),
     store: o.LocalStores = o.StoreOptions(),
 ) -> None:
-    """Run a task of lm-eval in many option orders.
+    """Run an lm-eval task in many option orders.
 
-    Prompts, worked examples and tokens of the published order are lm-eval's own, and its metrics are computed by
-    lm-eval; the other orders are made by the task's own templates. Local models only.
+    Prompts, worked examples and tokens of the published order are lm-eval's own, and lm-eval computes its metrics; the
+    task's own templates write the other orders. Local models only.
 
     Examples:
       unslant lm-eval medmcqa --model org/name --html report.html
@@ -37,7 +37,7 @@ def lm_eval(
     from unslant.auditing.comparison import AuditComparison
     from unslant.errors import InputError
     from unslant.experiment.outputs import check_file, check_outputs, write_outputs
-    from unslant.experiment.recording import recording
+    from unslant.experiment.running import recording
     from unslant.models.open import open_model, options_of_each
     from unslant.plugins.lm_eval.documents import load
     from unslant.plugins.lm_eval.study import TaskRun, check_local
@@ -55,10 +55,9 @@ def lm_eval(
     lines: list[str] = []
     results = []
     with recording(store, outputs.quiet) as record:
-        for name, own in zip(model, options_of_each(model, models), strict=True):
-            run = TaskRun(
-                record.loader(partial(open_model, name, own), loaded.questions), loaded, settings, record.progress
-            )
+        for name, options in zip(model, options_of_each(model, models), strict=True):
+            opener = record.loader(partial(open_model, name, options), loaded.questions)
+            run = TaskRun(opener, loaded, settings, record.progress)
             results.append(run.result)
             if samples is not None:
                 lines.extend(run.sample_lines())

@@ -8,12 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from unslant.auditing.presented import order_presentations
+from unslant.auditing.orders import order_presentations
 from unslant.errors import InputError, first_line, shortened
-from unslant.plugins.lm_eval.candidates import OptionField, candidates
-from unslant.plugins.lm_eval.examine import CLOZE, LABELS, TEXTS, Frame, Request, examine, flat, markers, unflat
-from unslant.plugins.lm_eval.settings import LmEvalSettings
-from unslant.plugins.lm_eval.tasks import HarnessTask, load_tasks, quiet
+from unslant.plugins.lm_eval.option_fields import (
+    CLOZE,
+    LABELS,
+    TEXTS,
+    Frame,
+    OptionField,
+    Request,
+    candidates,
+    examine,
+    markers,
+)
+from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalSettings, load_tasks, quiet
 from unslant.presentations import ALPHABETS, Order, Presentation, labels_for
 from unslant.questions import Question, QuestionSet
 from unslant.questions.pinned import find_pinned
@@ -28,10 +36,10 @@ class Document:
     Attributes:
         number: its place in the split, lm-eval's ``doc_id``.
         examples: the worked examples that lm-eval draws for it.
-        kind: what is scored, see :mod:`~unslant.plugins.lm_eval.examine`; empty where no field holds the options.
-        record: what holds the options: the document, or what it was made from.
-        remake: from such a record to the document.
-        options: where they are in it.
+        kind: what is scored, see :mod:`~unslant.plugins.lm_eval.option_fields`; empty where no field holds the options.
+        record: what holds the options: the document, or the record that ``process_docs`` made it from.
+        remake: makes the document from such a record.
+        options: where they are in the record.
     """
 
     task: HarnessTask
@@ -50,45 +58,44 @@ class Document:
 
     @cached_property
     def choices(self) -> list[str]:
-        """What is scored, as published."""
+        """The scored texts, as published."""
         return self.task.choices(self.doc)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The option texts, as published; empty where a label has none."""
-        found = [str(value) for value in self.options.values] if self.options and self.movable else self.choices
-        return (*found, *([""] * len(self.choices) if self.kind == LABELS else self.choices)[len(found) :])
+        texts = [str(value) for value in self.options.values] if self.options and self.movable else self.choices
+        return (*texts, *([""] * len(self.choices) if self.kind == LABELS else self.choices)[len(texts) :])
 
     def examined(self, record: Mapping[str, Any], remake: Callable[[Mapping[str, Any]], Any]) -> tuple[Document, str]:
-        """The document with its options found in a record, and what was looked at without success, in words."""
+        """The document with its options located in a record, and, in words, the fields that were tried in vain."""
         n = len(self.choices)
-        seen: list[str] = []
+        rejected: list[str] = []
         cloze: Document | None = None
-        for one in candidates(record, self.choices):
-            option = one.first(n)
-            m = len(option.values)
-            marked = option.filled(record, markers(m))
+        for candidate in candidates(record, self.choices):
+            field = candidate.first(n)
+            m = len(field.values)
             try:
-                requests = self.task.requests(remake(marked), self.examples)
-            except Exception as error:  # a template is a program, and the texts are none that it expects
-                seen.append(f"{one.name} (with other texts: {first_line(error)})")
+                requests = self.task.requests(remake(field.filled(record, markers(m))), self.examples)
+            except Exception as error:  # a template is a program, and may not expect such texts
+                rejected.append(f"{field.name} (with other texts: {first_line(error)})")
                 continue
             if len(requests) != n:
-                seen.append(f"{one.name} (changes the number of choices)")
+                rejected.append(f"{field.name} (changes the number of choices)")
                 continue
-            found = examine(requests, m)
-            if found.kind in (LABELS, TEXTS):
-                option = option.sorted_by(found.places) if found.places else option
-                return replace(self, kind=found.kind, record=record, remake=remake, options=option), ""
-            if found.kind == CLOZE and not self._written_out:
+            role = examine(requests, m)
+            if role.kind in (LABELS, TEXTS):
+                field = field.sorted_by(role.places) if role.places else field
+                return replace(self, kind=role.kind, record=record, remake=remake, options=field), ""
+            if role.kind == CLOZE and not self._written_out:
                 cloze = cloze or replace(self, kind=CLOZE)
-            why_not = "scored, but the prompt has its options from elsewhere" if self._written_out else "not shown"
-            seen.append(f"{one.name} ({found.why_not or why_not})")
-        return cloze or self, "; ".join(seen)
+            why_not = "scored, but the prompt takes its options from elsewhere" if self._written_out else "not shown"
+            rejected.append(f"{field.name} ({role.why_not or why_not})")
+        return cloze or self, "; ".join(rejected)
 
     @property
     def _written_out(self) -> bool:
-        """Whether the prompt shows all that is scored."""
+        """Whether the prompt shows all scored texts."""
         context = self.published[0][0]
         return all(context == other and text.strip() in context for other, text in self.published)
 
@@ -102,7 +109,7 @@ class Document:
         return self.task.requests(self.doc, self.examples)
 
     def forget(self) -> None:
-        """Drop rendered prompts: prompts are now written in another way."""
+        """Drop rendered prompts, before prompts are written in another way (with or without a chat template)."""
         for name in ("published", "_frame"):
             self.__dict__.pop(name, None)
 
@@ -111,27 +118,26 @@ class Document:
         if order == tuple(range(len(order))):
             return self.published
         if self._frame is not None:
-            return unflat(self._frame.filled([self.texts[i] for i in order]))
+            return self._frame.filled([self.texts[i] for i in order])
         return self._rendered(order)
 
     def _rendered(self, order: Order) -> list[Request]:
         assert self.options is not None, "a document without movable options has one order"
-        moved = [self.options.values[i] for i in order[: len(self.options.values)]]
-        return self.task.requests(self.remake(self.options.filled(self.record, moved)), self.examples)
+        values = [self.options.values[i] for i in order[: len(self.options.values)]]
+        return self.task.requests(self.remake(self.options.filled(self.record, values)), self.examples)
 
     @cached_property
     def _frame(self) -> Frame | None:
-        """The requests with places for the options, where filling them gives what the templates give."""
+        """The requests with places for the options; None where filling these differs from rendering the templates."""
         assert self.options is not None, "a document without movable options has one order"
         m = len(self.options.values)
         marked = self.task.requests(self.remake(self.options.filled(self.record, markers(m))), self.examples)
-        frame = Frame.of(flat(marked))
+        frame = Frame.of(marked)
+        # Two orders are compared with the templates' own output: a template may treat an option by its content.
         turned = (*range(m)[::-1], *range(m, len(self.texts)))
-        for order in (tuple(range(len(self.texts))), turned):
-            written = self.published if order != turned else self._rendered(order)
-            if frame.filled([self.texts[i] for i in order]) != flat(written):
-                return None
-        return frame
+        same = frame.filled(self.texts) == self.published
+        same = same and frame.filled([self.texts[i] for i in turned]) == self._rendered(turned)
+        return frame if same else None
 
 
 @dataclass(frozen=True)
@@ -151,60 +157,57 @@ class TaskSet:
 
     def presentations(self, question: Question, settings: LmEvalSettings) -> list[Presentation]:
         """A question in its orders; only as published with ``orders="given"``, and where the options cannot move."""
-        found = order_presentations(question, settings.orders, self.labels, settings.seed)
-        return found[:1] if settings.orders == "given" else found
+        presentations = order_presentations(question, settings.orders, self.labels, settings.seed)
+        return presentations[:1] if settings.orders == "given" else presentations
 
 
 def load(names: str | Sequence[str], settings: LmEvalSettings) -> TaskSet:
-    """Load tasks, and find the options of their documents.
+    """Load tasks, and locate the options of their documents.
 
     Raises:
         InputError: see :func:`~unslant.plugins.lm_eval.tasks.load_tasks`; or if no field of a task's documents holds
             options that can change place, unless ``orders`` is ``given``.
     """
     tasks = load_tasks(names, settings)
-    found: list[Document] = []
     with quiet():
-        for task in tasks:
-            found += _documents(task, settings)
-    labels, notes = _labels(found)
-    questions, by_id = _questions(found, len(tasks) > 1)
+        documents = [document for task in tasks for document in _documents(task, settings)]
+    labels, notes = _labels(documents)
+    questions, by_id = _questions(documents, len(tasks) > 1)
     title = ", ".join(task.name for task in tasks[:3]) + (f" and {len(tasks) - 3} more" if len(tasks) > 3 else "")
-    return TaskSet(
-        tuple(tasks), QuestionSet.of(questions, f"lm-eval: {title}"), by_id, labels, (*notes, *_notes(found))
-    )
+    question_set = QuestionSet.of(questions, f"lm-eval: {title}")
+    return TaskSet(tuple(tasks), question_set, by_id, labels, (*notes, *_notes(documents)))
 
 
 def _documents(task: HarnessTask, settings: LmEvalSettings) -> list[Document]:
-    bare = [Document(task, *one) for one in task.documents()]
+    bare = [Document(task, *parts) for parts in task.documents()]
     if not bare:
         raise InputError(f"{task.name}: has no documents")
     n = len(bare[0].choices)
     if not MIN_OPTIONS <= n <= MAX_OPTIONS:
-        raise InputError(f"{task.name}: {n} choices a document; {MIN_OPTIONS} to {MAX_OPTIONS} can be put in order")
-    found, seen = _examined(bare, lambda one: (one.doc, dict))
-    if not any(one.movable for one in found) and (remade := task.remade()):
+        raise InputError(f"{task.name}: {n} choices a document; {MIN_OPTIONS} to {MAX_OPTIONS} can be reordered")
+    documents, rejected = _examined(bare, lambda one: (one.doc, dict))
+    if not any(one.movable for one in documents) and (remade := task.remade()):
         sources = dict(zip((one.number for one in bare), remade, strict=True))
-        again, more = _examined(bare, lambda one: sources[one.number])
-        if any(one.movable for one in again):
-            return again
-        seen += f"; before process_docs: {more}" if more else ""
-    if any(one.kind for one in found) or settings.orders == "given":
-        return found
+        from_sources, further = _examined(bare, lambda one: sources[one.number])
+        if any(one.movable for one in from_sources):
+            return from_sources
+        rejected += f"; before process_docs: {further}" if further else ""
+    if any(one.kind for one in documents) or settings.orders == "given":
+        return documents
     raise InputError(
-        f"{task.name}: no field of its documents holds options that could be put in another order; looked at "
-        f"{shortened(seen) or 'nothing: no field holds several texts'} (--orders given scores the published order only)"
+        f"{task.name}: no field of its documents holds options that could be put in another order; tried "
+        f"{shortened(rejected) or 'none: no field holds several texts'} (--orders given scores the published order)"
     )
 
 
 def _examined(bare: Sequence[Document], source: Callable[[Document], Any]) -> tuple[list[Document], str]:
-    """Documents with their options found, and what was looked at in the first one without them."""
-    found = [one.examined(*source(one)) for one in bare]
-    return [one for one, _ in found], next((seen for one, seen in found if not one.movable and seen), "")
+    """Documents with their options located, and the fields tried in the first one without movable options."""
+    pairs = [one.examined(*source(one)) for one in bare]
+    return [one for one, _ in pairs], next((rejected for one, rejected in pairs if not one.movable and rejected), "")
 
 
 def _labels(documents: Sequence[Document]) -> tuple[tuple[str, ...], list[str]]:
-    """The labels that are scored, where they are the same everywhere; else A, B, C, ..."""
+    """The scored labels, if they are the same in all documents; else A, B, C, ..."""
     sets = [tuple(text.strip() for text in one.choices) for one in documents if one.kind == LABELS]
     longest = max(sets, key=len, default=())
     width = max(len(one.choices) for one in documents)
@@ -217,19 +220,17 @@ def _labels(documents: Sequence[Document]) -> tuple[tuple[str, ...], list[str]]:
 def _questions(documents: Sequence[Document], several: bool) -> tuple[list[Question], dict[str, Document]]:
     """Questions, and the document of each."""
     names = [document_id(one.doc, one.number) for one in documents]
-    if any(
-        often > 1 for often in Counter((one.task.name, n) for one, n in zip(documents, names, strict=True)).values()
-    ):
-        names = [str(one.number) for one in documents]
+    if len({(one.task.name, name) for one, name in zip(documents, names, strict=True)}) < len(documents):
+        names = [str(one.number) for one in documents]  # some tasks give several documents one id
     by_id = {f"{one.task.name}/{n}" if several else n: one for one, n in zip(documents, names, strict=True)}
-    made = []
+    questions = []
     for name, one in by_id.items():
         n, subject = len(one.texts), one.task.name if several else document_subject(one.doc)
         stem = document_text(one.doc) or one.published[0][0]
         m = len(one.options.values) if one.options and one.movable else 0
         pinned = {*find_pinned(one.texts[:m], stem), *range(m, n)} if m else range(n)
         try:
-            made.append(
+            questions.append(
                 Question(
                     name, stem, one.texts, one.task.answers(one.doc),
                     subject=subject, source=one.task.name, pinned=tuple(sorted(pinned)),
@@ -237,23 +238,22 @@ def _questions(documents: Sequence[Document], several: bool) -> tuple[list[Quest
             )  # fmt: skip
         except ValueError as error:
             raise InputError(f"{one.task.name}, document {one.number}: {error}") from None
-    return made, by_id
+    return questions, by_id
 
 
 def _notes(documents: Sequence[Document]) -> list[str]:
     """What a reader should know of the documents."""
     notes = []
     for task in dict.fromkeys(one.task for one in documents):
-        own = [one for one in documents if one.task is task]
-        cloze, fixed = (sum(one.kind == kind for one in own) for kind in (CLOZE, ""))
-        if cloze:
+        kinds = Counter(one.kind for one in documents if one.task is task)
+        if kinds[CLOZE]:
             notes.append(
                 f"{task.name}: options are not in the prompt (cloze), so that their order cannot matter; scored once."
             )
-        if any(one.kind == TEXTS for one in own):
+        if kinds[TEXTS]:
             notes.append(f"{task.name}: texts of options are scored; labels here are only their places.")
-        if fixed:
-            notes.append(f"{task.name}: {fixed:,} of {len(own):,} documents in the published order only.")
+        if kinds[""]:
+            notes.append(f"{task.name}: {kinds['']:,} of {kinds.total():,} documents in the published order only.")
         if callable(task.task.config.process_results):
             notes.append(f"{task.name}: has a score of its own; accuracies here count the target of each document.")
     return notes

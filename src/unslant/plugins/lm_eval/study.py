@@ -1,32 +1,150 @@
-"""Tasks of lm-eval, asked in many orders: the recipe."""
+"""Tasks of lm-eval, asked in many orders: the recipe, and the published order as lm-eval itself reports it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Unpack
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, jsonable
 from unslant.asking import Progress, ask, no_progress, score_all
 from unslant.auditing.result import AuditResult
-from unslant.errors import InputError
-from unslant.experiment.options import with_options
+from unslant.errors import InputError, first_line
 from unslant.experiment.run_record import run_of, with_run
+from unslant.flags import with_options
+from unslant.metrics import Estimate, wilson
 from unslant.models import ModelOptions, ScoringModel
 from unslant.models.hf.tree import other_costs
 from unslant.models.open import address_of, opened
-from unslant.plugins.lm_eval.documents import TaskSet, load
-from unslant.plugins.lm_eval.examine import Request
-from unslant.plugins.lm_eval.published import Published, published, sample
-from unslant.plugins.lm_eval.settings import LmEvalKeywords, LmEvalSettings
-from unslant.plugins.lm_eval.tasks import quiet
-from unslant.presentations import Asked, Presentation
+from unslant.plugins.lm_eval.documents import Document, TaskSet, load
+from unslant.plugins.lm_eval.option_fields import Request
+from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalKeywords, LmEvalSettings, quiet
+from unslant.presentations import Presentation
 from unslant.prompts import Prompt
-from unslant.responses.run import Harness, LogFacts
+from unslant.responses.run import Harness, LogFacts, TaskRecord
+
+NEEDS_GREEDY = frozenset({"exact_match"})
+"""Metrics that need to know whether the model would generate a continuation, which is not computed here."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One document: lm-eval's requests with their scores, and its metrics by name."""
+
+    instances: Sequence[Any]
+    metrics: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published order of one task.
+
+    Attributes:
+        documents: each with its result.
+        metrics: lm-eval's name of each metric -> its value over all documents.
+        missing: documents without scores, left out of the metrics.
+    """
+
+    task: HarnessTask
+    documents: Sequence[tuple[Document, Result]]
+    metrics: Mapping[str, Estimate]
+    missing: int
+
+    def recorded(self) -> TaskRecord:
+        """The record of it in the run."""
+        return TaskRecord(
+            version=str(self.task.task.VERSION),
+            num_fewshot=self.task.num_fewshot,
+            scored=", ".join(sorted({document.kind or "choices" for document, _ in self.documents})),
+            options_in="; ".join(sorted({document.options.name for document, _ in self.documents if document.options})),
+            n=len(self.documents),
+            missing=self.missing,
+            metrics={name: jsonable(value) for name, value in self.metrics.items()},
+        )
+
+
+def published(
+    task_set: TaskSet, scores: Mapping[str, Floats], score: Callable[[Sequence[Prompt]], list[Floats]]
+) -> dict[str, Published]:
+    """The published order of every task.
+
+    Args:
+        scores: question id -> log-probability of each continuation.
+        score: scores prompts: the unconditional ones of ``acc_mutual_info``.
+    """
+    by_task = {}
+    for task in task_set.tasks:
+        documents = {name: document for name, document in task_set.by_id.items() if document.task is task}
+        requests = {name: document.instances() for name, document in documents.items() if name in scores}
+        unconditional = [
+            Prompt(str(one.args[0]), (str(one.args[1]),), group=name)
+            for name, instances in requests.items()
+            for one in instances[len(scores[name]) :]
+        ]
+        further = iter(score(unconditional) if unconditional else [])
+        results = []
+        for name, instances in requests.items():
+            values = [*scores[name].tolist(), *(float(next(further)[0]) for _ in instances[len(scores[name]) :])]
+            for instance, value in zip(instances, values, strict=True):
+                instance.resps = [(value, False)]
+            metrics = task.task.process_results(documents[name].doc, [one.resps[0] for one in instances])
+            kept_metrics = {key: value for key, value in metrics.items() if key not in NEEDS_GREEDY}
+            results.append((documents[name], Result(instances, kept_metrics)))
+        by_task[task.name] = Published(task, results, _aggregated(task, results), len(documents) - len(results))
+    return by_task
+
+
+def _aggregated(task: HarnessTask, results: Sequence[tuple[Document, Result]]) -> dict[str, Estimate]:
+    values: dict[str, list[Any]] = {}
+    for _, result in results:
+        for name, value in result.metrics.items():
+            values.setdefault(name, []).append(value)
+    return {name: _estimate(task, name, metric_values) for name, metric_values in values.items()}
+
+
+def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
+    try:
+        value = float(task.task.aggregation()[name](values))
+    except Exception as error:  # a metric is the task's own code, and may fail on these documents in any way
+        return Estimate.undefined(f"lm-eval cannot compute it: {first_line(error)}", len(values))
+    if not math.isfinite(value):
+        return Estimate.undefined(f"lm-eval gives {value}", len(values))
+    if all(isinstance(one, int | float) and one in (0, 1) for one in values):
+        return wilson(value, len(values))
+    return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
+
+
+def sample(document: Document, result: Result) -> dict[str, Any]:
+    """A record as in lm-eval's log of samples; whether a continuation is greedy is unknown, and null."""
+    from lm_eval.utils import handle_non_serializable, hash_string
+
+    target = document.task.task.doc_to_target(document.doc)
+    answers = [[one.resps[0][0], None] for one in result.instances]
+    written = json.dumps(document.doc, indent=2, default=handle_non_serializable, ensure_ascii=False)
+    return {
+        "doc_id": document.number,
+        "doc": document.doc,
+        "target": str(target),
+        "arguments": {
+            f"gen_args_{i}": {f"arg_{k}": arg for k, arg in enumerate(one.args)}
+            for i, one in enumerate(result.instances)
+        },
+        "resps": [[answer] for answer in answers],
+        "filtered_resps": answers,
+        "filter": "none",
+        "metrics": list(result.metrics),
+        "doc_hash": hash_string(written),
+        "prompt_hash": hash_string(str(result.instances[0].args[0])),
+        "target_hash": hash_string(str(target)),
+        **result.metrics,
+    }
 
 
 def audit_tasks(
@@ -40,13 +158,13 @@ def audit_tasks(
     """Run multiple-choice tasks of lm-eval in many orders of their options.
 
     The published order is asked with lm-eval's own requests and tokens, and the result's ``run.lm_eval`` holds
-    lm-eval's own metrics of it. The other orders are the task's templates on documents with their options in another
-    order; worked examples stay as lm-eval draws them.
+    lm-eval's own metrics of it. The other orders are the task's templates on documents with reordered options; worked
+    examples stay as lm-eval draws them.
 
     Args:
         model: a name, a loaded local model, or a function that loads one, called after the tasks have been read.
-        tasks: names, or what :func:`unslant.plugins.lm_eval.documents.load` returned.
-        settings, options: an :class:`~unslant.plugins.lm_eval.settings.LmEvalSettings`, its fields as keywords, or
+        tasks: names, or the result of :func:`unslant.plugins.lm_eval.documents.load`.
+        settings, options: an :class:`~unslant.plugins.lm_eval.command.LmEvalSettings`, its fields as keywords, or
             both.
 
     Raises:
@@ -54,44 +172,42 @@ def audit_tasks(
             not a local one.
         ModelError: if the model cannot be loaded or cannot take a prompt.
     """
-    chosen = with_options(LmEvalSettings, settings, options)
+    settings = with_options(LmEvalSettings, settings, options)
     if isinstance(model, str):
         check_local(model)
-    found = tasks if isinstance(tasks, TaskSet) else load(tasks, chosen)
-    return TaskRun(model, found, chosen, progress).result
+    task_set = tasks if isinstance(tasks, TaskSet) else load(tasks, settings)
+    return TaskRun(model, task_set, settings, progress).result
 
 
 def check_local(model: str, options: ModelOptions | None = None) -> None:
-    """Raise InputError unless this names a local model: of others, tokens cannot be those of lm-eval."""
+    """Raise InputError unless this names a local model: only for those can tokens be the ones lm-eval would use."""
     if address_of(model, options).scheme:
         raise InputError(f"{model}: unslant lm-eval runs local models only; give a folder or Hub id")
 
 
 @dataclass(frozen=True)
 class _Requests:
-    """Writes the requests of a presentation, and reads their scores; takes the place of a template.
+    """Writes the requests of a presentation and reads their scores, as an elicitation does.
 
     Args:
-        pieces: makes several prompts of one whose continuations must be scored apart.
+        pieces: splits a prompt whose continuations must be scored apart.
     """
 
-    found: TaskSet
+    task_set: TaskSet
     pieces: Callable[[Prompt], list[Prompt]]
     name: str = "cloze"
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
-        document = self.found.by_id[presentation.question_id]
+        document = self.task_set.by_id[presentation.question_id]
         return self.of(document.requests(presentation.contents), presentation.question_id)
 
     def of(self, requests: Sequence[Request], group: str) -> list[Prompt]:
         """One prompt for each context in a row."""
-        apart: list[tuple[str, list[str]]] = []
-        for context, continuation in requests:
-            if not apart or apart[-1][0] != context:
-                apart.append((context, []))
-            apart[-1][1].append(continuation)
-        made = [Prompt(context, tuple(own), group=group) for context, own in apart]
-        return [piece for prompt in made for piece in self.pieces(prompt)]
+        return [
+            piece
+            for context, run in groupby(requests, key=itemgetter(0))
+            for piece in self.pieces(Prompt(context, tuple(continuation for _, continuation in run), group=group))
+        ]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:
         return np.concatenate(scores)
@@ -105,8 +221,9 @@ class TaskRun:
         published: the published order, as lm-eval reports it, by task name.
     """
 
-    def __init__(self, model: Any, found: TaskSet, chosen: LmEvalSettings, progress: Progress = no_progress) -> None:
-        self.found = found
+    def __init__(
+        self, model: Any, task_set: TaskSet, settings: LmEvalSettings, progress: Progress = no_progress
+    ) -> None:
         from unslant.models.hf.model import TransformersModel
 
         asker = opened(model)
@@ -114,55 +231,52 @@ class TaskRun:
         if not isinstance(asker.unwrapped, TransformersModel):
             raise InputError(f"{asker.name}: unslant lm-eval runs local models only, and not on a cluster")
         with quiet():
-            from unslant.plugins.lm_eval.tokenization import HarnessEncoder
+            from unslant.plugins.lm_eval.extensions import HarnessEncoder
 
             before, local.encoder = local.encoder, HarnessEncoder(local)
             try:
-                self._run(asker, local.encoder, chosen, progress)
+                self._run(asker, local.encoder, task_set, settings, progress)
             finally:
                 local.encoder = before
 
-    def _run(self, asker: Any, encoder: Any, chosen: LmEvalSettings, progress: Progress) -> None:
-        found, requests = self.found, _Requests(self.found, encoder.pieces)
-        for task in found.tasks:
-            task.chat = encoder.backend.apply_chat_template if chosen.apply_chat_template else None
-        for document in found.by_id.values():
+    def _run(self, asker: Any, encoder: Any, task_set: TaskSet, settings: LmEvalSettings, progress: Progress) -> None:
+        requests = _Requests(task_set, encoder.pieces)
+        for task in task_set.tasks:
+            task.chat = encoder.backend.apply_chat_template if settings.apply_chat_template else None
+        for document in task_set.by_id.values():
             document.forget()
-        shown = {question.id: found.presentations(question, chosen) for question in found.questions}
-
-        def asked() -> Iterator[Asked]:
-            return ((question, one) for question in found.questions for one in shown[question.id])
-
+        presentations = {question.id: task_set.presentations(question, settings) for question in task_set.questions}
+        pairs = ((question, one) for question in task_set.questions for one in presentations[question.id])
         cost = asker.cost.copy()
-        total = sum(map(len, shown.values()))
-        responses = ask(asker, asked(), [requests], progress=progress, presentations=total)
+        total = sum(map(len, presentations.values()))
+        responses = ask(asker, pairs, [requests], progress=progress, presentations=total)
         scores = {
             row.question_id: row.logprobs
             for row in responses.rows()
             if row.logprobs is not None and row.contents == tuple(range(len(row.contents)))
         }
-        self.published = published(found, scores, lambda prompts: score_all(asker, prompts))
-        run = run_of("audit", found.questions, chosen.recorded("include_path"), asker, cost, chosen)
+        self.published = published(task_set, scores, lambda prompts: score_all(asker, prompts))
+        run = run_of("audit", task_set.questions, settings.recorded("include_path"), asker, cost, settings)
         alone = [
             prompt
             for document, answer in (one for task in self.published.values() for one in task.documents)
             for prompt in requests.of([one.args for one in answer.instances], str(document.number))
         ]
         tokens, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
-        movable = any(document.movable for document in found.by_id.values())
+        movable = any(document.movable for document in task_set.by_id.values())
         run = replace(
             run,
             cost=replace(run.cost, tokens_ordinary=tokens),
             lm_eval=Harness(
                 version=metadata.version("lm_eval"),
-                orders=max(map(len, shown.values())),
-                notes=(*found.notes, *_cut(encoder.cut)),
+                orders=max(map(len, presentations.values())),
+                notes=(*task_set.notes, *_cut(encoder.cut)),
                 tasks={name: one.recorded() for name, one in self.published.items()},
             ),
             example_prompt=alone[0].text if alone else "",
             logged=None if movable else LogFacts(scores="texts"),
         )
-        self.result = AuditResult.of(with_run(responses, run, found.questions))
+        self.result = AuditResult.of(with_run(responses, run, task_set.questions))
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """The published order, a record for each document, as lm-eval's ``--log_samples`` writes it."""
@@ -181,6 +295,3 @@ class TaskRun:
 def _cut(groups: set[str]) -> list[str]:
     some = f"question {sorted(groups)[0]!r} and {len(groups) - 1:,} more" if len(groups) > 1 else "".join(groups)
     return [f"Prompts longer than the model takes were cut on the left, as by lm-eval: {some}."] if groups else []
-
-
-__all__ = ["Published", "TaskRun", "audit_tasks", "check_local"]

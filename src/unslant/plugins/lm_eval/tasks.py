@@ -6,23 +6,72 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import numpy as np
 
 from unslant.errors import InputError, first_line
+from unslant.experiment.options import Options
 from unslant.extras import needed
-from unslant.plugins.lm_eval.examine import Request
-from unslant.plugins.lm_eval.settings import LmEvalSettings
+from unslant.flags import check_unused
+from unslant.plugins.lm_eval.option_fields import Request
+from unslant.reach import Reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class LmEvalSettings(Options):
+    """How a task is run; names and defaults are those of lm-eval where it has the same option."""
+
+    LEAST: ClassVar = {"num_fewshot": 0, "limit": 1}
+
+    orders: str = "auto"
+    """auto (24 or fewer), all, cyclic, reverse, given (as published), or how many to sample."""
+    include_path: Annotated[Path | None, Reach.CODE] = None
+    """Folder with your own task files, in addition to those of lm-eval."""
+    num_fewshot: int | None = None
+    """Worked examples before each question; by default the task's own number."""
+    limit: int | None = None
+    """Only the first N documents of each task, as lm-eval does."""
+    apply_chat_template: bool = False
+    """Write prompts with the tokenizer's chat template."""
+    no_fewshot_as_multiturn: bool = False
+    """In a chat, put all worked examples into one turn instead of one each."""
+    system_instruction: str = ""
+    """System message, or the beginning of the prompt."""
+    fewshot_seed: int = 1234
+    """Seed for drawing worked examples; lm-eval's own default."""
+    seed: int = 0
+    """Seed of sampled orders."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.apply_chat_template:
+            check_unused("there is no chat (--apply-chat-template)", self, only=("no_fewshot_as_multiturn",))
+
+
+class LmEvalKeywords(TypedDict, total=False):
+    """The fields of :class:`LmEvalSettings` as keywords."""
+
+    orders: str
+    include_path: Path | None
+    num_fewshot: int | None
+    limit: int | None
+    apply_chat_template: bool
+    no_fewshot_as_multiturn: bool
+    system_instruction: str
+    fewshot_seed: int
+    seed: int
+
 
 Renderer = Callable[..., str]
 """From chat messages to text."""
 
 
 class _Examples:
-    """The sampler of a task's worked examples: notes what lm-eval draws for a document, and gives it again."""
+    """A task's sampler of worked examples that remembers what lm-eval drew for a document and returns it again."""
 
     def __init__(self, sampler: Any) -> None:
         self.sampler = sampler
@@ -47,7 +96,7 @@ class HarnessTask:
         self.name, self.task = name, task
         self.chat: Renderer | None = None
         self._settings = settings
-        # as in lm_eval.simple_evaluate: a task that says 0 keeps it
+        # As in lm_eval.simple_evaluate: a task whose own number is 0 keeps it.
         if task.get_config("num_fewshot") is None or (settings.num_fewshot is not None and task.config.num_fewshot):
             task.set_config(key="num_fewshot", value=settings.num_fewshot or 0)
         task.set_fewshot_seed(seed=settings.fewshot_seed)
@@ -76,14 +125,15 @@ class HarnessTask:
         """lm-eval's own requests for a document."""
         self._examples.drawn = examples
         with self._written():
-            found = self.task.construct_requests(
-                doc=doc,
-                ctx=self._context(doc, self.chat),
-                metadata=(self.name, 0, 1),
-                apply_chat_template=self.chat is not None,
-                chat_template=self.chat,
+            return list(
+                self.task.construct_requests(
+                    doc=doc,
+                    ctx=self._context(doc, self.chat),
+                    metadata=(self.name, 0, 1),
+                    apply_chat_template=self.chat is not None,
+                    chat_template=self.chat,
+                )
             )
-        return list(found)
 
     def requests(self, doc: Mapping[str, Any], examples: Sequence[Any]) -> list[Request]:
         """Context and continuation for each option; without the unconditional ones of ``acc_mutual_info``."""
@@ -92,10 +142,10 @@ class HarnessTask:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """An error of a task's templates, or of the draw of its examples, names the task."""
+        """Makes errors in a task's templates, or in the draw of its examples, name the task."""
         try:
             yield
-        except Exception as error:  # tasks are programs, and raise anything
+        except Exception as error:  # tasks are programs that may raise anything
             raise InputError(f"{self.name}: lm-eval cannot write its prompts: {first_line(error)}") from error
 
     def _context(self, doc: Mapping[str, Any], chat: Renderer | None) -> Any:
@@ -110,24 +160,21 @@ class HarnessTask:
         )
 
     def choices(self, doc: Mapping[str, Any]) -> list[str]:
-        """What is scored, without the delimiter."""
+        """The scored texts, without the delimiter."""
         return [str(choice) for choice in self.task.doc_to_choice(doc)]
 
     def answers(self, doc: Mapping[str, Any]) -> frozenset[int]:
-        """Places of the right options, as lm-eval reads the target; empty where it is none of them."""
+        """Places of the right options, as lm-eval reads the target; empty if the target is not an option."""
         choices = self.choices(doc)
         gold = self.task.doc_to_text(doc) if self.task.multiple_input else self.task.doc_to_target(doc)
-        found = set()
-        for one in gold if isinstance(gold, list) else [gold]:
-            place = choices.index(one) if isinstance(one, str) and one in choices else one
-            if isinstance(place, int) and 0 <= place < len(choices):
-                found.add(int(place))
-        return frozenset(found)
+        targets = gold if isinstance(gold, list) else [gold]
+        places = [choices.index(one) if isinstance(one, str) and one in choices else one for one in targets]
+        return frozenset(int(place) for place in places if isinstance(place, int) and 0 <= place < len(choices))
 
     def remade(self) -> list[tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], Mapping[str, Any]]]] | None:
-        """For each document its record before ``process_docs``, and what makes a document of such a record.
+        """For each document its record before ``process_docs``, and a function that makes a document of such a record.
 
-        None where the task has no ``process_docs``, or does not make its documents one by one and always the same.
+        None where the task has no ``process_docs``, or where it cannot be called record by record with the same result.
         """
         import datasets
 
@@ -136,70 +183,70 @@ class HarnessTask:
             return None
         raw = self.task.dataset[self.split]
 
-        def made(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        def documents(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             return list(process(datasets.Dataset.from_list([dict(record)], features=raw.features)))
 
-        found: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-        wanted = self._settings.limit or len(self.task.eval_docs)
+        pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+        limit = self._settings.limit
+        number = limit or len(self.task.eval_docs)
         for record in raw:
-            if len(found) >= wanted:
+            if len(pairs) >= number:
                 break
-            found += [(record, doc) for doc in made(record)]
-        if [doc for _, doc in found[:wanted]] != [doc for _, doc in self.task.doc_iterator(limit=self._settings.limit)]:
+            pairs += [(record, doc) for doc in documents(record)]
+        if [doc for _, doc in pairs[:number]] != [doc for _, doc in self.task.doc_iterator(limit=limit)]:
             return None
-        return [(record, lambda other: made(other)[0]) for record, _ in found]
+        return [(record, lambda other: documents(other)[0]) for record, _ in pairs]
 
 
 def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[HarnessTask]:
     """Tasks by name, groups, or task files, as ``lm_eval --tasks`` takes them.
 
     Raises:
-        InputError: if lm-eval is not installed, knows no such task, cannot load it, or it is not multiple choice.
+        InputError: if lm-eval is not installed, does not have the task, cannot load it, or it is not multiple choice.
     """
-    manager = needed("lm_eval.tasks", "lm-eval's tasks", InputError).TaskManager
-    wanted = [part.strip() for name in ([names] if isinstance(names, str) else names) for part in name.split(",")]
+    task_manager = needed("lm_eval.tasks", "lm-eval's tasks", InputError).TaskManager
+    names = [part.strip() for name in ([names] if isinstance(names, str) else names) for part in name.split(",")]
     folder = settings.include_path
     if folder is not None and not folder.is_dir():
-        raise InputError.at(folder, "is no folder of task files")
+        raise InputError.at(folder, "is not a folder of task files")
     from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
 
-    own = str(folder) if folder else None
+    include_path = str(folder) if folder else None
     with quiet():
-        known = manager(include_path=own, include_defaults=False)
-        if not folder or not set(wanted) <= set(known.all_tasks) or not _whole(known, wanted):
-            known = manager(include_path=own)  # reading lm-eval's own takes seconds
-        for name in wanted:
-            if name not in known.all_tasks and not Path(name).is_file():
-                raise InputError(f"lm-eval knows no task {name!r}; unslant lm-eval takes what lm_eval --tasks takes")
+        manager = task_manager(include_path=include_path, include_defaults=False)
+        if not folder or not set(names) <= set(manager.all_tasks) or not _is_whole(manager, names):
+            manager = task_manager(include_path=include_path)  # with lm-eval's own tasks, which takes seconds
+        for name in names:
+            if name not in manager.all_tasks and not Path(name).is_file():
+                raise InputError(f"lm-eval has no task {name!r}; unslant lm-eval takes what lm_eval --tasks takes")
         random.seed(DEFAULT_RANDOM_SEED)  # as in lm_eval.simple_evaluate: some tasks shuffle as they are loaded
         np.random.seed(DEFAULT_OTHER_SEED)
         try:
-            loaded = known.load(wanted)["tasks"]
-        except Exception as error:  # tasks are programs, and download what they ask about
-            raise InputError(f"{', '.join(wanted)}: lm-eval cannot load it: {first_line(error)}") from error
-    for name, task in loaded.items():
-        kind = getattr(task, "OUTPUT_TYPE", None)
-        if kind != "multiple_choice" or not hasattr(task, "sampler") or getattr(task, "MULTIMODAL", False):
-            shown = "shows pictures or plays sound" if getattr(task, "MULTIMODAL", False) else f"is of type {kind}"
-            raise InputError(f"{name}: {shown}; only text tasks of type multiple_choice have options to put in order")
+            tasks = manager.load(names)["tasks"]
+        except Exception as error:  # tasks are programs that download their data
+            raise InputError(f"{', '.join(names)}: lm-eval cannot load it: {first_line(error)}") from error
+    for name, task in tasks.items():
+        kind, multimodal = getattr(task, "OUTPUT_TYPE", None), getattr(task, "MULTIMODAL", False)
+        if kind != "multiple_choice" or not hasattr(task, "sampler") or multimodal:
+            reason = "uses pictures or sound" if multimodal else f"is of type {kind}"
+            raise InputError(f"{name}: {reason}; only text tasks of type multiple_choice have options to put in order")
         if getattr(task, "UNSAFE_CODE", False):
-            raise InputError(f"{name}: runs code that the model writes; not run here")
-    return [HarnessTask(name, task, settings) for name, task in loaded.items()]
+            raise InputError(f"{name}: executes code that the model writes, which unslant does not run")
+    return [HarnessTask(name, task, settings) for name, task in tasks.items()]
 
 
-def _whole(manager: Any, names: Sequence[str]) -> bool:
-    """Whether all members of groups are known too."""
+def _is_whole(manager: Any, names: Sequence[str]) -> bool:
+    """Whether the manager also has all members of these groups."""
     members: list[Any] = []
     for name in names:
-        listed = manager.task_index[name].cfg or {}
-        task = listed.get("task", [])
+        task = (manager.task_index[name].cfg or {}).get("task", [])
         members += [one.get("task", one) if isinstance(one, dict) else one for one in task if isinstance(task, list)]
     return all(isinstance(one, str) and one in manager.all_tasks for one in members)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings and progress bars of lm-eval and datasets while the block runs; each template is compiled once."""
+    """Silences lm-eval and datasets, and compiles each template only once, while the block runs."""
     import datasets
     from lm_eval.utils import env
 

@@ -1,5 +1,6 @@
 """Atomic changes to how a question is shown, and their composition at random (P4, section 4.2)."""
 
+from unslant.presentations.interventions.choice import Pool
 from unslant.presentations.interventions.compose import (
     BOAT,
     ONLY,
@@ -12,7 +13,7 @@ from unslant.presentations.interventions.compose import (
     pool_of,
     possible,
 )
-from unslant.presentations.interventions.equivalence import equivalent
+from unslant.presentations.interventions.language import equivalent
 from unslant.presentations.interventions.matrix import (
     KINDS,
     MATRIX,
@@ -23,7 +24,6 @@ from unslant.presentations.interventions.matrix import (
     conflict,
     in_order,
 )
-from unslant.presentations.interventions.pool import Pool
 
 __all__ = [
     "BOAT", "KINDS", "MATRIX", "NAMES", "NEEDS", "ONLY", "PROBABILITIES", "VANILLA", "Composed", "NotApplicable",

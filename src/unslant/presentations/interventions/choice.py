@@ -1,20 +1,155 @@
-"""The interventions on a multiple-choice question: which of them it can take, and what they make of it."""
+"""The interventions on a multiple-choice question: which of them it can take, and what they make of it.
+
+Replaced options and second questions come from other questions of the same set, the :class:`Pool`.
+"""
 
 from __future__ import annotations
 
+import bisect
+import hashlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from unslant.presentations.interventions import language, wording
-from unslant.presentations.interventions.containment import partly_right
-from unslant.presentations.interventions.equivalence import equivalent, form, identical, number
-from unslant.presentations.interventions.pool import Pool
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.interventions.language import equivalent, form, identical, number, overlapping, partly_right
 from unslant.presentations.orders import Order
-from unslant.presentations.presentation import FOREIGN, NONE, Presentation, ShownOption, present, references
-from unslant.questions.question import Question
+from unslant.presentations.presentation import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present, references
+from unslant.questions.question import MathQuestion, Question
+
+LONGEST_SECOND_STEM = 300
+"""Characters of a stem that may be shown as a second question; longer ones carry a passage with them."""
+TRIES = 400
+"""Questions tried before a search gives up."""
+
+
+class Pool:
+    """Questions arranged on a ring by a hash of their ids: a random point on it picks the question after it."""
+
+    # Neither the order of the file nor the presence of any question but the one picked changes what is picked.
+
+    def __init__(self, questions: Iterable[Question], maths: Mapping[str, MathQuestion] | None = None) -> None:
+        """
+        Args:
+            questions: each id counts once.
+            maths: id -> the open question, where a question here is one with near misses as its options.
+
+        Raises:
+            ValueError: if there is no question.
+        """
+        self._questions = sorted(_distinct(questions), key=lambda question: _place(question.id))
+        if not self._questions:
+            raise ValueError("a pool needs at least one question")
+        self._maths = dict(maths or {})
+        self._places = [_place(question.id) for question in self._questions]
+
+    def __len__(self) -> int:
+        return len(self._questions)
+
+    def original(self, question: Question) -> Question | MathQuestion:
+        """The question as published."""
+        return self._maths.get(question.id, question)
+
+    @cached_property
+    def _has_subjects(self) -> bool:
+        return len({question.subject for question in self._questions}) > 1
+
+    def drawn(self, rng: random.Random, tries: int = TRIES) -> Iterator[Question]:
+        """Questions at random, possibly the same one again."""
+        for _ in range(tries):
+            yield self._questions[bisect.bisect(self._places, rng.random()) % len(self._questions)]
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[Question]]:
+        by_stem: dict[str, list[Question]] = {}
+        for question in self._questions:
+            by_stem.setdefault(question.stem.strip(), []).append(question)
+        return by_stem
+
+    def _others(self, questions: Sequence[Question], rng: random.Random) -> Iterator[Question]:
+        """Random questions other than these; in the first half of the search, of other subjects only."""
+        ids, stems, subjects = ({getattr(q, name) for q in questions} for name in ("id", "stem", "subject"))
+        for tries, other in enumerate(self.drawn(rng)):
+            elsewhere = tries >= TRIES // 2 or not self._has_subjects or other.subject not in subjects
+            if elsewhere and other.id not in ids and other.stem not in stems:
+                yield other
+
+    def foreign_option(
+        self,
+        question: Question,
+        rng: random.Random,
+        avoid: Callable[[str], bool] = lambda text: False,
+        second_question: str = "",
+    ) -> str | None:
+        """An option of another question that has nothing to do with ``question``; ``None`` if none was found.
+
+        It makes sense on its own ("both of these" does not), differs from every option of the question, and shares no
+        content word with the question. The same holds for every question with the stem
+        ``second_question``, if one is shown as a second question, since the borrowed option might answer that.
+        """
+        seconds = self._by_stem.get(second_question.strip(), []) if second_question else []
+        options = [*question.options, *(option for second in seconds for option in second.options)]
+        texts = (question.context, question.stem, second_question, *options)
+        around = frozenset().union(*map(language.content_words, texts))
+        for other in self._others((question, *seconds), rng):
+            i = rng.randrange(len(other.options))
+            text = other.options[i]
+            if (
+                i not in other.pinned
+                and language.stands_alone(text)
+                and not around & language.content_words(text)
+                and not any(overlapping(text, option) for option in options)
+                and not avoid(text)
+            ):
+                return text
+        return None
+
+    def second_stem(self, question: Question, rng: random.Random) -> str | None:
+        """The stem of another question that the options of ``question`` do not answer; ``None`` if none was found.
+
+        It is short, makes sense without context or options, is about something, does not ask for an exception (which
+        any option might be), and has no option in common with ``question``, whose options neither hold its right
+        answers nor are part of them.
+        """
+        words = language.content_words(question.stem)
+        for other in self._others((question,), rng):
+            if (
+                not other.context
+                and len(other.stem) <= LONGEST_SECOND_STEM
+                and "\n" not in other.stem.strip()
+                and not language.asks_for_exception(other.stem)
+                and not language.speaks_of_options(other.stem)
+                and not language.generic(other.stem)
+                and not any(self._answers(question, second) for second in self._by_stem[other.stem.strip()])
+                and 2 * len(words & language.content_words(other.stem)) <= len(words)
+            ):
+                return other.stem.strip()
+        return None
+
+    @staticmethod
+    def _answers(question: Question, second: Question) -> bool:
+        """Whether an option of ``question`` is one of ``second`` as well, or holds or is part of a right one."""
+        right = [second.options[i] for i in second.answers]
+        return any(
+            any(equivalent(option, other) for other in second.options)
+            or any(overlapping(option, other) for other in right)
+            for option in question.options
+        )
+
+
+def _place(question_id: str) -> float:
+    digest = hashlib.sha256(f"pool\x1f{question_id}".encode()).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
+
+def _distinct(questions: Iterable[Question]) -> list[Question]:
+    """Each id once, the first one."""
+    by_id: dict[str, Question] = {}
+    for question in questions:
+        by_id.setdefault(question.id, question)
+    return list(by_id.values())
+
 
 ORDER_TRIES = 100
 OTHER_ALPHABETS = ("1", "I", "a")
@@ -48,39 +183,40 @@ def right_contents(question: Question) -> frozenset[int]:
 
 @lru_cache(maxsize=65536)
 def obstacles(question: Question) -> dict[str, str]:
-    """Code -> why this question cannot take that intervention. What is not named can be tried."""
-    found: dict[str, str] = {}
+    """Code -> why this question cannot take that intervention; the others can be tried."""
+    reasons: dict[str, str] = {}
     stem, options = question.stem, question.options
     if any(language.says_none(option) for option in options):
-        found["DH"] = found["AR"] = "an option itself says that none is right"
+        reasons["DH"] = reasons["AR"] = "an option itself says that none is right"
     if language.generic(stem):
-        found["DQ"] = found["AR"] = "the stem would fit any options"
+        reasons["DQ"] = reasons["AR"] = "the stem would fit any options"
     if question.pinned:
-        found["AR"] = "options refer to other options"
+        reasons["AR"] = "options refer to other options"
     elif language.asks_for_exception(stem):
-        found["AR"] = "the stem asks for an exception, which an unrelated option would be"
+        reasons["AR"] = "the stem asks for an exception, which an unrelated option would be"
     elif language.compares(stem):
-        found["AR"] = "the stem compares its options, so that the next best would be right"
+        reasons["AR"] = "the stem compares its options, so that the next best would be right"
     elif not _removable(question):
-        found.setdefault("AR", "options differ in case or punctuation alone")
+        reasons.setdefault("AR", "options differ in case or punctuation alone")
     if len({options[i].strip() for i in question.movable}) < 2:
-        found["OS"] = "fewer than two different options may change place"
+        reasons["OS"] = "fewer than two different options may change place"
     if question.pinned and references(question):
-        found["LR"] = "options refer to others by their labels"
+        reasons["LR"] = "options refer to others by their labels"
     if language.speaks_of_options(stem):
-        found["BT"] = "the stem speaks of its options"
+        reasons["BT"] = "the stem speaks of its options"
     elif language.generic(stem):
-        found["BT"] = "the stem says nothing without its options"
+        reasons["BT"] = "the stem says nothing without its options"
     elif question.pinned or any(language.says_none(option) for option in options):
-        found["BT"] = "options refer to other options"
+        reasons["BT"] = "options refer to other options"
     elif not all(option.strip() for option in options):
-        found["BT"] = "an option is empty"
+        reasons["BT"] = "an option is empty"
     right = right_contents(question)
     wrong = set(range(len(options))) - right
-    if {"AR", "BT"} - found.keys() and any(partly_right(options[r], options[w]) for r in right for w in wrong):
+    # the search for parts is slow: only where it can still change anything
+    if {"AR", "BT"} - reasons.keys() and any(partly_right(options[r], options[w]) for r in right for w in wrong):
         for code in ("AR", "BT"):
-            found.setdefault(code, "a wrong option is part of the right one, or holds it")
-    return found
+            reasons.setdefault(code, "a wrong option is part of the right one, or holds it")
+    return reasons
 
 
 def _removable(question: Question) -> list[int]:
@@ -122,8 +258,8 @@ def distractor_hint(presentation: Presentation, question: Question, scene: Scene
 
 def offer_none(presentation: Presentation) -> Presentation:
     """The same with the label N (or None, where an option carries N) for "no option is right"."""
-    taken = wording.NONE_LABEL.casefold() in (option.label.casefold() for option in presentation.shown)
-    label = wording.NONE_LABEL_WHEN_TAKEN if taken else wording.NONE_LABEL
+    is_option = wording.NONE_LABEL.casefold() in (option.label.casefold() for option in presentation.shown)
+    label = wording.NONE_LABEL_WHEN_TAKEN if is_option else wording.NONE_LABEL
     return replace(presentation, none_label=label, hint=wording.none_hint(label))
 
 
@@ -134,13 +270,13 @@ def answer_removal(presentation: Presentation, question: Question, scene: Scene)
     """
     rng = scene.rng("AR")
     second = presentation.distractor if presentation.stem == question.stem else presentation.stem
-    gone = question.options[rng.choice(_removable(question))]
+    removed = question.options[rng.choice(_removable(question))]
     texts: list[str] = []
     lines = []
     for line in presentation.shown:
-        if identical(line.text, gone):
+        if identical(line.text, removed):
             text = scene.pool.foreign_option(
-                question, rng, avoid=lambda t: any(equivalent(t, done) for done in texts), second_question=second
+                question, rng, avoid=lambda t: any(equivalent(t, other) for other in texts), second_question=second
             )
             if text is None:
                 raise NotPossible("no unrelated option was found")
@@ -185,10 +321,10 @@ def relabel(presentation: Presentation, alphabet: tuple[str, ...]) -> Presentati
 
 def _mistakable(labels: tuple[str, ...], texts: list[str]) -> bool:
     """Whether an option's text is a label, or begins with one ("I and II", "2 only")."""
-    found = {label.casefold() for label in labels}
     if labels[0] == "1" and any(number(text) is not None for text in texts):
         return True
-    return any(form(text)[0] in found for text in texts)
+    folded = {label.casefold() for label in labels}
+    return any(form(text)[0] in folded for text in texts)
 
 
 def binary_transformation(question: Question, kind: str) -> list[tuple[Question, Presentation]]:

@@ -9,7 +9,7 @@ from functools import partial
 
 from unslant.errors import InputError
 from unslant.presentations.interventions import choice, maths, wording
-from unslant.presentations.interventions.choice import NotPossible, Scene
+from unslant.presentations.interventions.choice import NotPossible, Pool, Scene
 from unslant.presentations.interventions.matrix import (
     KINDS,
     NEEDS,
@@ -20,10 +20,8 @@ from unslant.presentations.interventions.matrix import (
     draw,
     in_order,
 )
-from unslant.presentations.interventions.pool import Pool
-from unslant.presentations.labels import ALPHABETS
 from unslant.presentations.orders import question_rng
-from unslant.presentations.presentation import Asked, Presentation
+from unslant.presentations.presentation import ALPHABETS, Asked, Presentation
 from unslant.questions.question import MathQuestion, Question
 
 VANILLA, BOAT, ONLY = "vanilla", "boat", "only"
@@ -31,7 +29,7 @@ VANILLA, BOAT, ONLY = "vanilla", "boat", "only"
 POOL_RUN = -1
 """Run number of the near misses in a pool of maths questions."""
 TRIES_FOR_SHOTS = 4000
-"""Questions looked at in search of worked examples."""
+"""Questions tried in search of worked examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +130,15 @@ def compose(
     form: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     able, left_out = possible(question)
     chances = check_probabilities(probabilities or {})
-    chosen = draw(able, chances, question_rng(question.id, seed, f"boat/{run}/draw"), form)
+    combination = draw(able, chances, question_rng(question.id, seed, f"boat/{run}/draw"), form)
     while True:
-        result = apply(question, chosen, pool, seed, run, shots=shots, shots_from=shots_from, kind=kind)
+        result = apply(question, combination, pool, seed, run, shots=shots, shots_from=shots_from, kind=kind)
         if isinstance(result, Composed):
             return replace(result, left_out=left_out)
         if not result.interventions:
             return result
         left_out |= dict.fromkeys(result.interventions, result.reason)
-        chosen = tuple(code for code in chosen if code not in left_out)
+        combination = tuple(code for code in combination if code not in left_out)
 
 
 def apply(
@@ -157,24 +155,23 @@ def apply(
     """Exactly these interventions on one question; none of them gives the question as published.
 
     Returns:
-        ``NotApplicable`` with the reason, and the interventions that stood in the way (empty if it is the question).
+        ``NotApplicable`` with the reason, and the interventions that were not possible (empty if it is the question).
 
     Raises:
         InputError: if the combination is not legal, or there are too few worked examples.
     """
-    wanted = in_order(interventions)
-    problem = conflict(wanted, "maths" if isinstance(question, MathQuestion) else "choice")
-    if problem:
-        raise InputError(f"interventions {', '.join(wanted) or '(none)'}: {problem}")
+    combination = in_order(interventions)
+    if problem := conflict(combination, "maths" if isinstance(question, MathQuestion) else "choice"):
+        raise InputError(f"interventions {', '.join(combination) or '(none)'}: {problem}")
     try:
-        items = _items(question, wanted, pool, partial(_rng, question.id, seed, run), kind)
+        items = _items(question, combination, pool, partial(_rng, question.id, seed, run), kind)
     except _Refused as refused:
         return NotApplicable(question.id, refused.reason, refused.interventions)
     if shots:
-        found = ShotMaker(shots_from or pool, pool, wanted, seed, run).of(question, items[0][1], shots)
-        items = [(item, presentation.with_shots(found)) for item, presentation in items]
+        examples = ShotMaker(shots_from or pool, pool, combination, seed, run).of(question, items[0][1], shots)
+        items = [(item, presentation.with_shots(examples)) for item, presentation in items]
     items = [(item, replace(presentation, run=max(0, run))) for item, presentation in items]
-    return Composed(tuple(items), wanted, {})
+    return Composed(tuple(items), combination, {})
 
 
 def open_question(
@@ -188,19 +185,17 @@ def open_question(
     Raises:
         InputError: if there are too few worked examples.
     """
-    problem = maths.obstacle(question)
-    if problem:
+    if problem := maths.obstacle(question):
         return NotApplicable(question.id, problem)
-    asked, shown = _open(question, kind)
-    examples = ShotMaker(pool, pool, (), seed, run).of(asked, shown, shots) if shots else ()
-    return Composed(((asked, shown.with_shots(examples)),), (), {})
+    item, presentation = _open(question, kind)
+    examples = ShotMaker(pool, pool, (), seed, run).of(item, presentation, shots) if shots else ()
+    return Composed(((item, presentation.with_shots(examples)),), (), {})
 
 
 def _open(question: MathQuestion, kind: str) -> Asked:
-    asked = Question(
-        question.id, question.stem, (question.answer, "another number"), frozenset({0}), "", question.subject
-    )
-    return asked, Presentation(
+    options = (question.answer, "another number")
+    item = Question(question.id, question.stem, options, frozenset({0}), subject=question.subject)
+    return item, Presentation(
         question.id, kind, question.stem, (), frozenset({0}), instruction=wording.OPEN, open_answer=question.answer
     )
 
@@ -219,7 +214,7 @@ def _rng(question_id: str, seed: int, run: int, purpose: str) -> random.Random:
 
 def _items(
     question: Question | MathQuestion,
-    wanted: Combination,
+    combination: Combination,
     pool: Pool,
     rng: Callable[[str], random.Random],
     kind: str,
@@ -228,40 +223,38 @@ def _items(
     problem = maths.obstacle(question) if isinstance(question, MathQuestion) else ""
     if problem or (isinstance(question, Question) and not question.answers):
         raise _Refused(problem or "no option is right")
-    for code in wanted:
-        reason = _obstacles(question).get(code)
-        if reason:
+    for code in combination:
+        if reason := _obstacles(question).get(code):
             raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if isinstance(question, MathQuestion):
-        if not wanted:
+        if not combination:
             return [_open(question, kind)]
-        if "QJ" in wanted:
+        if "QJ" in combination:
             item = maths.question_jitter(question, rng("QJ"), true)
-            return [(item, _changed(choice.judged(item, kind), item, wanted, pool, rng, choice.APPLY_TO_JUDGED))]
-        asked = maths.answer_jitter(question, rng("AJ"))
-        return [(asked, _changed(choice.shown(asked, kind), asked, wanted, pool, rng, choice.APPLY))]
-    if "BT" in wanted:
+            return [(item, _changed(choice.judged(item, kind), item, combination, pool, rng, choice.APPLY_TO_JUDGED))]
+        question = maths.answer_jitter(question, rng("AJ"))
+    elif "BT" in combination:
         pairs = choice.binary_transformation(question, kind)
-        return [(item, replace(presentation, interventions=wanted)) for item, presentation in pairs]
-    return [(question, _changed(choice.shown(question, kind), question, wanted, pool, rng, choice.APPLY))]
+        return [(item, replace(presentation, interventions=combination)) for item, presentation in pairs]
+    return [(question, _changed(choice.shown(question, kind), question, combination, pool, rng, choice.APPLY))]
 
 
 def _changed(
     presentation: Presentation,
     question: Question,
-    wanted: Combination,
+    combination: Combination,
     pool: Pool,
     rng: Callable[[str], random.Random],
     changes: Mapping[str, choice.Change],
 ) -> Presentation:
     scene = Scene(pool, rng)
-    for code in wanted:
+    for code in combination:
         if code in changes:
             try:
                 presentation = changes[code](presentation, question, scene)
             except NotPossible as reason:
                 raise _Refused(str(reason), (code,)) from None
-    return replace(presentation, interventions=wanted)
+    return replace(presentation, interventions=combination)
 
 
 @dataclass(frozen=True)
@@ -271,18 +264,17 @@ class ShotMaker:
     With answer removal half of them do (rounded down, chosen at random), so that "none is right" is not taught.
     Replaced labels are the question's. Of a question's true/false items one is shown, and of these examples half
     are true (rounded at random), as of those of question jitter. Only questions with one right option that can take the
-    same interventions serve, and never one whose stem is shown with the question as its distractor: a worked example
-    that answers the distractor gives away which of the two stems fits the options.
+    same interventions serve.
     """
 
     pool: Pool
     scenery: Pool
-    wanted: Combination
+    combination: Combination
     seed: int
     run: int
 
-    def of(self, question: Question | MathQuestion, asked: Presentation, k: int) -> tuple[Presentation, ...]:
-        """``k`` examples to show before ``asked``.
+    def of(self, question: Question | MathQuestion, presentation: Presentation, k: int) -> tuple[Presentation, ...]:
+        """``k`` examples to show before a presentation of a question.
 
         Raises:
             InputError: if too few questions of the pool can serve.
@@ -291,38 +283,38 @@ class ShotMaker:
         removed = set(rng.sample(range(k), k // 2))
         extra = rng.random() < 0.5
         truths = rng.sample([True] * ((k + extra) // 2) + [False] * (k - (k + extra) // 2), k)
-        alphabet = tuple(option.label for option in asked.shown)
-        stems = {question.stem, asked.stem, asked.distractor}
-        found: list[Presentation] = []
-        used = {question.id}
+        alphabet = tuple(option.label for option in presentation.shown)
+        # A worked example that answers the distractor would give away which of the two stems fits the options.
+        stems = {question.stem, presentation.stem, presentation.distractor}
+        shots: list[Presentation] = []
+        ids = {question.id}
         for other in self.pool.drawn(rng, TRIES_FOR_SHOTS):
-            if len(found) == k:
+            if len(shots) == k:
                 break
-            if other.id in used or other.stem in stems or len(other.answers) != 1:
+            if other.id in ids or other.stem in stems or len(other.answers) != 1:
                 continue
-            used.add(other.id)
-            wanted = self.wanted if len(found) in removed else tuple(code for code in self.wanted if code != "AR")
-            shot = self._shot(other, wanted, question.id, truths[len(found)], alphabet)
-            if shot is not None:
-                found.append(shot)
-        if len(found) < k:
+            ids.add(other.id)
+            codes = tuple(code for code in self.combination if code != "AR" or len(shots) in removed)
+            if shot := self._shot(other, codes, question.id, truths[len(shots)], alphabet):
+                shots.append(shot)
+        if len(shots) < k:
             raise InputError(
-                f"question {question.id!r}: {k} worked examples wanted, but only {len(found)} were found that can take "
-                f"{', '.join(self.wanted) or 'no intervention'}: use fewer shots, or take them from a larger file"
+                f"question {question.id!r}: {k} worked examples wanted, but only {len(shots)} were found that can take "
+                f"{', '.join(self.combination) or 'no intervention'}: use fewer shots, or take them from a larger file"
             )
-        return tuple(found)
+        return tuple(shots)
 
     def _shot(
-        self, other: Question, wanted: Combination, before: str, true: bool, labels: tuple[str, ...]
+        self, other: Question, combination: Combination, before: str, true: bool, labels: tuple[str, ...]
     ) -> Presentation | None:
         rng = partial(_rng, f"{before}\x1f{other.id}", self.seed, self.run)
         try:
-            items = _items(self.pool.original(other), wanted, self.scenery, rng, "shot", true)
+            items = _items(self.pool.original(other), combination, self.scenery, rng, "shot", true)
         except _Refused:
             return None
-        fitting = [p for _, p in items if "BT" not in wanted or p.answers == {0 if true else 1}]
+        fitting = [p for _, p in items if "BT" not in combination or p.answers == {0 if true else 1}]
         shot = rng("item").choice(fitting) if fitting else None
-        if shot is not None and "LR" in wanted:
+        if shot is not None and "LR" in combination:
             key = next(key for key in (*choice.OTHER_ALPHABETS, "A") if labels[0] == ALPHABETS[key][0])
             shot = choice.relabel(shot, ALPHABETS[key])
         return shot

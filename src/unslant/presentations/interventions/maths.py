@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from unslant.presentations.interventions.choice import judging_item
-from unslant.presentations.interventions.equivalence import form, number
+from unslant.presentations.interventions.language import form, number
 from unslant.questions.question import MathQuestion, Question
 
 N_OPTIONS = 4
@@ -32,9 +32,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] =
 
 def obstacle(question: MathQuestion) -> str:
     """Why neither jitter can be applied; empty if they can."""
-    if number(question.answer) is None:
-        return "the answer is not a number"
-    return ""
+    return "the answer is not a number" if number(question.answer) is None else ""
 
 
 def obstacles(question: MathQuestion) -> dict[str, str]:
@@ -92,8 +90,7 @@ def _value(question: MathQuestion) -> Decimal:
 
 def _unit(value: Decimal) -> Decimal:
     """One in the last place of a number."""
-    exponent = value.as_tuple().exponent
-    return Decimal(1).scaleb(min(int(exponent), 0))
+    return Decimal(1).scaleb(min(int(value.as_tuple().exponent), 0))
 
 
 def _near(value: Decimal) -> tuple[list[Decimal], list[Decimal]]:
@@ -147,18 +144,18 @@ def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
     return None
 
 
-def _accounted_for(steps: list[tuple[str, Decimal | None]], known: set[Decimal]) -> bool:
-    """Whether every number of the worked solution is known, as a percentage perhaps, or an earlier result."""
-    known = known | {value / 100 for value in known} | {Decimal("0.01")}
+def _accounted_for(steps: list[tuple[str, Decimal | None]], numbers: set[Decimal]) -> bool:
+    """Whether every number of the worked solution is one of these, perhaps as a percentage, or an earlier result."""
+    values = numbers | {value / 100 for value in numbers} | {Decimal("0.01")}
     for left, result in steps:
-        if not known.issuperset(_literals(left)) or result is None:
+        if not values.issuperset(_literals(left)) or result is None:
             return False
-        known.add(result)
+        values.add(result)
     return True
 
 
 def _literals(text: str) -> list[Decimal]:
-    return [Decimal(found) for found in re.findall(r"\d+(?:\.\d+)?|\.\d+", text.replace(",", ""))]
+    return [Decimal(literal) for literal in re.findall(r"\d+(?:\.\d+)?|\.\d+", text.replace(",", ""))]
 
 
 def _recomputed(steps: list[tuple[str, Decimal | None]], old: Decimal, new: Decimal) -> Decimal | None:

@@ -73,13 +73,13 @@ def in_order(interventions: Iterable[str]) -> Combination:
     Raises:
         InputError: on an unknown code, or one given twice.
     """
-    given = list(interventions)
-    for code in given:
+    codes = list(interventions)
+    for code in codes:
         if code not in NAMES:
             raise InputError(f"unknown intervention {code!r}: {one_of(code, NAMES)} ({', '.join(NAMES.values())})")
-        if given.count(code) > 1:
+        if codes.count(code) > 1:
             raise InputError(f"intervention {code!r} is given twice")
-    return tuple(code for code in NAMES if code in given)
+    return tuple(code for code in NAMES if code in codes)
 
 
 def conflict(interventions: Iterable[str], kind: Kind = "choice") -> str:
@@ -128,22 +128,22 @@ def draw(
     default). Of the jitters exactly one is taken, with chances in proportion to their probabilities.
 
     Args:
-        possible: what the question can take; the others are never drawn. How many random numbers are used does not
-            depend on it.
+        possible: what the question can take; the others are never drawn.
         probabilities: one for each code of the kind.
     """
     allowed = set(possible)
+    # one number for each code, also for those that are not possible, so that one obstacle changes no other draw
     roll = {code: rng.random() for code in in_order(KINDS[kind])}
-    taken: list[str] = []
+    combination: list[str] = []
     first = [code for code in FIRST[kind] if code in allowed]
     if first:
         weights = [probabilities[code] for code in first]
         both = sum(weights)
         heads = roll[FIRST[kind][0]] * (both or 2.0) < (weights[0] if both else 1.0)
-        taken.append(first[0] if heads or len(first) == 1 else first[1])
+        combination.append(first[0] if heads or len(first) == 1 else first[1])
     for code in in_order(KINDS[kind]):
         if code in FIRST[kind] or code not in allowed or roll[code] >= probabilities[code]:
             continue
-        if NEEDS.get(code, code) in (code, *taken) and all(MATRIX[code, other] for other in taken):
-            taken.append(code)
-    return in_order(taken)
+        if NEEDS.get(code, code) in (code, *combination) and all(MATRIX[code, other] for other in combination):
+            combination.append(code)
+    return in_order(combination)

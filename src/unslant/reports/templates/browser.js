@@ -278,7 +278,7 @@
           { class: "explain" },
           byOption
             ? "One column for each option of the file: columns of one shade mean that the order does not matter."
-            : "One column for each place on the page: a dark column means that the place is preferred, whatever stands there.",
+            : "One column for each place on the page: a dark column means that the place itself is preferred.",
         ),
         el(
           "div",
@@ -322,7 +322,7 @@
   };
 
   if (typeof DecompressionStream === "undefined") {
-    byId("browser-state").textContent = "This browser is too old to unpack the questions; any from 2023 or later will do.";
+    byId("browser-state").textContent = "This browser is too old to unpack the questions; any browser from 2023 or later works.";
     return;
   }
   unslantData.read(JSON.parse(byId("browser-data").textContent)).then(start);

@@ -2,7 +2,7 @@
 // charts, their tooltips, and tables that sort
 (() => {
   const tip = document.getElementById("tip");
-  let term = null; // whose meaning is shown
+  let term = null; // the term whose meaning is shown
   let leaving = 0;
   const hide = () => {
     tip.hidden = true;
@@ -34,8 +34,8 @@
     place(event.clientX + 14, event.clientY, event.clientY);
   };
 
-  // what a metric means: shown under the pointer or the focus until Escape; screen readers are told by aria-describedby
-  const beside = () => {
+  // what a metric means, shown under the pointer or the focus until Escape; screen readers follow aria-describedby
+  const placeAtTerm = () => {
     const box = term.getBoundingClientRect();
     place(box.left, box.top, box.bottom, 6);
   };
@@ -45,7 +45,7 @@
     tip.style.pointerEvents = "auto";
     tip.hidden = false;
     term = button;
-    beside();
+    placeAtTerm();
   };
   const leave = () => {
     if (term && document.activeElement !== term) leaving = setTimeout(hide, 200);
@@ -59,10 +59,10 @@
   tip.addEventListener("mouseenter", () => clearTimeout(leaving));
   tip.addEventListener("mouseleave", leave);
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-  const scrolled = () => (term && document.activeElement === term ? beside() : hide());
+  const scrolled = () => (term && document.activeElement === term ? placeAtTerm() : hide());
   window.addEventListener("scroll", scrolled, { passive: true, capture: true });
 
-  // one picture with a name: the table beside it has the numbers, mark by mark
+  // one picture with a name: the table next to it has the numbers, mark by mark
   const named = (plot, name) => {
     const svg = plot.querySelector("svg");
     if (!svg) return;
@@ -73,7 +73,7 @@
     svg.removeAttribute("aria-roledescription");
   };
 
-  // a table that is wider than the page says so
+  // a table wider than the page can be scrolled, and says so
   const hints = () => {
     for (const box of document.querySelectorAll(".scroll")) {
       box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);

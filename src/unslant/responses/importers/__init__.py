@@ -1,4 +1,4 @@
-"""What other harnesses logged, as tables of responses: one file a format, one row of :data:`IMPORTERS` each."""
+"""Logs of other harnesses, as tables of responses: one file a format, one row of :data:`IMPORTERS` each."""
 
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.joining import joined

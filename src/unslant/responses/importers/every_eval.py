@@ -1,8 +1,8 @@
 """``*_samples.jsonl`` of Every Eval Ever, the instance-level records of its schema 0.3.0, a line for each sample.
 
-What an answer was is the terminal ``answer_attribution``, or else the reply. Right answers and answers are texts of
-``choices``, labels, or places counted from 0, whichever fits first. Records that unslant exports also hold the order of
-the options and the scores of their labels, in ``metadata``.
+The answer is the terminal ``answer_attribution``, or else read from the reply. Answers, also the right ones, are texts
+of ``choices``, labels, or places counted from 0, whichever fits first. Records that unslant exports also hold the order
+of the options and the scores of their labels, in ``metadata``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unslant.files import parse_json
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import Log, Logged, question_on_page, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
@@ -48,16 +48,16 @@ def read(head: Head) -> list[Log]:
 
 
 def _page(row: Mapping[str, Any], place: str) -> Logged:
-    shown, metadata = row["input"], row.get("metadata") or {}
-    options = tuple(str(choice).strip() for choice in shown["choices"])
+    page, metadata = row["input"], row.get("metadata") or {}
+    options = tuple(str(choice).strip() for choice in page["choices"])
     labels = tuple(parse_json(metadata[LABELS])) if LABELS in metadata else labels_for(ALPHABETS["A"], len(options))
     common: dict[str, Any] = {
         "id": str(row["sample_id"]),
         "place": place,
-        "question": question_on_page(str(shown["raw"])),
+        "question": question_on_page(str(page["raw"])),
         "labels": labels,
         "options": options,
-        "answers": frozenset(_place(str(one), labels, options) for one in shown["reference"]),
+        "answers": frozenset(_place(str(one), labels, options) for one in page["reference"]),
         "order": tuple(parse_json(metadata[ORDER])) if ORDER in metadata else None,
         "subject": str(metadata.get("subject") or ""),
         "score": unit_share(row["evaluation"].get("score")),
@@ -66,27 +66,27 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
         return Logged(status="error", **common)
     if LOGPROBS in metadata:
         return Logged.of_scores(parse_json(metadata[LOGPROBS]), **common)
-    said = next((str(one["extracted_value"]) for one in row["answer_attribution"] if one.get("is_terminal")), "")
+    answer = next((str(one["extracted_value"]) for one in row["answer_attribution"] if one.get("is_terminal")), "")
     reply = str(next(iter((row.get("output") or {}).get("raw") or ()), ""))
     try:
-        return Logged(chosen=frozenset({_place(said, labels, options)}), reply=reply or said, **common)
+        return Logged(chosen=frozenset({_place(answer, labels, options)}), reply=reply or answer, **common)
     except ValueError:
         return Logged.of_reply(reply, **common)
 
 
 def _place(text: str, labels: Sequence[str], options: Sequence[str]) -> int:
-    """The place of an option named by its text, its label or its number; ValueError if it is none of them."""
+    """The place of an option given by its text, its label or its number; ValueError if it is none of them."""
     text = text.strip()
     for names in (options, labels):
         if text in names:
             return list(names).index(text)
     if text.isdecimal() and int(text) < len(options):
         return int(text)
-    raise ValueError(f"{text!r} is none of its {len(options)} choices")
+    raise ValueError(f"{text!r} is not one of its {len(options)} choices")
 
 
 def instead(head: Head) -> str:
-    """The file with the answers, for the record of the run."""
+    """The file with the answers, if this one is the record of the run."""
     record = {"evaluation_id", "evaluation_results", "model_info"} <= head.names
     return f"give {head.path.stem}_samples.jsonl" if record else ""
 

@@ -1,9 +1,9 @@
 """``scenario_state.json`` of HELM: multiple choice answered in words (joint), or scored option by option (separate).
 
-Of a joint question only the token chosen is kept, hence no scores of labels. Of separate ones the score of an option is
-that of its own tokens, at the end of the prompt or before the end of a chat template. HELM's own rule is another: the
-last tokens, the template's too, divided by their number, or less those without the question in
-``separate_calibrated``, whose requests without the question are left out here.
+A joint request keeps only the token that the model chose, hence no scores of labels. In separate requests the score of
+an option is that of its own tokens, at the end of the prompt or before the end of a chat template. HELM's own score
+differs: it takes the last tokens, the template's included, divided by their number, or minus the score without the
+question in ``separate_calibrated``, whose requests without the question are left out here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 _METRIC = "exact_match"
+_SPLITS = ("test", "valid")
+"""Names of splits, the one that is reported first; of others, the first by name is read."""
 _SPACES = 8
 """Characters by which the tokens of an option may be longer than its text."""
 
@@ -33,18 +35,19 @@ def read(head: Head) -> list[Log]:
     path = head.path
     pages = []
     dropped: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     separate: dict[tuple[str, int], list[tuple[Mapping[str, Any], str]]] = {}
     state = parse_json(read_text(path))
     splits = {str(request["instance"].get("split", "")) for request in state["request_states"]}
-    split = "test" if "test" in splits else min(splits, default="")
+    split = next((name for name in _SPLITS if name in splits), min(splits, default=""))
     scores = _stats(path.with_name("per_instance_stats.json"), split)
     for i, request in enumerate(state["request_states"]):
         place = f"{path}, request {i + 1}"
         with understood(place, "request of HELM"):
             instance = request["instance"]
-            own = str(instance.get("split", ""))
-            if own != split:  # HELM reports its splits apart
-                dropped[f"instances of the split {own or 'without a name'}; read is {split}"] += 1
+            name = str(instance.get("split", ""))
+            if name != split:  # HELM reports its splits separately
+                others[name or "without a name"] += 1
             elif request.get("perturbation") or instance.get("perturbation"):
                 dropped["perturbed instances"] += 1
             elif request.get("request_mode") == "calibration":
@@ -57,13 +60,20 @@ def read(head: Head) -> list[Log]:
                 dropped["requests that are no multiple choice"] += 1
     behind: Counter[str] = Counter()
     texts = [replace(page, score=scores.get((page.id, page.repeat))) for page in _scored(separate, behind)]
-    found = [(kind, own) for kind, own in (("words", pages), ("texts", texts)) if own]
-    if not found:
+    by_kind = [(kind, members) for kind, members in (("words", pages), ("texts", texts)) if members]
+    part = ""
+    if others:
+        left = " and ".join(f"{count:,} requests of the split {name}" for name, count in sorted(others.items()))
+        part = f"Only the split {split or 'without a name'} is read, as HELM reports splits apart; {left} are left out."
+        dropped |= {f"requests of the split {name}": count for name, count in others.items()}
+    if not by_kind and dropped["perturbed instances"]:
+        raise InputError.at(path, f"holds only perturbed instances of the split {split}, and none as published")
+    if not by_kind:
         raise InputError.at(path, "holds no multiple-choice requests (multiple_choice_joint or _separate)")
     spec = state["adapter_spec"]
     model, about = str(spec.get("model", path.stem)), {"adapter": str(spec.get("method", ""))}
     about |= {"worked examples": str(spec["max_train_instances"])} if "max_train_instances" in spec else {}
-    if split and len(splits) > 1:
+    if split and others:
         about["split"] = split
     task, metric = path.parent.name, f"HELM's {_METRIC}"
     notes = tuple(
@@ -71,7 +81,10 @@ def read(head: Head) -> list[Log]:
         "the template's too; here it is of the option's tokens."
         for text, count in behind.most_common(1)
     )
-    return [Log(model, "HELM", kind, tuple(own), task, dropped, about, notes, metric=metric) for kind, own in found]
+    return [
+        Log(model, "HELM", kind, tuple(members), task, dropped, about, notes, metric=metric, part=part)
+        for kind, members in by_kind
+    ]
 
 
 def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
@@ -80,8 +93,7 @@ def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
-    """HELM's own scores of the unperturbed instances of a split, by instance and draw; empty where the file is not
-    there. An id may name a different instance in each split."""
+    """HELM's own scores of the unperturbed instances of a split, by instance and draw; empty without the file."""
     scores: dict[tuple[str, int], float] = {}
     if not path.exists():
         return scores
@@ -90,6 +102,7 @@ def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
             means = {
                 stat["name"]["name"]: stat.get("mean")
                 for stat in one["stats"]
+                # the same id may name another instance in another split
                 if "perturbation" not in stat["name"] and stat["name"].get("split", split) == split
             }
             score = unit_share(means.get(_METRIC))
@@ -103,7 +116,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
     labels, options = tuple(mapping), tuple(map(str, mapping.values()))
     right = {one["output"]["text"] for one in instance["references"] if "correct" in one.get("tags", ())}
     if right and not right & set(options):
-        raise ValueError(f"the right reference, {min(right)!r}, is none of the options in output_mapping")
+        raise ValueError(f"the right reference, {min(right)!r}, is not one of the options in output_mapping")
     completions = request.get("result", {}).get("completions", [])
     return Logged.of_reply(
         str(completions[0]["text"]) if completions and request["result"].get("success", True) else None,
@@ -121,11 +134,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
 def _scored(
     separate: Mapping[tuple[str, int], Sequence[tuple[Mapping[str, Any], str]]], behind: Counter[str]
 ) -> list[Logged]:
-    """A page of each question and draw of worked examples, with every option scored by itself.
-
-    Args:
-        behind: where texts that follow an option are counted.
-    """
+    """A page for each question and draw of worked examples; ``behind`` counts the texts that follow an option."""
     pages = []
     for (name, trial), requests in separate.items():
         first, place = requests[0]
@@ -135,12 +144,14 @@ def _scored(
             if len(by_option) < len(requests):
                 raise ValueError("two requests score the same reference of this instance")
             options = tuple(str(one["output"]["text"]) for one in references)
-            found = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
-            if len({rest for _, rest in found}) > 1:  # a template ends all of them alike: found elsewhere in the prompt
-                found = [(float("nan") if rest else score, "") for score, rest in found]
-            behind.update(rest for _, rest in found if rest)
+            scores = [_score(by_option.get(k, {}), text) for k, text in enumerate(options)]
+            # A chat template ends all prompts alike. Where what follows differs, some "options" were matched by tokens
+            # elsewhere in the prompt, in its list of options or a worked example.
+            if len({rest for _, rest in scores}) > 1:
+                scores = [(float("nan") if rest else score, "") for score, rest in scores]
+            behind.update(rest for _, rest in scores if rest)
             page = Logged.of_scores(
-                [score for score, _ in found],
+                [score for score, _ in scores],
                 labels=labels_for(ALPHABETS["A"], len(options)),
                 options=options,
                 id=name,
@@ -154,8 +165,7 @@ def _scored(
 
 
 def _score(request: Mapping[str, Any], option: str) -> tuple[float, str]:
-    """Log-probability of the tokens of an option, where they stand last in its prompt, and the text behind them; nan
-    where they are not there."""
+    """Log-probability of the last tokens of a prompt that spell an option, nan if none do, and the text after them."""
     completions = request.get("result", {}).get("completions", [])
     tokens = completions[0]["tokens"] if completions else []
     for end in range(len(tokens), 0, -1):
@@ -174,7 +184,7 @@ _OTHERS = ({"adapter_spec", "metric_specs"}, {"instance_id", "stats"}, {"sum_squ
 
 
 def instead(head: Head) -> str:
-    """The file with the answers, for the other files of a run."""
+    """The file with the answers, if this one is another file of a run."""
     return "give the scenario_state.json of the run" if any(keys <= head.names for keys in _OTHERS) else ""
 
 

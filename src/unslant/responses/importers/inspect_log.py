@@ -1,7 +1,7 @@
 """Logs of inspect_ai (``.eval``, ``.json``), read with inspect_ai itself (``pip install 'unslant[inspect]'``).
 
-Answers are read from the reply, not from the score, and where the log has the most probable tokens, label scores at the
-token of the answer. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
+Answers are read from the reply, not from the score, with label scores at the token of the answer if the log has the
+most probable tokens. After ``dataset.shuffle_choices`` a sample holds the options as shown. The deprecated
 ``multiple_choice(shuffle=...)`` turns options, messages and reply back to the file's order when it logs; the page as
 sent, and the reply to it, are in the transcript and in the score's explanation, and are read there. Samples of
 :func:`unslant.inspect.in_orders` have question, order and labels in their metadata, under :data:`SHOWN`.
@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Floats
+from unslant.arrays import ROUNDING, Floats
 from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
     Log,
     Logged,
@@ -39,7 +39,6 @@ SHOWN = "unslant"
 """Key of a sample's metadata: ``id`` of the question, ``order`` (the option's index in it at each place), ``labels``,
 ``pinned``."""
 _SHUFFLED, _REPLY = "Choices were shuffled before generating a response", "Shuffled answer:"
-_ROUNDING = 1e-6
 
 
 def recognises(head: Head) -> bool:
@@ -51,7 +50,7 @@ def read(head: Head) -> list[Log]:
     read_eval_log = needed("inspect_ai.log", f"{path}, a log of inspect,", InputError).read_eval_log
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
-    except Exception as error:  # inspect's reader lets through anything that zip, JSON and pydantic raise
+    except Exception as error:  # inspect's reader passes on anything that zip, JSON and pydantic raise
         raise InputError.at(path, f"inspect cannot read it: {type(error).__name__}: {first_line(error)}") from None
     pages = []
     dropped: Counter[str] = Counter()
@@ -69,8 +68,8 @@ def read(head: Head) -> list[Log]:
             if shuffled:
                 notes.append("Options were shuffled by the solver, and logged in the file's order: orders are read "
                              "from the pages as sent.")  # fmt: skip
-    asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
-    if missing := asked - len(log.samples or []):
+    expected = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
+    if missing := expected - len(log.samples or []):
         dropped["samples that the log names but does not hold"] += max(0, missing)
     reason = _error(log)
     if log.status != "success":
@@ -83,12 +82,13 @@ def read(head: Head) -> list[Log]:
         | {f"task argument {key}": value for key, value in log.eval.task_args.items()}
     )
     metric = f"inspect's {scorer}" if scorer else ""
-    task = log.eval.task
-    return [Log(log.eval.model, "inspect", "words", tuple(pages), task, +dropped, about, tuple(notes), metric=metric)]
+    logged = Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))
+    return [replace(logged, metric=metric, means=_reduced(log, scorer))]
 
 
 def _check_one_answer(log: Any, path: Path) -> None:
-    """Raises InputError if an answer is a set of choices, which inspect counts as right only if the whole set is."""
+    """Raises InputError if an answer is a set of choices."""
+    # Inspect counts such an answer as right only if the whole set is; one choice a question could not reproduce that.
     several = sum(bool(sample.choices) and len(sample.target) > 1 for sample in log.samples or [])
     if several and any(step.params.get("multiple_correct") for step in log.plan.steps):
         raise InputError.at(
@@ -99,68 +99,79 @@ def _check_one_answer(log: Any, path: Path) -> None:
         )
 
 
-_VERDICTS = {"C": 1.0, "I": 0.0, "N": 0.0}
-"""Inspect's values for correct, incorrect and no answer."""
+_VERDICTS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's values for correct, partly correct, incorrect and no answer."""
+_ACCURACIES = ("accuracy", "mean")
 
 
 def _scored_by(samples: Sequence[Any]) -> str:
-    """The score that is compared with the answers read here: of inspect's ``choice``, else the first that only says
+    """The score that is compared with the answers read here: that of inspect's ``choice``, else the first that is only
     right or wrong, else the first."""
     values: dict[str, list[float | None]] = {}
     for sample in samples:
         for name in _values(sample):
             values.setdefault(name, []).append(_score(sample, name))
-    binary = (name for name, own in values.items() if set(own) <= {0.0, 1.0, None} and {*own} != {None})
+    binary = (name for name, scores in values.items() if set(scores) <= {0.0, 1.0, None} and {*scores} != {None})
     choice = (name for name in values if name.rpartition("/")[2].startswith("choice"))
     return next(chain(choice, binary, values), "")
 
 
+def _reduced(log: Any, scorer: str) -> dict[str, float]:
+    """The accuracies of a scorer over several epochs that are not the mean over their samples, by name."""
+    means = {}
+    for result in log.results.scores if log.results else ():
+        name = result.name if result.name == result.scorer else f"{result.scorer}, {result.name}"
+        value = next((result.metrics[key].value for key in _ACCURACIES if key in result.metrics), None)
+        if name == scorer and result.reducer not in (None, "mean") and (share := unit_share(value)) is not None:
+            means[f"inspect's {scorer}, {result.reducer} of {log.eval.config.epochs} epochs"] = share
+    return means
+
+
 def _values(sample: Any) -> dict[str, Any]:
-    """The values of a sample's scores by scorer, or ``scorer, key`` where one gives several."""
-    found: dict[str, Any] = {}
+    """The values of a sample's scores by scorer, or by ``scorer, key`` if it gives several."""
+    values: dict[str, Any] = {}
     for name, score in (sample.scores or {}).items():
-        several = score.value if isinstance(score.value, Mapping) else None
-        found |= {name: score.value} if several is None else {f"{name}, {key}": one for key, one in several.items()}
-    return found
+        several = isinstance(score.value, Mapping)
+        values |= {f"{name}, {key}": one for key, one in score.value.items()} if several else {name: score.value}
+    return values
 
 
 def _score(sample: Any, name: str) -> float | None:
-    """One of a sample's scores, from 0 to 1; None where it has none, or another kind of value."""
+    """One of a sample's scores, from 0 to 1; None if it has none, or another kind of value."""
     value = None if sample.error is not None else _values(sample).get(name)
     return _VERDICTS[value] if isinstance(value, str) and value in _VERDICTS else unit_share(value)
 
 
 def _error(log: Any) -> str:
-    """The error that a log holds, of the run or else the most frequent of its samples, on one line; empty without."""
-    if log.error is not None:
-        return shortened(printable(first_line(Exception(log.error.message))), 300)
-    found = Counter(first_line(Exception(one.error.message)) for one in log.samples or [] if one.error is not None)
-    return shortened(printable(found.most_common(1)[0][0]), 300) if found else ""
+    """The error of the run, or else the most frequent one of its samples, on one line; empty without any."""
+    errors = [log.error] if log.error is not None else [one.error for one in log.samples or [] if one.error is not None]
+    messages = Counter(first_line(Exception(error.message)) for error in errors)
+    return shortened(printable(messages.most_common(1)[0][0]), 300) if messages else ""
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
-    """The page of an ``EvalSample``, and whether it was shown in another order than the sample is logged in."""
+    """The page of an ``EvalSample``, and whether it was shown in another order than it is logged in."""
     choices, metadata = tuple(map(str, sample.choices)), sample.metadata or {}
     shown_as = metadata.get(SHOWN) or {}
     labels = tuple(shown_as.get("labels") or labels_for(ALPHABETS["A"], len(choices)))
     answers = target_places(sample.target, labels)
     failed = sample.error is not None or sample.output is None or not sample.output.choices
-    shown, reply = choices, None if failed else sample.output.completion
+    options, reply = choices, None if failed else sample.output.completion
     if sent := _as_sent(sample, labels):
         page, reply = sent
-        shown = options_on_page(page, labels)
-        if sorted(shown) != sorted(text.strip() for text in choices):
+        options = options_on_page(page, labels)
+        if sorted(options) != sorted(text.strip() for text in choices):
             raise InputError.at(
                 place,
                 "was shown with shuffled options, in an order that is not in the log; shuffle the data set instead "
                 "(dataset.shuffle_choices), and log again",
             )
         texts = [choices[k].strip() for k in answers]
-        answers = frozenset(k for k, text in enumerate(shown) if text.strip() in texts)
-    found = Logged.of_reply(
+        answers = frozenset(k for k, text in enumerate(options) if text.strip() in texts)
+    reading = Logged.of_reply(
         reply,
         labels=labels,
-        options=shown,
+        options=options,
         finish_reason=None if failed else sample.output.choices[0].stop_reason,
         id=str(shown_as.get("id", sample.id)),
         order=tuple(shown_as["order"]) if "order" in shown_as else None,
@@ -173,15 +184,13 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         repeat=sample.epoch - 1,
     )
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
-    return _scored(found, tokens), sent is not None
+    return _scored(reading, tokens), sent is not None
 
 
 def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | None:
-    """The page as it was sent and the reply to it, if they are not what is logged; from the score, or the transcript.
-
-    Whoever turns options back turns the last reply back too, so that one that differs from the last of the transcript
-    has been.
-    """
+    """The page as sent and the reply to it, from the score or the transcript; None if they are logged as sent."""
+    # With multiple_choice(shuffle=...) the model says "ANSWER: A", and the log says C: label shares counted from the
+    # log would make a model that always says A look uniform.
     for score in (sample.scores or {}).values():
         if (score.explanation or "").startswith(_SHUFFLED):
             page, _, reply = score.explanation.rpartition(_REPLY)
@@ -190,9 +199,9 @@ def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | Non
     if not sent or sample.error is not None:
         return None
     page = next((message.text for message in reversed(sent[-1].input) if options_on_page(message.text, labels)), "")
-    shown = options_on_page(page, labels)
-    turned = bool(shown) and list(shown) != [str(choice).strip() for choice in sample.choices]
-    same = sorted(shown) == sorted(str(choice).strip() for choice in sample.choices)
+    options = options_on_page(page, labels)
+    turned = bool(options) and list(options) != [str(choice).strip() for choice in sample.choices]
+    same = sorted(options) == sorted(str(choice).strip() for choice in sample.choices)
     return (page, sent[-1].output.completion) if turned and same else None
 
 
@@ -203,6 +212,7 @@ def _scored(page: Logged, tokens: Sequence[Any]) -> Logged:
     if page.named is None:
         return page
     label = page.labels[page.named]
+    # The last such token: in "ANSWER: A" the label is not the first token, and reasoning names other labels before it.
     token = next((one for one in reversed(tokens) if _bare(one.token) == label), None)
     scores, bounds = _label_scores(token, page.labels) if token is not None else (None, ())
     return page if scores is None else replace(page, logprobs=scores, bounds=bounds)
@@ -213,21 +223,21 @@ def _bare(token: str) -> str:
 
 
 def _label_scores(token: Any, labels: Sequence[str]) -> tuple[Floats | None, tuple[int, ...]]:
-    """(n,) log-probability of each label among a token's alternatives, and the places where that is an upper bound.
+    """(n,) log-probability of each label among a token's alternatives, and the places where it is an upper bound.
 
-    A label in several spellings (with a space before it, in brackets) has the sum of them. One that is not among the
-    alternatives has at most the least of them, and what they leave of 1.
+    The spellings of a label (with a space before it, in brackets) are summed. A label that is not among the
+    alternatives has at most the least of their probabilities, and at most what they leave of 1.
     """
     top = {one.token: one.logprob for one in (*(token.top_logprobs or ()), token)}
-    if not token.top_logprobs or any(value > _ROUNDING or value != value for value in top.values()):
+    if not token.top_logprobs or any(value > ROUNDING or value != value for value in top.values()):
         return None, ()
-    found = [[value for text, value in top.items() if _bare(text) == label] for label in labels]
-    if not any(found):
+    logprobs = [[value for text, value in top.items() if _bare(text) == label] for label in labels]
+    if not any(logprobs):
         return None, ()
     rest = max(0.0, 1.0 - math.fsum(map(math.exp, top.values())))
-    ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
-    scores = [float(np.logaddexp.reduce(own)) if own else ceiling for own in found]
-    return np.minimum(scores, 0.0), tuple(k for k, own in enumerate(found) if not own)
+    ceiling = min(min(top.values()), math.log(rest + ROUNDING))
+    scores = [float(np.logaddexp.reduce(values)) if values else ceiling for values in logprobs]
+    return np.minimum(scores, 0.0), tuple(k for k, values in enumerate(logprobs) if not values)
 
 
 def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Judgements: which of two answers (or of several) a judge prefers, by ``unslant study judge``.
+"""Judgements: which of two answers (or of several) a judge prefers, for ``unslant study judge``.
 
 =====================  =========================================================================================
 JudgeBench             ``response_A``, ``response_B``, ``label``, ``judgments``: two, the second of the swapped order
@@ -9,7 +9,7 @@ AlpacaEval             ``output_1``, ``output_2``, ``generator_1``, ``generator_
 a table                :data:`FIELDS`, under names of your own by ``--fields FIELD=COLUMN``
 =====================  =========================================================================================
 
-Every record of another format is written as rows of a table, which is read in one way.
+Records of the other formats are converted to rows of such a table first, so that there is one reader.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS
-from unslant.questions.answers import BadRecord
+from unslant.presentations.presentation import ALPHABETS
 from unslant.questions.formats import whole_records
 from unslant.questions.question import Question
-from unslant.questions.records import Record
+from unslant.questions.records import BadRecord, Record
 from unslant.replies import extract_preference
-from unslant.responses.importers.logged import Log, Logged, understood
+from unslant.responses.importers.logged import Log, Logged, find_columns, understood
 from unslant.responses.importers.registry import Head, Importer
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -51,14 +50,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "subject": ("subject", "source", "category", "subset"),
     "repeat": ("repeat", "sample", "trial"),
 }
-"""Field -> names it is found under. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
+"""Field -> its usual column names. ``decision`` names a place as shown (A is the answer shown first), ``label`` an
 answer of the file; ``order`` is AB or BA, whether the pair was swapped, or the index of the answer at each place."""
 _Row = Mapping[str, Any]
 """Values by field. Rows of known formats may have ``preferred``, the decision by answers of the file."""
 _LETTERS = ALPHABETS["A"]
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
-_ASKED = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
+_USER_QUESTION = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
 _PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
 
 
@@ -66,28 +65,28 @@ def _judge_bench(data: _Row) -> Iterator[_Row]:
     judgments = data["judgments"]
     if not 1 <= len(judgments) <= 2:
         raise BadRecord("judgments", f"holds {len(judgments)}; one, or two (the second swapped)", "judgments")
-    known = next((one["judgment"]["judge_model"] for one in judgments if one and "judge_model" in one["judgment"]), "")
+    judge = next((one["judgment"]["judge_model"] for one in judgments if one and "judge_model" in one["judgment"]), "")
     about = {key: data.get(key) for key in ("question", "response_A", "response_B", "label")}
-    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": known or data.get("judge_name", "judge")}
+    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": judge or data.get("judge_name", "judge")}
     for order, one in zip(("AB", "BA"), judgments, strict=False):
         if not one:
             yield about | {"order": order}
             continue
-        said, scores = one["judgment"], one["judgment"].get("scores", "")
-        reply = said.get("response") or (scores if isinstance(scores, str) else json.dumps(scores))
+        scores = one["judgment"].get("scores", "")
+        reply = one["judgment"].get("response") or (scores if isinstance(scores, str) else json.dumps(scores))
         yield about | {"order": order, "decision": one["decision"], "reply": reply}
 
 
 def _mt_bench(data: _Row) -> Iterator[_Row]:
     prompt = str(data.get("g1_user_prompt") or "")
     texts = [re.search(_MADE_OF.format(letter), prompt, re.DOTALL) for letter in "AB"]
-    asked = _ASKED.search(prompt)
+    question = _USER_QUESTION.search(prompt)
     for order, game in (("AB", "g1"), ("BA", "g2")):
         yield {
             "judge": _first(data["judge"]),
             "id": _joined(data, "question_id", "turn", "model_1", "model_2"),
-            "question": asked[1] if asked else f"question {data['question_id']}",
-            "responses": [found[1] if found else "" for found in texts],
+            "question": question[1] if question else f"question {data['question_id']}",
+            "responses": [match[1] if match else "" for match in texts],
             "systems": [data["model_1"], data["model_2"]],
             "preferred": str(data[f"{game}_winner"]).replace("model_", ""),
             "order": order,
@@ -99,13 +98,13 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
 def _votes(data: _Row) -> Iterator[_Row]:
     judge = _first(data.get("judge") or data.get("judge_id") or "judge")
     talks = [talk if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
-    asked = next((turn["content"] for turn in talks[0] if turn.get("role") == "user"), "")
-    said = [[str(turn["content"]) for turn in talk if turn.get("role") == "assistant"] for talk in talks]
+    question = next((turn["content"] for turn in talks[0] if turn.get("role") == "user"), "")
+    replies = [[str(turn["content"]) for turn in talk if turn.get("role") == "assistant"] for talk in talks]
     yield {
         "judge": "people" if _PERSON.fullmatch(judge) else judge,
         "id": _joined(data, "question_id", "turn", "model_a", "model_b"),
-        "question": asked or data["question_id"],
-        "responses": ["\n\n".join(turns) for turns in said],
+        "question": question or data["question_id"],
+        "responses": ["\n\n".join(turns) for turns in replies],
         "systems": [data["model_a"], data["model_b"]],
         "preferred": str(data["winner"]).replace("model_", ""),
     }
@@ -140,25 +139,23 @@ def _digest(*texts: object) -> str:
 
 
 def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
-    """Field -> its column, of those that a record of a table has; see :data:`FIELDS`.
+    """Field (see :data:`FIELDS`) -> the column of a record that holds it.
 
     Raises:
         BadRecord: naming the first field that is missing.
     """
-    found = {
-        key: next((name for name in ([fields[key]] if key in fields else usual) if name in record.data), "")
-        for key, usual in FIELDS.items()
-    }
-    answers = ("responses",) if found["responses"] else ("response_A", "response_B")
-    for key in ("question", *(("chosen", "rejected") if found["chosen"] else answers)):
-        if record.data.get(found[key]) in (None, ""):
+    columns = find_columns(record.data, fields, FIELDS)
+    answers = ("responses",) if columns["responses"] else ("response_A", "response_B")
+    for key in ("question", *(("chosen", "rejected") if columns["chosen"] else answers)):
+        if record.data.get(columns[key]) in (None, ""):
             raise BadRecord(f"{key} missing", f"is missing; name its column: --fields {key}=COLUMN", key)
-    return {key: name for key, name in found.items() if name}
+    return {key: name for key, name in columns.items() if name}
 
 
 def pair_of(row: _Row) -> Question:
-    """The answers that a row compares, as options: ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a
-    list; those that its label prefers are right.
+    """The answers that a row compares, as the options of a question; those that its label prefers are right.
+
+    They are ``response_A`` and ``response_B``, ``chosen`` and ``rejected``, or a list.
 
     Raises:
         BadRecord: naming the field.
@@ -173,9 +170,9 @@ def pair_of(row: _Row) -> Question:
         right = _answers(row.get("label"), len(texts), "label") or frozenset()
     systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
     name, subject = str(row.get("id") or _digest(row["question"], *texts)), str(row.get("subject") or "")
+    authors = tuple(map(str, systems))
     try:
-        return Question(name, str(row["question"]), tuple(map(str, texts)), right, subject=subject,
-                        authors=tuple(map(str, systems)))  # fmt: skip
+        return Question(name, str(row["question"]), tuple(map(str, texts)), right, subject=subject, authors=authors)
     except ValueError as error:
         raise BadRecord("unusable", str(error)) from None
 
@@ -195,17 +192,18 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
         if read.status != "ok":
             raise BadRecord("no verdict", f"{text!r} is not a verdict: A, B or tie (also A>B, B>A, A=B)", field)
         return frozenset("AB".index(label) for label in read.labels)
-    found = [_LETTERS.index(one) if one in _LETTERS else one for one in (value if isinstance(value, list) else [value])]
-    if not all(type(one) is int and 0 <= one < n for one in found):
+    parts = value if isinstance(value, list) else [value]
+    answers = [_LETTERS.index(one) if one in _LETTERS else one for one in parts]
+    if not all(type(one) is int and 0 <= one < n for one in answers):
         raise BadRecord("no verdict", f"{value!r}: give labels, A to {_LETTERS[n - 1]}, or 0 to {n - 1}", field)
-    return frozenset(one for one in found if isinstance(one, int)) or None
+    return frozenset(one for one in answers if isinstance(one, int)) or None
 
 
 _ORDERS = {"ab": (0, 1), "ba": (1, 0), "false": (0, 1), "true": (1, 0), "0": (0, 1), "1": (1, 0)}
 
 
 def _order(value: object, n: int) -> tuple[int, ...] | None:
-    """The answer at each place; None where it is not given."""
+    """The answer at each place; None if the row does not say."""
     if value in (None, ""):
         return None
     if n == 2 and str(value).lower() in _ORDERS:
@@ -221,7 +219,7 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     pair = pair_of(row)
     n, reply = len(pair.options), row.get("reply")
     order = _order(row.get("order"), n)
-    shown, labels = order or tuple(range(n)), _LETTERS[:n]
+    at_place, labels = order or tuple(range(n)), _LETTERS[:n]
     preferred: frozenset[int] | None = None
     if row.get("scores") is not None:
         scores = [float(score) for score in row["scores"]]
@@ -232,21 +230,21 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
         preferred = _answers(row["preferred"], n, "winner")
     elif "decision" in row:
         places = _answers(row["decision"], n, columns.get("decision", "decision"))
-        preferred = frozenset(shown[k] for k in places or ())
+        preferred = frozenset(at_place[k] for k in places or ())
     elif reply is not None:
         read = extract_preference(str(reply), labels)
-        preferred = frozenset(shown[labels.index(label)] for label in read.labels if read.status == "ok")
+        preferred = frozenset(at_place[labels.index(label)] for label in read.labels if read.status == "ok")
     judged = reply is not None or bool({"decision", "preferred"} & row.keys())
     return Logged(
         id=pair.id,
         labels=labels,
-        answers=frozenset(shown.index(i) for i in pair.answers),
+        answers=frozenset(at_place.index(i) for i in pair.answers),
         place=place,
         question=pair.stem,
-        options=tuple(pair.options[i] for i in shown),
-        authors=tuple(pair.authors[i] for i in shown) if pair.authors else (),
-        order=shown,
-        chosen=frozenset(shown.index(i) for i in preferred) if preferred else None,
+        options=tuple(pair.options[i] for i in at_place),
+        authors=tuple(pair.authors[i] for i in at_place) if pair.authors else (),
+        order=at_place,
+        chosen=frozenset(at_place.index(i) for i in preferred) if preferred else None,
         status="ok" if preferred else "unparsed" if judged else "error",
         reply=None if reply is None else str(reply),
         subject=pair.subject,
@@ -266,15 +264,16 @@ _UNPLACED = "The log does not say which answer was shown first: nothing is said 
 
 
 def _format(head: Head) -> str:
-    """The format of a file; empty for others."""
-    known = next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), "")
-    there = {key for key, usual in FIELDS.items() if head.names & {*usual, head.fields.get(key, "")}}
-    answers = any(needed <= there for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
-    return known or (_TABLE if answers and there & {"decision", "reply", "scores"} else "")
+    """The format of a file; empty if it holds no judgements."""
+    if name := next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), ""):
+        return name
+    fields = {key for key, usual in FIELDS.items() if head.names & {*usual, head.fields.get(key, "")}}
+    answers = any(needed <= fields for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
+    return _TABLE if answers and fields & {"decision", "reply", "scores"} else ""
 
 
 def check_fields(fields: Mapping[str, str], of: str) -> None:
-    """Raises InputError if a field that the user names is none of :data:`FIELDS`."""
+    """Raises InputError if a field that the user names is not one of :data:`FIELDS`."""
     if unknown := sorted(set(fields) - set(FIELDS)):
         raise InputError(f"unknown field {unknown[0]!r} for {of}: use one of {', '.join(FIELDS)}")
 
@@ -288,19 +287,18 @@ def read(head: Head) -> list[Log]:
         try:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in _FORMATS else columns_of(record, head.fields)
-                known = {key: record.data[column] for key, column in columns.items()}
-                for row in _FORMATS[name][1](record.data) if name in _FORMATS else [known]:
+                table_row = {key: record.data[column] for key, column in columns.items()}
+                for row in _FORMATS[name][1](record.data) if name in _FORMATS else [table_row]:
                     judge = str(row.get("judge") or head.path.stem)
                     by_judge.setdefault(judge, []).append(_page(row, record.place, columns))
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
+    task = head.path.name.split(".")[0]
+    notes = {judge: () if all(page.placed for page in pages) else (_UNPLACED,) for judge, pages in by_judge.items()}
     return [
-        Log(
-            judge, name, "verdicts", tuple(pages), head.path.name.split(".")[0], study="judge",
-            notes=() if all(page.placed for page in pages) else (_UNPLACED,),
-        )
+        Log(judge, name, "verdicts", tuple(pages), task, study="judge", notes=notes[judge])
         for judge, pages in by_judge.items()
-    ]  # fmt: skip
+    ]
 
 
 IMPORTER = Importer(

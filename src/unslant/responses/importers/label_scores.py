@@ -1,6 +1,6 @@
-"""Recorded label scores as a table of responses: published or home-grown score files, with no model.
+"""Recorded label scores as a table of responses: published or home-made files of scores, with no model.
 
-Two layouts of CSV or Parquet (both also ``.gz``), known by their columns; see ``docs/base-rate.md``:
+Two layouts of CSV or Parquet (both also ``.gz``), recognised by their columns; see ``docs/base-rate.md``:
 
 - long: one line per label, with columns ``label`` and ``logprob``;
 - wide: one line per question, with one column of log-probabilities per label, such as ``lp_A``, ``lp_B``.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unslant.arrays import ROUNDING
 from unslant.errors import InputError, shown
-from unslant.presentations.controls import CONTROL, NVR
-from unslant.presentations.labels import alphabetical
+from unslant.presentations.presentation import CONTROL, NVR, alphabetical
 from unslant.questions.fields import find_fields
 from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record
@@ -42,27 +41,26 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "order": ("order",),
     "source": ("source", "dataset"),
 }
-"""Field -> the column names it is found under, tried in turn. ``*`` is a placeholder for the label (wide layout)."""
+"""Field -> its usual column names, tried in turn. ``*`` is a placeholder for the label (wide layout)."""
 _ONE = ("model", "variant", "elicitation", "subject", "question")
-"""What the lines of one presentation have in common in the long layout."""
+"""Fields that the lines of one presentation have in common in the long layout."""
 _ELICITATIONS = {"cf": "counterfactual", "counterfactual": "counterfactual", "cloze": "cloze"}
-_GIVEN = {"", "given", "plain", "original", "standard"}
+_PUBLISHED_NAMES = {"", "given", "plain", "original", "standard"}
 _NVR = re.compile(r"(?:nvr|never)[-_ ]?(.+)", re.IGNORECASE)
-_ROUNDING = 1e-6
 _MOST_LISTED = 5
 
 
 class _Line(NamedTuple):
-    """One presentation: its (first) place in the file, its fields as texts, and the score of each of its labels, nan
-    where that is missing."""
+    """One presentation: its (first) place in the file, its fields as texts, and the score of each of its labels, nan if
+    it is missing."""
 
     place: str
     texts: dict[str, str]
     scores: dict[str, float]
 
 
-def own_table(head: Head) -> bool:
-    """Whether unslant wrote a file."""
+def is_responses(head: Head) -> bool:
+    """Whether a file is a table of responses that unslant wrote."""
     return {"question_id", "contents", "elicitation", "status"} <= head.names
 
 
@@ -76,9 +74,9 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
 
     Args:
         path: CSV or Parquet file, also gzipped.
-        fields: field (see :data:`FIELDS`) -> column, where the usual names do not fit. In the wide layout ``logprob``
+        fields: field (see :data:`FIELDS`) -> column, if it has none of the usual names. In the wide layout ``logprob``
             is the columns' name with ``*`` for the label. ``""`` leaves a field out.
-        model: which model's lines to read, where the file holds several.
+        model: which model's lines to read, if the file holds several.
 
     Returns:
         One row per line (wide) or group of lines (long). Presentations are ``given``, ``nvr-X`` and ``control``;
@@ -89,13 +87,13 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
         InputError: naming file, line, field and what is allowed.
     """
     path = Path(path)
-    if own_table(Head.of(path)):
+    if is_responses(Head.of(path)):
         return Responses.from_parquet(path)
     if format_of(path) not in ("csv", "tsv", "parquet"):
         raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
-    named = fields or {}
-    records = list(whole_records(path, [*chain(*FIELDS.values()), *named.values()]))
-    names = _names(list(records[0].data), named, path)
+    fields = fields or {}
+    records = list(whole_records(path, [*chain(*FIELDS.values()), *fields.values()]))
+    names = _names(list(records[0].data), fields, path)
     lines = list((_wide if "*" in names["logprob"] else _long)(records, names))
     models = sorted({line.texts["model"] for line in lines})
     if model is None and len(models) > 1:
@@ -109,11 +107,11 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
     return Responses.from_rows(_rows(lines, variants, labels, names, source), run)
 
 
-def _names(columns: list[str], given: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Field -> column; the columns of the wide layout under their common name, with ``*``."""
-    patterns = [name for name in (*FIELDS["logprob"], given.get("logprob", "")) if "*" in name]
+def _names(columns: list[str], fields: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Field -> column; the columns of the wide layout by their common name, with ``*``."""
+    patterns = [name for name in (*FIELDS["logprob"], fields.get("logprob", "")) if "*" in name]
     families = [pattern for pattern in patterns if _columns_like(pattern, columns)]
-    names = find_fields([*columns, *families], given, shown(path), FIELDS, ("question",))
+    names = find_fields([*columns, *families], fields, shown(path), FIELDS, ("question",))
     if "logprob" not in names:
         reason = f"no column was found for it among {', '.join(columns)}; name it (logprob=COLUMN, or logprob=PREFIX_* "
         raise InputError.at(path, reason + "for one column a label)", field="logprob")
@@ -123,7 +121,7 @@ def _names(columns: list[str], given: Mapping[str, str], path: Path) -> dict[str
 
 
 def _columns_like(pattern: str, columns: Sequence[str]) -> dict[str, str]:
-    """Label -> column of the columns that fit; the label is empty where the pattern has no ``*``."""
+    """Label -> column, of the columns that match; the label is empty if the pattern has no ``*``."""
     before, star, after = pattern.partition("*")
     if not star:
         return {"": pattern} if pattern in columns else {}
@@ -132,7 +130,6 @@ def _columns_like(pattern: str, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _few(values: Sequence[str]) -> str:
-    """The first few of some names."""
     return ", ".join(map(repr, values[:_MOST_LISTED])) + (", ..." if len(values) > _MOST_LISTED else "")
 
 
@@ -151,9 +148,8 @@ def _score(record: Record, column: str) -> float:
         score = float(value)
     except (TypeError, ValueError):
         raise InputError.at(record.place, f"{value!r} is not a number", field=column) from None
-    if score > _ROUNDING:
-        reason = f"{score:g} is above 0: natural-log probabilities are expected"
-        raise InputError.at(record.place, reason, field=column)
+    if score > ROUNDING:
+        raise InputError.at(record.place, f"{score:g} is above 0: natural-log probabilities are expected", field=column)
     return score
 
 
@@ -163,7 +159,8 @@ def _wide(records: Sequence[Record], names: Mapping[str, str]) -> Iterator[_Line
     labels = alphabetical(list(columns))
     for record in records:
         scores = {label: _score(record, columns[label]) for label in labels}
-        # Empty at the end: the question has fewer options. Empty before that, or everywhere: not scored.
+        # Empty cells at the end mean that the question has fewer options; before that, or everywhere, that it was not
+        # scored.
         n = max((k for k, score in enumerate(scores.values(), 1) if not math.isnan(score)), default=len(labels))
         yield _Line(record.place, _texts(record, names), {label: scores[label] for label in labels[:n]})
 
@@ -194,101 +191,97 @@ def _number(line: _Line) -> str:
 
 _Variant = tuple[str, str]
 """Kind and item of a presentation."""
-_GIVEN_SET: _Variant = ("given", "")
+_PUBLISHED: _Variant = ("given", "")
 
 
 def _rows(
-    lines: Sequence[_Line],
-    variants: Sequence[_Variant],
-    labels: tuple[str, ...],
-    names: Mapping[str, str],
-    source: str,
+    lines: list[_Line], variants: list[_Variant], labels: tuple[str, ...], names: Mapping[str, str], source: str
 ) -> Iterator[Response]:
     ids = _ids(lines, variants)
-    # Where the order is not known, the right option is the one that is right in the set as given.
-    known = {
-        own: _gold(line, names)
-        for line, own, variant in zip(lines, ids, variants, strict=True)
-        if variant == _GIVEN_SET
+    # Without an order, the right option is the one that is right in the published set.
+    published_gold = {
+        question_id: _gold(line, names)
+        for line, question_id, variant in zip(lines, ids, variants, strict=True)
+        if variant == _PUBLISHED
     }
-    seen: dict[tuple[str, ...], _Line] = {}
+    first_lines: dict[tuple[str, ...], _Line] = {}
     for line, question_id, (kind, item) in zip(lines, ids, variants, strict=True):
         elicitation = line.texts["elicitation"] or "cloze"
         elicitation = _ELICITATIONS.get(elicitation.lower(), elicitation)
-        first = seen.setdefault((question_id, kind, item, elicitation), line)
+        first = first_lines.setdefault((question_id, kind, item, elicitation), line)
         if first is not line:
             what = f"{f'{kind} {item}'.strip()}, {elicitation} (first in {_number(first)})"
             raise InputError.at(line.place, f"question {question_id!r} occurs twice as {what}")
         n = len(line.scores)
-        own = labels[:n]
-        if tuple(line.scores) != own:
+        line_labels = labels[:n]
+        if tuple(line.scores) != line_labels:
             missing = next(label for label in labels if label not in line.scores)
             raise InputError.at(line.place, f"question {question_id!r} has no label {missing!r}")
         if n < 2:
             raise InputError.at(line.place, f"question {question_id!r} has {n} labels, at least 2 are needed")
-        order, gold, contents = _order(line, own, names), -1, tuple(range(n))
+        order, gold, contents = _order(line, line_labels, names), -1, tuple(range(n))
         if kind == CONTROL:
-            own = tuple(own[place] for place in order or contents)
+            line_labels = tuple(line_labels[place] for place in order or contents)
         else:
             gold = _gold(line, names)
-            contents = order or _contents(n, gold, known.get(question_id, gold))
-        logprobs = np.array([line.scores[label] for label in own])
-        scored = not np.isnan(logprobs).any() and bool(np.isfinite(logprobs).any())
+            contents = order or _contents(n, gold, published_gold.get(question_id, gold))
+        logprobs = np.array([line.scores[label] for label in line_labels])
+        complete = not np.isnan(logprobs).any() and bool(np.isfinite(logprobs).any())
         yield Response(
             question_id=question_id,
             kind=kind,
             item=item,
             elicitation=elicitation,
-            labels=own,
+            labels=line_labels,
             contents=contents,
             answers=frozenset({contents[gold]}) if gold >= 0 else frozenset(),
             n_options=n,
-            logprobs=logprobs if scored else None,
-            status="ok" if scored else "error",
+            logprobs=logprobs if complete else None,
+            status="ok" if complete else "error",
             subject=line.texts["subject"],
             source=line.texts["source"] or source,
         )
 
 
 def _variants(
-    found: list[str], labels: tuple[str, ...], names: Mapping[str, str], path: Path
+    texts: list[str], labels: tuple[str, ...], names: Mapping[str, str], path: Path
 ) -> tuple[list[_Variant], str]:
-    """Our variants, and the one name that is none of ours: the set as given."""
+    """The presentation of each line, and the one name that is none of ours, which means the published set."""
     ours: dict[str, _Variant] = {}
-    for name in dict.fromkeys(found):
+    for name in dict.fromkeys(texts):
         never = _NVR.fullmatch(name)
-        if name.lower() in _GIVEN:
-            ours[name] = _GIVEN_SET
+        if name.lower() in _PUBLISHED_NAMES:
+            ours[name] = _PUBLISHED
         elif name.lower() == CONTROL:
             ours[name] = CONTROL, ""
         elif never and never[1] in labels:
             ours[name] = NVR, never[1]
-    foreign = [name for name in dict.fromkeys(found) if name not in ours]
-    if len(foreign) > 1 or (foreign and _GIVEN_SET in ours.values()):
+    foreign = [name for name in dict.fromkeys(texts) if name not in ours]
+    if len(foreign) > 1 or (foreign and _PUBLISHED in ours.values()):
         raise InputError.at(
             path,
             f"cannot tell which of {_few(foreign)} is the set as given; use given, nvr-{labels[0]} ... "
             f"nvr-{labels[-1]} and control (one other name is taken for the given set)",
             field=names.get("variant"),
         )
-    ours.update(dict.fromkeys(foreign, _GIVEN_SET))
-    return [ours[name] for name in found], foreign[0] if foreign else ""
+    ours.update(dict.fromkeys(foreign, _PUBLISHED))
+    return [ours[name] for name in texts], foreign[0] if foreign else ""
 
 
 def _ids(lines: Sequence[_Line], variants: Sequence[_Variant]) -> list[str]:
-    """Question ids; the subject goes before them where different subjects use the same."""
-    named = [(line.texts["subject"], line.texts["question"]) for line in lines]
-    asked = {pair for pair, (kind, _) in zip(named, variants, strict=True) if kind != CONTROL}
-    shared = any(count > 1 for count in Counter(question for _, question in asked).values())
-    prefixes = (
-        CONTROL if kind == CONTROL else subject if shared else ""
-        for (subject, _), (kind, _) in zip(named, variants, strict=True)
-    )
-    return ["/".join(filter(None, (prefix, question))) for prefix, (_, question) in zip(prefixes, named, strict=True)]
+    """Question ids, after their subject if different subjects use the same."""
+    named = [
+        (kind == CONTROL, line.texts["subject"], line.texts["question"])
+        for line, (kind, _) in zip(lines, variants, strict=True)
+    ]
+    pairs = {(subject, question) for control, subject, question in named if not control}
+    shared = len(pairs) > len({question for _, question in pairs})
+    prefixes = (CONTROL if control else subject if shared else "" for control, subject, _ in named)
+    return ["/".join(filter(None, (prefix, question))) for prefix, (*_, question) in zip(prefixes, named, strict=True)]
 
 
 def _gold(line: _Line, names: Mapping[str, str]) -> int:
-    """Place of the right label, -1 where none is named."""
+    """Place of the right label, -1 if none is named."""
     answer, labels = line.texts["answer"], list(line.scores)
     if answer and answer not in labels:
         reason = f"{answer!r} is not one of the labels {', '.join(labels)}"
@@ -307,7 +300,7 @@ def _order(line: _Line, labels: tuple[str, ...], names: Mapping[str, str]) -> tu
 
 
 def _contents(n: int, gold: int, original: int) -> tuple[int, ...]:
-    """Some contents with the right one, ``original``, at place ``gold``; where each wrong one is, is not known."""
+    """Contents with the right one, ``original``, at place ``gold``; the places of the wrong ones are not known."""
     if gold < 0 or original < 0:
         return tuple(range(n))
     rest = [content for content in range(n) if content != original]

@@ -1,8 +1,8 @@
 """``details_*.parquet`` of lighteval (0.13, earlier with ``__doc__``, and as in the first Open LLM Leaderboard).
 
-Rows are in no order; ids are ``doc.id``. The details of the first leaderboard (``example``, ``full_prompt``,
-``predictions``) have no ids, and rows are numbered. A chat template may have been applied unasked: only the label mass
-shows it.
+Rows are in no particular order and are identified by ``doc.id``. The details of the first leaderboard (``example``,
+``full_prompt``, ``predictions``) have no ids, and rows are numbered. lighteval may have applied a chat template by
+itself, which no field records: only a low label mass shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,
@@ -50,13 +50,15 @@ def read(head: Head) -> list[Log]:
     for number, record in enumerate(whole_records(path)):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
-            made = _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
+            kind, page = (
+                _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
+            )
             name = name or str((doc or {}).get("task_name") or "")
-            logged = _either(record.data, _METRIC) or record.data.get("metrics") or record.data
-            hits.append(logged.get("acc"))
-            metric = metric or main_metric(logged)
-        kinds.add(made[0])
-        pages.append(replace(made[1], score=unit_share(logged.get(metric))))
+            metrics = _either(record.data, _METRIC) or record.data.get("metrics") or record.data
+            hits.append(metrics.get("acc"))
+            metric = metric or main_metric(metrics)
+        kinds.add(kind)
+        pages.append(replace(page, score=unit_share(metrics.get(metric))))
     if len(kinds) != 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
     named = _FILE.match(path.stem)
@@ -71,17 +73,8 @@ def read(head: Head) -> list[Log]:
         "dtype": general.get("model_dtype") or config.get("dtype"),
         "chat template overridden": config.get("override_chat_template"),
     }
-    return [
-        Log(
-            model,
-            "lighteval",
-            kinds.pop(),
-            tuple(pages),
-            task,
-            about=stated(about),
-            metric=f"lighteval's {metric}" if metric else "",
-        )
-    ]
+    metric = f"lighteval's {metric}" if metric else ""
+    return [Log(model, "lighteval", kinds.pop(), tuple(pages), task, about=stated(about), metric=metric)]
 
 
 def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -89,7 +82,7 @@ def _either(data: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _task(name: str) -> tuple[str, str]:
-    """``leaderboard|arc:challenge|25`` and ``mmlu|5``: the task, and how many examples it was asked with."""
+    """The task, and the number of worked examples, of ``leaderboard|arc:challenge|25`` or ``mmlu|5``."""
     parts = [part for part in name.split("|") if part not in ("", "None")]
     shots = next((part for part in parts[1:] if part.isdigit()), "")
     words = [part for part in parts if not part.isdigit()]
@@ -106,9 +99,9 @@ def _model(path: Path) -> str:
 
 
 def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]:
-    """What ``results_*.json`` of the same run says of it, empty where it is not there.
+    """``config_general`` in ``results_*.json`` of the same run, empty if there is none.
 
-    Where names give no time, it is the run with this task and this accuracy.
+    If the file's name gives no time, the run is the one with this task and this accuracy.
     """
     named = _FILE.match(path.stem)
     time = named["time"] if named else None
@@ -118,10 +111,10 @@ def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]
         inside = [part for part in path.parts[at + 1 : -1] if not _TIME.fullmatch(part)]
         folders.append(Path(*path.parts[:at], "results", *inside))
 
-    def same_run(found: Any) -> Mapping[str, Any] | None:
-        own = found.get("results", {}).get(task, {}) if isinstance(found.get("results"), Mapping) else {}
-        same = time or is_mean(own.get("acc"), hits)
-        return dict(found["config_general"]) if same and isinstance(found.get("config_general"), Mapping) else None
+    def same_run(results: Any) -> Mapping[str, Any] | None:
+        scores = results.get("results", {}).get(task, {}) if isinstance(results.get("results"), Mapping) else {}
+        same = time or is_mean(scores.get("acc"), hits)
+        return dict(results["config_general"]) if same and isinstance(results.get("config_general"), Mapping) else None
 
     return in_results(folders, time, "lighteval", same_run) or {}
 
@@ -132,16 +125,17 @@ def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[
     reply = str(texts[0]) if isinstance(texts, list) and texts else None
     common = {"id": str(doc["id"]), "place": place}
     tokens, most = answer.get("output_tokens"), doc.get("generation_size")
+    # lighteval logs no reason why a reply ended: one of as many tokens as were allowed was cut off.
     if reply is not None and isinstance(most, int) and tokens is not None and len(tokens) and len(tokens[0]) >= most:
         common["finish_reason"] = "length"
     return _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, common)
 
 
 def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, Logged]:
-    found = data["predictions"]
-    single = [one[0] if isinstance(one, list | tuple) else one for one in found]
-    replied = bool(single) and len(single) != len(data["choices"])
-    scores, reply = (None, str(single[0])) if replied else (single, None)
+    predictions = data["predictions"]
+    predictions = [one[0] if isinstance(one, list | tuple) else one for one in predictions]
+    replied = bool(predictions) and len(predictions) != len(data["choices"])
+    scores, reply = (None, str(predictions[0])) if replied else (predictions, None)
     page = str(data.get("full_prompt") or data["example"])
     return _answered(data, page, scores, reply, {"id": str(number), "place": place})
 
@@ -149,13 +143,13 @@ def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, 
 def _answered(
     doc: Mapping[str, Any], page: str, scores: Sequence[object] | None, reply: str | None, common: dict[str, Any]
 ) -> tuple[str, Logged]:
-    """What was scored, and the page."""
+    """The kind of scores, and the page."""
     choices = tuple(str(text).strip() for text in doc["choices"])
     gold = doc["gold_index"]
     labels = labels_for(ALPHABETS["A"], len(choices))
-    listed = sorted(options_on_page(page, labels)) == sorted(choices)
+    has_list = sorted(options_on_page(page, labels)) == sorted(choices)
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
-    letters = choices == labels or (listed and "query" not in doc)
+    letters = choices == labels or (has_list and "query" not in doc)
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
     common["question"] = question_on_page(page)
     finish_reason = common.pop("finish_reason", None)
@@ -165,7 +159,7 @@ def _answered(
         common |= {"answers": frozenset(map(order.index, right)), "options": tuple(choices[k] for k in order)}
         kind = "listed" if on_page else "texts"
         return kind, Logged.of_scores([scores[k] for k in order], labels=labels, **common)
-    options = shown_options(() if choices == labels else choices, page, labels) if letters or listed else choices
+    options = shown_options(() if choices == labels else choices, page, labels) if letters or has_list else choices
     common |= {"answers": right, "options": options}
     if scores:
         return "labels", Logged.of_scores(scores, labels=labels, **common)
@@ -173,7 +167,7 @@ def _answered(
 
 
 def instead(head: Head) -> str:
-    """The files with the answers, for a results file."""
+    """The files with the answers, if this one has the results."""
     return "give its details_*.parquet (--save-details)" if {"config_general", "results"} <= head.names else ""
 
 

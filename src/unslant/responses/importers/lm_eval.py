@@ -1,8 +1,7 @@
 """``samples_*.jsonl`` of lm-evaluation-harness (0.4), a line for each document and filter.
 
-Scores are strings. Where the continuations are labels the options were on the page; where they are option texts they
-were not. The second half of the requests of ``acc_mutual_info`` has no context. The run is described by
-``results_*.json`` next to the file, if it exists.
+Where the continuations are labels, the options were on the page; where they are option texts, they usually were not.
+The run is described by ``results_*.json`` next to the file, if it exists.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from unslant.errors import InputError
-from unslant.presentations.labels import ALPHABETS, labels_for
-from unslant.questions.answer_kinds import parse_list
+from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.questions.answers import parse_list
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,
@@ -43,7 +42,8 @@ _QUESTIONS = ("question", "query", "input_text", "goal", "sentence", "premise", 
 _TEXTS = ("choices", "options", "endings", "mc1_targets", "mc2_targets", "answers", "candidates")
 _FILE = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT.*))?$")
 _RIGHT = ("answers", "answer", "gold", "golds", "targets", "correct", "correct_answers")
-"""Where a document lists several right options by their texts."""
+"""Keys under which a document lists several right options by their texts."""
+_ROUNDED = 1e-6
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
@@ -52,15 +52,17 @@ def recognises(head: Head) -> bool:
 
 
 @dataclass(frozen=True)
-class _Page:
-    """A page, and what else is known of it.
+class _Sample:
+    """A page, and what decides how its target is read.
 
     Attributes:
+        number: ``doc_id``.
         kind: what was scored, see :class:`Log`.
-        other: the right places if a target that is a number is a label or an option text, no index.
-        hit: whether the logged accuracy counts it as right; None where it is not logged, or is a share.
+        other: the right places if a target that is a number is a label or an option text, not an index.
+        hit: whether the logged accuracy counts the page as right; None if it is not logged, or is a share.
     """
 
+    number: str
     kind: str
     page: Logged
     other: frozenset[int]
@@ -68,41 +70,36 @@ class _Page:
 
     def fits(self, answers: frozenset[int]) -> bool:
         """Whether the logged accuracy is that of these answers."""
-        return (
-            self.hit is None or self.page.logprobs is None or replace(self.page, answers=answers).is_right() == self.hit
-        )
+        if self.hit is None or self.page.logprobs is None:
+            return True
+        return replace(self.page, answers=answers).is_right() == self.hit
 
 
 def read(head: Head) -> list[Log]:
     path = head.path
-    pages: list[_Page] = []
-    numbers: list[str] = []
-    documents: dict[str, set[str]] = {}
+    samples: list[_Sample] = []
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
     hashes, hits, metric = hashlib.sha256(), [], ""
     for record in whole_records(path):
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
-            kept = filters.setdefault(number, record.data.get("filter"))
-            again = kept != record.data.get("filter")
-            found = [] if again else _pages(record.data, record.place, dropped)
+            # There is a row for each document and filter. Filters change how a reply is read; unslant reads it itself.
+            repeated = filters.setdefault(number, record.data.get("filter")) != record.data.get("filter")
+            new = [] if repeated else _samples(record.data, str(number), record.place, dropped)
             hashes.update("".join(str(record.data.get(key, "")) for key in _HASHES).encode())
             hits.append(record.data.get("acc"))
             metric = metric or main_metric(record.data, record.data.get("metrics") or ())
             score = unit_share(record.data.get(metric))
-            found = [replace(one, page=replace(one.page, score=score)) for one in found]
-        if again:
+            samples += [replace(one, page=replace(one.page, score=score)) for one in new]
+        if repeated:
             dropped["the same document under another filter"] += 1
-        elif not found:
+        elif not new:
             dropped["requests that are neither one for each option nor one reply about options"] += 1
-        pages += found
-        for one in found:
-            documents.setdefault(one.page.id, set()).add(str(number))
-        numbers += [str(number)] * len(found)
-    if any(len(own) > 1 for own in documents.values()):  # what looks like an id is none
-        pages = [replace(one, page=replace(one.page, id=own)) for one, own in zip(pages, numbers, strict=True)]
-    kinds = {one.kind for one in pages}
+    ids = {(one.page.id, one.number) for one in samples}
+    if len(ids) > len({name for name, _ in ids}):  # the field that looks like an id is shared by several documents
+        samples = [replace(one, page=replace(one.page, id=one.number)) for one in samples]
+    kinds = {one.kind for one in samples}
     if not kinds:
         raise InputError.at(
             path,
@@ -111,29 +108,40 @@ def read(head: Head) -> list[Log]:
         )
     if len(kinds) > 1:
         raise InputError.at(path, f"holds {' and '.join(sorted(kinds))} scores; give a file of one kind")
-    fits, fits_other = (
-        sum(map(_Page.fits, pages, found))
-        for found in zip(*((one.page.answers, one.other) for one in pages), strict=True)
-    )
-    open_ = sum(one.other != one.page.answers for one in pages) if fits == fits_other else 0
+    # A target "1" may be an index, the label 1 or the option text "1": the reading that agrees with more of the logged
+    # accuracies is taken.
+    fits = sum(one.fits(one.page.answers) for one in samples)
+    fits_other = sum(one.fits(one.other) for one in samples)
     notes = []
-    if open_:
+    if fits == fits_other and (unclear := sum(one.other != one.page.answers for one in samples)):
         notes.append(
-            f"In {open_:,} of {len(pages):,} samples, target is an index, counted from 0, or the label or text of "
+            f"In {unclear:,} of {len(samples):,} samples, target is an index, counted from 0, or the label or text of "
             "another option, and no logged acc shows which: it is read as an index."
         )
     if fits_other > fits:
-        pages = [replace(one, page=replace(one.page, answers=one.other)) for one in pages]
+        samples = [replace(one, page=replace(one.page, answers=one.other)) for one in samples]
     results, task = _results(path, hashes.hexdigest(), hits)
-    about = _about(results, task) | ({"filter": str(kept)} if (kept := next(iter(filters.values()))) else {})
-    asked = results.get("n-samples", {}).get(task, {}).get("effective")
-    if isinstance(asked, int) and asked > len(filters):
-        dropped["documents of the results that are missing in the file"] += asked - len(filters)
+    first_filter = next(iter(filters.values()))
+    about = _about(results, task) | ({"filter": str(first_filter)} if first_filter else {})
+    expected = results.get("n-samples", {}).get(task, {}).get("effective")
+    if isinstance(expected, int) and expected > len(filters):
+        dropped["documents of the results that are missing in the file"] += expected - len(filters)
     if "chat template" in about:
         notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
-    shown = tuple(one.page for one in pages)
-    named = f"lm-eval's {metric}" if metric else ""
-    return [Log(_model(path, results), "lm-eval", kinds.pop(), shown, task, dropped, about, tuple(notes), metric=named)]
+    pages = tuple(one.page for one in samples)
+    means = _means(results.get("results", {}).get(task, {}), metric, str(first_filter), pages)
+    model, metric = _model(path, results), f"lm-eval's {metric}" if metric else ""
+    return [Log(model, "lm-eval", kinds.pop(), pages, task, dropped, about, tuple(notes), metric=metric, means=means)]
+
+
+def _means(reported: Mapping[str, Any], metric: str, name: str, pages: Sequence[Logged]) -> dict[str, float]:
+    """The score that the results report, if the task aggregates it otherwise than as the mean over documents."""
+    # As the tinyBenchmarks do, whose score of 100 documents estimates that of the whole data set.
+    share = unit_share(reported.get(f"{metric},{name}"))
+    scores = [page.score for page in pages if page.score is not None]
+    if share is None or not scores or abs(share - np.mean(scores)) < _ROUNDED:
+        return {}
+    return {f"lm-eval's {metric} in its results file": share}
 
 
 def _model(path: Path, results: Mapping[str, Any]) -> str:
@@ -144,22 +152,22 @@ def _model(path: Path, results: Mapping[str, Any]) -> str:
 
 
 def _results(path: Path, digest: str, hits: Sequence[object]) -> tuple[Mapping[str, Any], str]:
-    """The results of the same run, empty where they are not there, and the task.
+    """The results of the same run, empty if there are none, and the task.
 
-    It is the run of the same time. Where names give no time, it is the one with a task of these documents (by its
+    The run is the one with the same time in its file's name; without a time, the one with a task of these documents (by
     hash) and this accuracy.
     """
     named = _FILE.match(path.stem)
     task, time = named.groups() if named else (path.stem, None)
 
-    def same_run(found: Any) -> tuple[Mapping[str, Any], str] | None:
-        if not isinstance(found.get("configs"), Mapping) or not isinstance(found.get("results"), Mapping):
+    def same_run(results: Any) -> tuple[Mapping[str, Any], str] | None:
+        if not isinstance(results.get("configs"), Mapping) or not isinstance(results.get("results"), Mapping):
             return None
-        if time or task in found["configs"]:
-            return found, task
-        hashed = (name for name, own in found.get("task_hashes", {}).items() if own == digest)
-        name = next((name for name in hashed if is_mean(found["results"].get(name, {}).get("acc,none"), hits)), None)
-        return None if name is None else (found, name)
+        if time or task in results["configs"]:
+            return results, task
+        hashed = (name for name, task_hash in results.get("task_hashes", {}).items() if task_hash == digest)
+        name = next((name for name in hashed if is_mean(results["results"].get(name, {}).get("acc,none"), hits)), None)
+        return None if name is None else (results, name)
 
     return in_results([path.parent], time, "lm-eval", same_run) or ({}, task)
 
@@ -170,12 +178,12 @@ def document_id(doc: Mapping[str, Any], number: int) -> str:
 
 
 def document_text(doc: Mapping[str, Any]) -> str:
-    """The question of a document; empty where it has none under a usual name."""
+    """The question of a document; empty if it has none under a usual name."""
     return str(next((doc[key] for key in _QUESTIONS if doc.get(key)), ""))
 
 
 def document_subject(doc: Mapping[str, Any]) -> str:
-    """The subject of a document; empty where it gives none."""
+    """The subject of a document; empty if it has none."""
     return str(doc.get("subject") or doc.get("category") or "")
 
 
@@ -193,64 +201,52 @@ def _about(results: Mapping[str, Any], task: str) -> dict[str, str]:
     return stated(facts)
 
 
-def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_Page]:
-    given = data["arguments"]
+def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[str]) -> list[_Sample]:
+    arguments = data["arguments"]
     requests: list[tuple[str, Any]] = (
-        [(str(one[0]), one[1]) for one in given]  # before 0.4.3
-        if given and isinstance(given, list)
-        else [(str(found["arg_0"]), found.get("arg_1")) for found in given.values()]
+        [(str(one[0]), one[1]) for one in arguments]  # before 0.4.3
+        if arguments and isinstance(arguments, list)
+        else [(str(request["arg_0"]), request.get("arg_1")) for request in arguments.values()]
     )
-    doc, answers = data["doc"], data["resps"]
-    context = requests[0][0]
+    doc, context = data["doc"], requests[0][0]
     common: dict[str, Any] = {
         "id": document_id(doc, data["doc_id"]),
         "place": place,
         "question": document_text(doc) or question_on_page(context),
         "subject": document_subject(doc),
     }
-    if isinstance(requests[0][1], Mapping):  # generated
-        options = shown_options(document_options(doc), context)
-        if not options or any(option.strip() not in context for option in options):
-            return []  # an open question, even if its document lists other things
-        labels = labels_for(ALPHABETS["A"], len(options))
-        right = _by_text(str(data["target"]), labels, options)
-        right = _by_index(str(data["target"]), len(options)) if right is None else right
-        if right is None:
-            raise ValueError(f"target {data['target']!r} is not one of the options")
-        pages = [
-            Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
-            for i, reply in enumerate(answers[0])
-        ]
-        return [_Page("words", page, right, None) for page in pages]
-    if len(requests) != len(answers):
-        raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+    if isinstance(requests[0][1], Mapping):  # keywords of generation: the answer is a reply
+        pages = _replies(data, context, common)
+        return [_Sample(number, "words", page, page.answers, None) for page in pages]
+    if len(requests) != len(data["resps"]):
+        raise ValueError(f"{len(data['resps'])} answers to {len(requests)} requests")
     contexts, texts = [one for one, _ in requests], [str(text).strip() for _, text in requests]
     half = len(texts) // 2
+    # acc_mutual_info asks for each continuation twice, the second time after an empty context.
     if len(texts) % 2 == 0 and not any(contexts[half:]) and texts[half:] == texts[:half] and any(contexts):
         dropped["scores without the question (acc_mutual_info)"] += half
         contexts, texts = contexts[:half], texts[:half]
     n = len(texts)
     if n < 2:
         return []
-    scores = [value[0][0] for value in answers[:n]]
-    score = next((found for key in ("acc", "em") if (found := unit_share(data.get(key))) is not None), None)
-    hit = None if score is None else {0.0: False, 1.0: True}.get(score)
+    scores = [value[0][0] for value in data["resps"][:n]]  # as strings
+    accuracy = next((value for key in ("acc", "em") if (value := unit_share(data.get(key))) is not None), None)
+    hit = None if accuracy is None else {0.0: False, 1.0: True}.get(accuracy)
     if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options are in the contexts, as in winogrande
-        labels = labels_for(ALPHABETS["A"], n)
         options = differing(contexts)
         right = _by_outcome(scores, hit)
-        common["question"] = common["question"] or options[0]
-        return [_Page("texts", Logged.of_scores(scores, labels=labels, answers=right, options=options, **common),
-                      right, hit)]  # fmt: skip
+        common |= {"question": common["question"] or options[0], "labels": labels_for(ALPHABETS["A"], n)}
+        page = Logged.of_scores(scores, answers=right, options=options, **common)
+        return [_Sample(number, "texts", page, right, hit)]
     options = document_options(doc, n)
     bare = tuple(text.strip("().") for text in texts)
     same = list(map(str.strip, options)) == texts
-    alphabet = next((own[:n] for own in ALPHABETS.values() if set(own[:n]) == set(bare)), ())
-    listed = bool(options_on_page(context, bare))
-    letters = listed or (bool(alphabet) and not same)
+    alphabet = next((sequence[:n] for sequence in ALPHABETS.values() if set(sequence[:n]) == set(bare)), ())
+    has_list = bool(options_on_page(context, bare))
+    letters = has_list or (bool(alphabet) and not same)
     on_page = () if letters else order_on_page(context, texts)
     # Labels may be scored in another sequence than the page lists them in, and texts too: places are those of the page.
-    order = tuple(map(bare.index, alphabet)) if letters and not listed else on_page or tuple(range(n))
+    order = tuple(map(bare.index, alphabet)) if letters and not has_list else on_page or tuple(range(n))
     labels = tuple(bare[k] for k in order) if letters else labels_for(ALPHABETS["A"], n)
     options = () if letters and same else options or (() if letters else tuple(texts))
     options = tuple(options[k] for k in order) if options else ()
@@ -258,16 +254,32 @@ def _pages(data: Mapping[str, Any], place: str, dropped: Counter[str]) -> list[_
     several = _several(doc, [texts[k] for k in order])
     index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
     index = None if index is None else frozenset(map(order.index, index))
-    answers_of = [found for found in (several, index, text) if found is not None]
-    if not answers_of:
+    readings = [reading for reading in (several, index, text) if reading is not None]
+    if not readings:
         raise ValueError(f"target {data['target']!r} is not one of the options")
     kind = "labels" if letters else "listed" if on_page else "texts"
-    page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=answers_of[0], options=options, **common)
-    return [_Page(kind, page, answers_of[0 if several and hit is None else -1], hit)]
+    page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=readings[0], options=options, **common)
+    return [_Sample(number, kind, page, readings[0 if several and hit is None else -1], hit)]
+
+
+def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -> list[Logged]:
+    """The pages of a generated answer; none for an open question, even if its document lists other things."""
+    options = shown_options(document_options(data["doc"]), context)
+    if not options or any(option.strip() not in context for option in options):
+        return []
+    labels = labels_for(ALPHABETS["A"], len(options))
+    right = _by_text(str(data["target"]), labels, options)
+    right = _by_index(str(data["target"]), len(options)) if right is None else right
+    if right is None:
+        raise ValueError(f"target {data['target']!r} is not one of the options")
+    return [
+        Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
+        for i, reply in enumerate(data["resps"][0])
+    ]
 
 
 def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
-    """The right place where the target does not say it: the best if that was right, of two the other if not."""
+    """The right place if the target does not name it: the best if it was right, else the other of two."""
     best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
     if hit is None or not (hit or len(scores) == 2):
         raise ValueError("the options are in the contexts, and which is right is not logged")
@@ -277,28 +289,28 @@ def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
 def document_options(doc: Mapping[str, Any], n: int | None = None) -> tuple[str, ...]:
     """The option texts of a document, under the names that tasks give them."""
     for key in _TEXTS:
-        found = doc.get(key)
-        if isinstance(found, Mapping):
-            found = found.get("text") or found.get("choices")
-        fits = isinstance(found, Sequence) and not isinstance(found, str) and all(isinstance(t, str) for t in found)
-        if fits and found and (n is None or len(found) == n):
-            return tuple(map(str, found))
+        texts = doc.get(key)
+        if isinstance(texts, Mapping):
+            texts = texts.get("text") or texts.get("choices")
+        fits = isinstance(texts, Sequence) and not isinstance(texts, str) and all(isinstance(t, str) for t in texts)
+        if fits and texts and (n is None or len(texts) == n):
+            return tuple(map(str, texts))
     return ()
 
 
 def _several(doc: Mapping[str, Any], texts: Sequence[str]) -> frozenset[int] | None:
-    """The right choices where a document marks each by 1 or 0, or lists the texts of several (as ReCoRD does)."""
-    for found in doc.values():
-        if isinstance(found, Mapping) and isinstance(found.get("labels"), Sequence) and "choices" in found:
-            marks, named = found["labels"], [str(text).strip() for text in found["choices"]]
-            if named == list(texts) and len(marks) == len(named) and set(marks) <= {0, 1}:
+    """The right choices if a document marks each by 1 or 0, or lists the texts of several (as ReCoRD does)."""
+    for value in doc.values():
+        if isinstance(value, Mapping) and isinstance(value.get("labels"), Sequence) and "choices" in value:
+            marks, choices = value["labels"], [str(text).strip() for text in value["choices"]]
+            if choices == list(texts) and len(marks) == len(choices) and set(marks) <= {0, 1}:
                 return frozenset(k for k, mark in enumerate(marks) if mark)
-    for found in map(doc.get, _RIGHT):
-        if isinstance(found, list) and len(found) > 1 and all(isinstance(text, str) for text in found):
-            right = {_plain(text) for text in found}
-            marked = frozenset(k for k, text in enumerate(texts) if _plain(text) in right)
-            if marked and len(marked) < len(texts):
-                return marked
+    for value in map(doc.get, _RIGHT):
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(text, str) for text in value):
+            right = {_plain(text) for text in value}
+            places = frozenset(k for k, text in enumerate(texts) if _plain(text) in right)
+            if places and len(places) < len(texts):
+                return places
     return None
 
 
@@ -319,12 +331,13 @@ def _by_text(target: str, labels: Sequence[str], options: Sequence[str]) -> froz
     """The places that a target names as labels, or as option texts."""
     parts = [str(part).strip() for part in parse_list(target) or [target]]
     texts = [option.strip() for option in options]
-    places = [
-        list(labels).index(part.strip("().")) if part.strip("().") in labels
-        else texts.index(part) if part in texts else -1
-        for part in parts
-    ]  # fmt: skip
-    return frozenset(places) if places and min(places) >= 0 else None
+    if not all(part.strip("().") in labels or part in texts for part in parts):
+        return None
+    bare = [part.strip("().") for part in parts]
+    return frozenset(
+        list(labels).index(label) if label in labels else texts.index(part)
+        for part, label in zip(parts, bare, strict=True)
+    )
 
 
 def instead(head: Head) -> str:

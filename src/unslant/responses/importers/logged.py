@@ -1,10 +1,10 @@
-"""The contents of a log: the pages that a model was shown, and what came back."""
+"""The contents of a log: the pages that a model was shown, and its answers."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -16,23 +16,22 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
-from unslant.presentations.labels import ALPHABETS
+from unslant.presentations.presentation import ALPHABETS
 from unslant.replies import Extracted
 from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
+from unslant.responses.checks import MOST_POSITIVE
 
 Order = tuple[int, ...]
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 _USUAL = ("acc", "exact_match", "em", "acc_norm")
-"""Accuracies that samples name, the one that a task reports first."""
+"""Names of accuracies in samples, the one that tasks report first."""
 FILE = ("file", "sha256")
-"""Facts in :attr:`Log.about` that say which file it was."""
-ROUNDING = 1e-4
-"""How far above 0 a log-probability may be that a harness has summed in single precision."""
+"""Facts in :attr:`Log.about` that identify the file."""
 
 
 @contextmanager
 def placed(place: object) -> Iterator[None]:
-    """An error of our own that does not name the place gets it."""
+    """Add the place to errors of our own that do not name it."""
     try:
         yield
     except UnslantError as error:
@@ -43,11 +42,9 @@ def placed(place: object) -> Iterator[None]:
 
 @contextmanager
 def understood(place: object, what: str) -> Iterator[None]:
-    """Anything that does not have the shape of its format is an error that names the place.
-
-    Raises:
-        InputError: instead of what looking for a key, an item or a number raised.
-    """
+    """Report anything that does not have the shape of its format as an InputError that names the place."""
+    # Importers index into records as if they were well formed, and this turns what that raises into one message:
+    # checking each key by itself would be most of their code, and pydantic models would refuse harmless new keys.
     try:
         with placed(place):
             yield
@@ -56,20 +53,20 @@ def understood(place: object, what: str) -> Iterator[None]:
 
 
 def in_results(
-    folders: Sequence[Path], time: str | None, harness: str, pick: Callable[[Any], Found | None]
-) -> Found | None:
-    """What ``pick`` finds in the first results file of a harness where it finds something: that of a time, or all that
-    lie in the folders."""
+    folders: Sequence[Path], time: str | None, harness: str, pick: Callable[[Any], Result | None]
+) -> Result | None:
+    """The first result that ``pick`` takes from a results file of a harness: from that of a time, or else from any in
+    the folders."""
     for folder in folders:
         for path in sorted(folder.glob(f"results_{time}.json" if time else "results*.json")):
             with understood(path, f"results file of {harness}"):
-                if (found := pick(parse_json(read_text(path)))) is not None:
-                    return found
+                if (result := pick(parse_json(read_text(path)))) is not None:
+                    return result
     return None
 
 
 def is_mean(mean: object, hits: Sequence[object]) -> bool:
-    """Whether a logged accuracy is that of these hits, by which a run is known whose files say no time."""
+    """Whether a logged accuracy is that of these hits; identifies the run of files whose names give no time."""
     numbers = [hit for hit in hits if isinstance(hit, int | float)]
     return bool(numbers and isinstance(mean, int | float) and abs(np.mean(numbers) - mean) < 1e-9)
 
@@ -82,24 +79,32 @@ def unit_share(value: object) -> float | None:
 
 
 def main_metric(values: Mapping[str, object], names: Iterable[str] = ()) -> str:
-    """The metric that a task reports for each sample, of those with a number from 0 to 1: a usual one where it has one,
-    wherever it is (ReCoRD lists f1 before em), else the first of ``names``; empty where there is none."""
-    named = [name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None]
-    return next(iter(named), "")
+    """The metric that a task reports for each sample, among those from 0 to 1: a usual one, else the first of
+    ``names``; empty if there is none."""
+    # Usual names go before the task's own order: ReCoRD lists f1 before em.
+    return next((name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None), "")
+
+
+def find_columns(
+    names: Container[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Field -> its column among ``names``: the one in ``fields``, else the first usual one; empty if there is none."""
+    columns = {key: ([fields[key]] if key in fields else options) for key, options in usual.items()}
+    return {key: next((name for name in options if name in names), "") for key, options in columns.items()}
 
 
 def stated(facts: Mapping[str, object]) -> dict[str, str]:
-    """The facts of a run that a log states, as texts."""
+    """The facts of a run that a log states, as texts; without those that are empty or marked as unknown."""
     return {key: str(value) for key, value in facts.items() if value not in (None, "", "N/A", "null", "?")}
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One page that a model was shown, and what came back. Places count from the top of the page, from 0.
+    """One page that a model was shown, and its answer. Places count from the top of the page, from 0.
 
     Attributes:
         id: of the question, the same in every log of it.
-        labels: under which the options stood; answers: places of the right ones.
+        labels: labels of the options, by place; answers: places of the right ones.
         place: file and line, for messages.
         options: texts by place; empty where the log has none.
         order: index in the question file of the option at each place; ``None`` where the log gives it by texts only.
@@ -113,8 +118,7 @@ class Logged:
         repeat: sample number, where the log has one; pages of one question are numbered in this order.
         conflict: of a reply whose label and text contradict each other, the place of the label, then those of the text.
         score: the harness's own score of this answer, from 0 to 1; None where the log has none.
-        besides: in the published order, which was asked in addition to a random sample of orders: means over orders
-            leave it out.
+        besides: the page shows the published order in addition to a random sample of orders, whose means leave it out.
         authors: who wrote the option at each place; empty where options are not answers of systems.
         placed: whether the log says which option was shown where; otherwise nothing is measured on places.
     """
@@ -142,7 +146,7 @@ class Logged:
     placed: bool = True
 
     def __post_init__(self) -> None:
-        """Raises InputError where what a file holds cannot be a page."""
+        """Raises InputError where the values from a file cannot be a page."""
         n = len(self.labels)
         places = self.answers | (self.chosen or frozenset())
         wrong = {
@@ -151,14 +155,14 @@ class Logged:
             "labels that are empty, or the same twice": not all(self.labels) or len(set(self.labels)) < n,
             f"{len(self.options)} option texts for {n} labels": len(self.options) not in (0, n),
             f"{len(self.authors)} authors for {n} labels": len(self.authors) not in (0, n),
-            f"an answer that is none of its {n} options": not places <= frozenset(range(n)),
+            f"an answer that is not one of its {n} options": not places <= frozenset(range(n)),
             f"an order that does not name each of its {n} options once": self.order is not None
             and sorted(self.order) != list(range(n)),
             f"scores that are not one for each of its {n} options": self.logprobs is not None
             and self.logprobs.shape != (n,),
-            "log-probabilities above 0": self.logprobs is not None and bool((self.logprobs > ROUNDING).any()),
+            "log-probabilities above 0": self.logprobs is not None and bool((self.logprobs > MOST_POSITIVE).any()),
         }
-        if reason := next((text for text, found in wrong.items() if found), None):
+        if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
             raise InputError.at(self.place, f"has {reason}")
         try:
             check_plain([self.id, *self.labels, *self.options, *self.authors, self.question, self.subject, self.reply])
@@ -181,9 +185,10 @@ class Logged:
     def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
         """A page answered by log-probabilities, by place; an ``error`` where one is not a number."""
         values = np.array([float(score) for score in scores])  # type: ignore[arg-type]
+        # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
         if np.isnan(values).any() or not np.isfinite(values).any():
             return cls(status="error", **more)  # type: ignore[arg-type]
-        return cls(logprobs=np.minimum(values, 0.0) if (values <= ROUNDING).all() else values, **more)  # type: ignore[arg-type]
+        return cls(logprobs=np.minimum(values, 0.0) if (values <= MOST_POSITIVE).all() else values, **more)  # type: ignore[arg-type]
 
     @classmethod
     def of_reply(
@@ -196,32 +201,32 @@ class Logged:
         reader: Callable[..., Extracted] | None = None,
         **more: object,
     ) -> Logged:
-        """A page answered in words, read by one of unslant's own readers; of one that ended at the limit of tokens, as
-        ``finish_reason`` says, the last fragment is not read."""
+        """A page answered in words, read by one of unslant's own readers; if it ended at the limit of tokens
+        (``finish_reason``), its last fragment is not read."""
         if reply is None:
             return cls(labels=labels, options=options, status="error", **more)  # type: ignore[arg-type]
-        if reader is not None:
-            read = reader(reply, labels, options)
-        else:
-            read = extract_answer(reply, labels, options, cut=finish_reason in CUT)
+        cut = finish_reason in CUT
+        read = reader(reply, labels, options) if reader else extract_answer(reply, labels, options, cut=cut)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
-        chosen = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
-        return cls(labels=labels, options=options, chosen=chosen, status=read.status, reply=reply, **more)  # type: ignore[arg-type]
+        answered = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
+        return cls(labels=labels, options=options, chosen=answered, status=read.status, reply=reply, **more)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Log:
-    """What one file holds.
+    """The pages of one model in one file.
 
     Attributes:
-        harness: that wrote it.
+        harness: the program that wrote it.
         scores: what was scored: ``labels``, ``texts`` of options that no prompt lists, ``listed`` texts of options, or
             ``words``, or ``verdicts`` on answers, as the log reads them.
         metric: the harness's name for the scores of its pages.
-        study: that the pages can be read by, as in ``unslant study NAME``.
-        dropped: rows that are not a page, or a second time, by reason.
+        means: the harness's own scores of all pages, by name, where they are not the mean of those of its pages.
+        study: the study that reads the pages, as in ``unslant study NAME``.
+        dropped: number of rows that are not a page, or repeat one, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
-        notes: what a reader should know, in sentences.
+        notes: caveats, in sentences.
+        part: the part of the file that is read, in a sentence; empty if it is all of it.
         checked: its pages were compared with each other as they were read (:class:`Consistency`).
     """
 
@@ -235,6 +240,8 @@ class Log:
     notes: tuple[str, ...] = ()
     checked: bool = False
     metric: str = ""
+    means: Mapping[str, float] = field(default_factory=dict)
+    part: str = ""
     study: str = "audit"
 
     def __post_init__(self) -> None:
@@ -243,14 +250,11 @@ class Log:
             raise ValueError("it holds no page with its options")
 
 
-# A log says the same of a question wherever it states a thing twice
-
-
 class Consistency:
-    """Check the pages of one log, one by one, against those before.
+    """Check that the pages of one log agree with each other.
 
-    An id is of one question with the same options. By order, an option of the question file has one text on every
-    page, and the right one is always the same. (Another log may number options otherwise: its file was shuffled again.)
+    An id names one question with the same options. By order, an option of the question file has one text on every page,
+    and the right one is always the same. (Another log may number the options differently: its file was shuffled again.)
     """
 
     def __init__(self) -> None:
@@ -265,17 +269,11 @@ class Consistency:
             before, other = self._texts.setdefault((page.id, index), (text.strip(), page))
             if before != text.strip():
                 raise InputError.at(page.place, _contradiction(page, other, index, text, before))
-        if first is page:
-            self._note_right(page)
-            return
-        own, known = page.question.strip(), first.question.strip()
-        if own != known and own and known:
-            raise InputError.at(
-                page.place,
-                f"question {page.id!r} asks {own[:60]!r} here, and {known[:60]!r} before ({first.place}); give each "
-                "question an id of its own",
-            )
-        if page.options and first.options and page.options != first.options:
+        question, earlier = page.question.strip(), first.question.strip()
+        if question and earlier and question != earlier:
+            asks = f"question {page.id!r} asks {question[:60]!r} here, and {earlier[:60]!r} before ({first.place})"
+            raise InputError.at(page.place, f"{asks}; give each question an id of its own")
+        if page.options and first.options:
             new = {text.strip() for text in page.options} - {text.strip() for text in first.options}
             if new:
                 shows = f"question {page.id!r} shows {min(new)!r} here, which it does not before ({first.place})"
@@ -286,13 +284,13 @@ class Consistency:
         if page.order is None:
             return
         right = frozenset(page.order[k] for k in page.answers)
-        known, other = self._right.setdefault(page.id, (right, page))
-        if right != known:
+        before, other = self._right.setdefault(page.id, (right, page))
+        if right != before:
             raise InputError.at(
                 page.place,
-                f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(known)} in "
-                f"{other.place} (counted from 0 in the question file). An answer is the label or place as shown; if it "
-                "is that of the question file, turn it by order, or leave order out (--fields order=)",
+                f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(before)} "
+                f"in {other.place} (counted from 0 in the question file). An answer is the label or place as shown; if "
+                "it is that of the question file, turn it by order, or leave order out (--fields order=)",
             )
 
 
@@ -310,29 +308,26 @@ def _contradiction(page: Logged, other: Logged, index: int, text: str, before: s
 
 
 def _listed(numbers: Iterable[int] | None) -> str:
-    found = numbers if isinstance(numbers, tuple) else sorted(numbers or ())
-    return ", ".join(map(str, found)) or "none"
+    return ", ".join(map(str, numbers if isinstance(numbers, tuple) else sorted(numbers or ()))) or "none"
 
 
-# The question and its options as the text of a prompt has them
+# The question and its options in the text of a prompt
 
 _GAP = re.compile(r"\W*\w{0,3}\W*")
-"""What may come between two options of a list: punctuation, and a label, a number, "or" or "and"."""
+"""Text between two options of a list: punctuation, and a label, a number, "or" or "and"."""
 _LONGEST_GAP = 20
 _LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
 _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
 
 
 def options_on_page(text: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
-    """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty where there is none, or not one a label."""
-    return tuple(found["text"] for found in _last_run(text, labels))
+    """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty without one, or without a line a label."""
+    return tuple(line["text"] for line in _last_run(text, labels))
 
 
 def order_on_page(text: str, options: Sequence[str]) -> Order:
-    """Which of some option texts is at each place of the last list of them in a text; empty if none lists all.
-
-    Options that merely occur in a passage, far from one another, are not a list.
-    """
+    """The option text at each place of the last list of them in a text, as its index; empty if no list has all."""
+    # Only texts that follow each other are a list: options also occur in a passage, far from one another.
     places = {option.strip().casefold(): k for k, option in enumerate(options)}
     if len(places) < len(options) or "" in places:
         return ()
@@ -340,7 +335,7 @@ def order_on_page(text: str, options: Sequence[str]) -> Order:
     any_option = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in longest_first))
     lowered = text.casefold()
     run: list[int] = []
-    listed, end = Order(), 0
+    order, end = Order(), 0
     for match in any_option.finditer(lowered):
         gap, place = lowered[end : match.start()], places[match[0]]
         if place in run or len(gap) > _LONGEST_GAP or not _GAP.fullmatch(gap):
@@ -348,49 +343,49 @@ def order_on_page(text: str, options: Sequence[str]) -> Order:
         run.append(place)
         end = match.end()
         if len(run) == len(options):
-            listed = tuple(run)
-    return listed
+            order = tuple(run)
+    return order
 
 
 def differing(contexts: Sequence[str]) -> tuple[str, ...]:
-    """What is different in texts that begin and end alike, in whole words."""
-    before = "".join(_common(contexts).rpartition(" ")[:2])
+    """The differing middles of texts that begin and end alike, in whole words."""
+    before = "".join(_common_start(contexts).rpartition(" ")[:2])
     rest = [text[len(before) :] for text in contexts]
-    after = "".join(_common([text[::-1] for text in rest])[::-1].partition(" ")[1:])
+    after = "".join(_common_start([text[::-1] for text in rest])[::-1].partition(" ")[1:])
     return tuple(text.removesuffix(after).strip() or text for text in rest)
 
 
-def _common(texts: Sequence[str]) -> str:
-    """What all texts begin with."""
+def _common_start(texts: Sequence[str]) -> str:
     return "".join(one[0] for one in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
 
 
 def question_on_page(text: str) -> str:
-    """The paragraph before the options, or the last one where there are none, without ``Question:`` and ``Answer:``."""
+    """The paragraph before the options, or the last one if there are none, without ``Question:`` and ``Answer:``."""
     run = _last_run(text, ())
     before = (text[: run[0].start()] if run else text).strip()
     return _CUES.sub("", before.rpartition("\n\n")[2].strip()).strip()
 
 
-def shown_options(known: Sequence[str], page: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
-    """Option texts from the top of a page; as a record lists them, unless the page has them in another order."""
-    found = options_on_page(page, labels)
-    same = sorted(text.strip() for text in known) == sorted(found)
-    return found if same or not known else tuple(map(str, known))
+def shown_options(record: Sequence[str], page: str, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """Option texts from the top of a page: as a record lists them, unless the page shows them in another order."""
+    options = options_on_page(page, labels)
+    same = sorted(text.strip() for text in record) == sorted(options)
+    return options if same or not record else tuple(map(str, record))
 
 
 def _last_run(text: str, labels: Sequence[str]) -> list[re.Match[str]]:
+    # The last, since worked examples list their options before the question does.
     runs: list[list[re.Match[str]]] = []
-    own = tuple(labels) if sorted(labels) != list(labels) else ()  # a sequence such as D, C, B, A
-    for found in _LINE.finditer(text):
-        label = found["label"]
+    sequence = tuple(labels) if sorted(labels) != list(labels) else ()  # a sequence such as D, C, B, A
+    for match in _LINE.finditer(text):
+        label = match["label"]
         if runs and runs[-1][0]["label"] == "A" and label.isdecimal() and ALPHABETS["A"].index(label) == len(runs[-1]):
-            runs[-1].append(found)  # the numbers after Z
+            runs[-1].append(match)  # labels after Z are numbers
             continue
-        alphabet = own or ALPHABETS["A" if label.isalpha() else "1"]
+        alphabet = sequence or ALPHABETS["A" if label.isalpha() else "1"]
         if label == alphabet[0]:
             runs.append([])
         if runs and len(runs[-1]) < len(alphabet) and label == alphabet[len(runs[-1])]:
-            runs[-1].append(found)
-    wanted = [run for run in runs if len(run) > 1 and (not labels or [one["label"] for one in run] == list(labels))]
-    return wanted[-1] if wanted else []
+            runs[-1].append(match)
+    complete = [run for run in runs if len(run) > 1 and (not labels or [one["label"] for one in run] == list(labels))]
+    return complete[-1] if complete else []

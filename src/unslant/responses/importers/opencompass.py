@@ -1,41 +1,49 @@
-"""``predictions/*.json`` of OpenCompass: generated answers (also circular, and ``tmp_*.jsonl`` of a run that did not
-end), perplexities (PPL), log-likelihoods (LL), conditional probabilities (CLP).
+"""``predictions/*.json`` of OpenCompass: generated answers (also circular, and ``tmp_*.jsonl`` of an unfinished run),
+perplexities (PPL), log-likelihoods (LL), conditional probabilities (CLP).
 
-In a circular evaluation ``gold`` is ``ID--LETTER--PATTERN``: option i of the file is under letter ``PATTERN[i]``.
-Entries of other files are numbered, and every shard (``_0.json``, ``_1.json``) begins at 0. The perplexities are of
-whole prompts with an answer in them: no scores of labels, so only the choice, the least of them, is read.
-Log-likelihoods are of the same continuation after each option. A right option that is a number counts from 0, and
-OpenCompass leaves out a ``gold`` of 0 (``if gold:`` in ``icl_base_inferencer.py``, 0.5.4).
+Perplexities are of whole prompts with an answer in them, not scores of labels, so only the choice, the least of them,
+is read. Log-likelihoods are of the same continuation after each option. Entries are numbered, except in a circular
+evaluation, and every shard (``_0.json``, ``_1.json``) begins at 0. OpenCompass's own verdicts are in
+``results/MODEL/`` under the same name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unslant.errors import InputError
+from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
-from unslant.presentations.labels import ALPHABETS, labels_for
+from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import Log, Logged, differing, options_on_page, question_on_page, understood
+from unslant.responses.importers.logged import (
+    Log,
+    Logged,
+    differing,
+    options_on_page,
+    question_on_page,
+    understood,
+    unit_share,
+)
 from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
+_ACCURACY = "accuracy"
 _NOTE = "Perplexities are of whole prompts: only which answer has the least is read, as a choice."
-
-
 _NO_GOLD = "In {} entries OpenCompass logged no right option; as those of the others are numbers, theirs is 0."
 _TEMPORARY = "The file is the temporary one of a run that did not end: only part of the data set is in it."
 
 
 def recognises(head: Head) -> bool:
     first = head.first if {"idx", "prediction"} <= head.names else head.first.get("0")
-    return isinstance(first, Mapping) and "prediction" in first and (
-        bool({"origin_prompt", "prompt"} & set(first)) or any(str(key).startswith(_PPL) for key in first)
-    )  # fmt: skip
+    if not isinstance(first, Mapping) or "prediction" not in first:
+        return False
+    return bool({"origin_prompt", "prompt"} & set(first)) or any(str(key).startswith(_PPL) for key in first)
 
 
 def read(head: Head) -> list[Log]:
@@ -44,9 +52,10 @@ def read(head: Head) -> list[Log]:
     rows: dict[str, Any] = (
         {str(one.data["idx"]): one.data for one in whole_records(path)} if temporary else parse_json(read_text(path))
     )
-    numbers = [row.get("gold") for row in rows.values() if isinstance(row, Mapping) and row.get("gold") is not None]
-    by_number = bool(numbers) and all(isinstance(gold, int) for gold in numbers)
-    missing = sum(isinstance(row, Mapping) and row.get("gold") is None for row in rows.values())
+    # OpenCompass leaves out a gold of 0 (`if gold:` in icl_base_inferencer.py, 0.5.4); numbers count from 0.
+    golds = [row.get("gold") for row in rows.values() if isinstance(row, Mapping)]
+    by_number = any(gold is not None for gold in golds) and all(isinstance(gold, int | None) for gold in golds)
+    missing = golds.count(None)
     pages: list[Logged] = []
     kinds: dict[str, None] = {}
     for number, row in rows.items():
@@ -63,7 +72,29 @@ def read(head: Head) -> list[Log]:
     notes = [_NOTE] * (kind == "perplexities") + [_NO_GOLD.format(missing)] * (by_number and missing > 0)
     notes += [_TEMPORARY] * temporary
     scores = {"labels": "labels", "log-likelihoods": "texts"}.get(kind, "words")
-    return [Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=tuple(notes))]
+    log = Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=tuple(notes))
+    results = path.parents[2] / "results" / path.parent.name / path.name if len(path.parents) > 2 else path
+    return [_with_results(log, results) if results.is_file() and results != path else log]
+
+
+def _with_results(log: Log, path: Path) -> Log:
+    """The log with OpenCompass's own verdicts, from the file of results next to its predictions.
+
+    Details of the evaluation (``--dump-eval-details``) have one for each entry; without them there is the accuracy of
+    all entries, also of a circular evaluation (``acc_4``), in percent.
+    """
+    with understood(path, "file of results of OpenCompass"):
+        results = parse_json(read_text(path))
+        details = results.get("details")
+        if isinstance(details, Mapping) and set(map(str, range(len(log.pages)))) <= set(details):
+            verdicts = [details[str(i)] for i in range(len(log.pages))]
+            rights = [one.get("correct", one["predictions"] == one["references"]) for one in verdicts]
+            pages = tuple(replace(page, score=float(right)) for page, right in zip(log.pages, rights, strict=True))
+            return replace(log, pages=pages, metric=f"OpenCompass's {_ACCURACY}")
+        orders = len({page.order for page in log.pages})
+        name = _ACCURACY if _ACCURACY in results else f"acc_{orders}"
+        share = unit_share(results[name] / 100) if name in results else None
+        return log if share is None else replace(log, means={f"OpenCompass's {name}": share})
 
 
 def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]:
@@ -82,11 +113,16 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             common["question"] = common["question"] or texts[0]
             page = Logged.of_scores(likelihoods, labels=labels, options=texts, answers=right, **common)
             return "log-likelihoods", page
-        best = int(np.argmin([float(row[name]["PPL"]) for name in names]))
+        perplexities = np.array([float(row[name]["PPL"]) for name in names])
+        if np.isnan(perplexities).any():
+            return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
+        best = int(np.argmin(perplexities))
         _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
-        shown = options_on_page(text, labels)
-        return "perplexities", Logged(labels=labels, options=shown, answers=right, chosen=frozenset({best}), **common)
+        options = options_on_page(text, labels)
+        return "perplexities", Logged(labels=labels, options=options, answers=right, chosen=frozenset({best}), **common)
     if isinstance(row["prediction"], list):
+        if not all(isinstance(one, int | float) for one in row["prediction"]):
+            raise ValueError("prediction is a list of replies to one prompt; give a file of one run (n=1)")
         n = len(row["prediction"])
         named = tuple(str(text).strip() for text in row.get("choices") or ())
         labels = named if len(named) == n else labels_for(ALPHABETS["A"], n)
@@ -99,7 +135,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         return "labels", Logged.of_scores(scores.tolist(), labels=labels, options=options, answers=right, **common)
     parts = str(row["gold"]).split("--")
     order = None
-    if len(parts) == 3:
+    if len(parts) == 3:  # circular, ID--LETTER--PATTERN: option i of the file is under letter PATTERN[i]
         common["id"], letter, pattern = parts
         labels = tuple(sorted(pattern))
         order = tuple(pattern.index(label) for label in labels)
@@ -122,12 +158,13 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
 
 
 def _gold(gold: Any, labels: Sequence[str]) -> frozenset[int]:
-    """The right place; raises ValueError where there is none."""
+    """The right place; ValueError if there is none."""
+    gold = gold[0] if isinstance(gold, list) and len(gold) == 1 else gold
     name = str(gold).strip().strip("().")
     if name in labels:
         return frozenset({list(labels).index(name)})
     if not (name.isdigit() and int(name) < len(labels)):
-        raise ValueError(f"gold {gold!r} is none of its {len(labels)} options ({', '.join(labels)}; or 0, 1, ...)")
+        raise ValueError(f"gold {gold!r} is not one of its {len(labels)} options ({', '.join(labels)}; or 0, 1, ...)")
     return frozenset({int(name)})
 
 
@@ -141,4 +178,13 @@ def _text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else "\n".join(str(part.get("prompt", "")) for part in prompt)
 
 
-IMPORTER = Importer("predictions of OpenCompass", recognises, read)
+def instead(head: Head) -> str:
+    """The predictions, if this is the file of their results."""
+    predictions = head.path.parents[2] / "predictions" / head.path.parent.name if len(head.path.parents) > 2 else None
+    if predictions is None or head.path.parents[1].name != "results" or not predictions.is_dir():
+        return ""
+    files = sorted(file.name for file in predictions.glob(f"{head.path.stem}*.json"))
+    return f"give {' '.join(files)} in {shown(predictions)}" if files else ""
+
+
+IMPORTER = Importer("predictions of OpenCompass", recognises, read, instead)

@@ -1,4 +1,4 @@
-"""Which importer reads a file, known by its content."""
+"""Find the importer of a file, by its content."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from unslant.responses.table import Responses
 
 @dataclass(frozen=True)
 class Head:
-    """By what a format is known.
+    """The beginning of a file, by which importers recognise their format.
 
     Attributes:
         names: columns of a table, keys of the first JSON object (of a file that is one object: its own), or members of
             a zip.
-        first: that JSON object; empty for others.
-        fields: names that the user gave for columns or keys, by field.
+        first: that JSON object; empty for other files.
+        fields: column or key of each field that the user named (``--fields``).
     """
 
     path: Path
@@ -38,7 +38,7 @@ class Head:
 
     @classmethod
     def of(cls, path: Path) -> Head:
-        """Raises InputError if it cannot be read at all."""
+        """The head of a file; InputError if it cannot be read at all."""
         content = read_bytes(path)
         if zipfile.is_zipfile(io.BytesIO(content)):
             return cls(path, _members(content, path), {})
@@ -47,7 +47,7 @@ class Head:
             return cls(path, frozenset(read_parquet(path).column_names), {})
         if kind in ("csv", "tsv"):
             lines = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
-            rows = csv.reader((line for line in lines), delimiter="\t" if kind == "tsv" else ",")
+            rows = csv.reader(lines, delimiter="\t" if kind == "tsv" else ",")
             try:
                 return cls(path, frozenset(next((row for row in rows if any(map(str.strip, row))), [])), {})
             except UnicodeDecodeError:
@@ -55,20 +55,15 @@ class Head:
                 raise
             except csv.Error as error:
                 raise InputError.at(path, f"has no header that can be read: {error}") from None
-        return cls.of_json(path, content)
-
-    @classmethod
-    def of_json(cls, path: Path, content: bytes) -> Head:
-        """By the first line, if that is JSON; else by the whole."""
-        first_one = next((line for line in io.BytesIO(content) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"")
+        first_line_of_file = next((line for line in io.BytesIO(content) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"")
         try:
-            found = parse_json(decoded(first_one, path))
-        except (ValueError, InputError):
+            value = parse_json(decoded(first_line_of_file, path))
+        except (ValueError, InputError):  # not JSON lines: the whole file may be one value
             try:
-                found = parse_json(decoded(content, path))
+                value = parse_json(decoded(content, path))
             except ValueError as error:
                 raise InputError.at(path, f"is not valid JSON: {error}") from None
-        first = found[0] if isinstance(found, list) and found else found
+        first = value[0] if isinstance(value, list) and value else value
         return cls(path, frozenset(first), first) if isinstance(first, dict) else cls(path, frozenset(), {})
 
 
@@ -77,10 +72,10 @@ class Importer:
     """One format.
 
     Attributes:
-        what: its name for people.
+        what: display name.
         recognises: whether a file is of this format.
-        read: its :class:`Log` s (one for each model), or a table of responses as it is.
-        instead: what to give in place of another file of the same harness that holds no answers; empty for others.
+        read: the :class:`Log` s of a file (one for each model), or the table of responses that it is.
+        instead: for a file of the same harness that holds no answers, which file to give; empty for other files.
     """
 
     what: str
@@ -90,7 +85,7 @@ class Importer:
 
 
 def _members(content: bytes, path: Path) -> frozenset[str]:
-    """Names in a zip; InputError if it is damaged, or expands to more than fits in memory."""
+    """Names in a zip; InputError if it is damaged, or unpacks to more than fits in memory."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
@@ -101,7 +96,7 @@ def _members(content: bytes, path: Path) -> frozenset[str]:
 
 
 GROUP = "unslant.importers"
-"""Entry points by which other packages add formats; their rows are like ours."""
+"""Entry points by which other packages add formats, with rows like ours."""
 _HERE, _TABLE = "unslant.responses.importers", "table"
 IMPORTERS: dict[str, str] = {
     "lm-eval": f"{_HERE}.lm_eval:IMPORTER",
@@ -119,31 +114,30 @@ IMPORTERS: dict[str, str] = {
 def importers(*, tables: bool = True) -> Iterator[Importer]:
     """Every format, in the order in which they are tried: ours, those of other packages, and last any table.
 
-    Nearly any log would pass for a table of pages. Formats are imported one by one, so that a package that cannot be
-    imported does not keep the others from being read.
-
     Args:
-        tables: with the format of tables.
+        tables: include the format of tables.
     """
     rows = with_plugins(IMPORTERS, GROUP)
     names = [name for name in rows if tables or name != _TABLE]
+    # Tables come last, since nearly any log would pass for a table of pages. Formats are imported one by one, so that a
+    # package that cannot be imported does not keep the others from being read.
     for name in sorted(names, key=lambda name: (name == _TABLE, name not in IMPORTERS)):
         importer: Importer = load_row(rows[name], f"the log format {name}")
         yield importer
 
 
 def read_log(head: Head) -> list[Log] | Responses:
-    """What the first format that recognises a file reads in it.
+    """The logs in a file, read by the first format that recognises it.
 
     Raises:
-        InputError: if it is of no known format, or cannot be used.
+        InputError: if its format is unknown, or it cannot be used.
     """
     importer = next((one for one in importers() if one.recognises(head)), None)
     if importer is None:
         if instead := next(filter(None, (one.instead(head) for one in importers())), ""):
             raise InputError.at(head.path, f"holds the scores of a run and no answers: {instead}")
-        known = "; ".join(one.what for one in importers())
-        reason = f"is of no known format; known are {known} (--fields NAME=COLUMN names columns)"
+        formats = "; ".join(one.what for one in importers())
+        reason = f"is not in a known format; these are known: {formats} (--fields NAME=COLUMN names columns)"
         raise InputError.at(head.path, reason)
     with understood(head.path, f"file of this format ({importer.what})"):
         return importer.read(head)
@@ -153,22 +147,18 @@ _LOG_SUFFIXES = (".jsonl", ".json", ".eval", ".parquet")
 
 
 def log_files(path: Path) -> list[Path]:
-    """The file, or the logs in a folder and the folders within: files of all known formats but tables of your own.
+    """The file, or the logs in a folder and its subfolders: files of all known formats except tables of your own.
 
     Raises:
         InputError: if a folder holds none, or a file in it cannot be read.
     """
     if not is_folder(path):
         return [path]
-    inside = (one for one in files_within(path) if one.suffix in _LOG_SUFFIXES)
-    found = []
-    for one in inside:
-        head = Head.of(one)
-        if any(importer.recognises(head) for importer in importers(tables=False)):
-            found.append(one)
-    if not found:
+    heads = (Head.of(file) for file in files_within(path) if file.suffix in _LOG_SUFFIXES)
+    logs = [head.path for head in heads if any(one.recognises(head) for one in importers(tables=False))]
+    if not logs:
         raise InputError.at(path, "is a folder without a log of a known format; give a table of your own by its file")
-    return found
+    return logs
 
 
 def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
@@ -182,19 +172,19 @@ def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = No
         fields: field -> column or key, for the generic table.
 
     Raises:
-        InputError: if a file is of no known format, or cannot be used.
+        InputError: if a file's format is unknown, or it cannot be used.
     """
-    own: list[Responses] = []
+    tables: list[Responses] = []
     logs: dict[tuple[str, ...], list[Log]] = {}
     names: dict[tuple[str, ...], list[str]] = {}
-    for path in (file for given in paths for file in log_files(Path(given))):
-        found = read_log(replace(Head.of(path), fields=fields or {}))
-        if isinstance(found, Responses):
-            own.append(found)
+    for path in (file for name in paths for file in log_files(Path(name))):
+        content = read_log(replace(Head.of(path), fields=fields or {}))
+        if isinstance(content, Responses):
+            tables.append(content)
             continue
         digest = hashlib.sha256(read_bytes(path)).hexdigest()[:16]
-        for log in found:
+        for log in content:
             key = log.study, log.model, log.scores
             logs.setdefault(key, []).append(replace(log, about={**log.about, "file": path.name, "sha256": digest}))
             names.setdefault(key, []).append(log.task or path.stem)
-    return [*own, *(joined(found, ", ".join(dict.fromkeys(names[key]))) for key, found in logs.items())]
+    return [*tables, *(joined(group, ", ".join(dict.fromkeys(names[key]))) for key, group in logs.items())]

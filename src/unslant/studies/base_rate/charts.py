@@ -13,12 +13,11 @@ from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.metrics import METRICS, BaseRates
 from unslant.reports import Chart, Column, Figure, Plot, Style, charts, number
-from unslant.reports.charts import MOST_ROWS
 from unslant.reports.export import FORMATS, save_figure
 from unslant.reports.numbers import listed
-from unslant.reports.style import PAPER, specification
+from unslant.reports.style import MOST_ROWS, PAPER, fitted, specification
+from unslant.studies.base_rate.accuracies import SubjectCorrelation
 from unslant.studies.base_rate.findings import Findings
-from unslant.studies.base_rate.gold_labels import SubjectCorrelation
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.result import BaseRateResult
@@ -53,26 +52,26 @@ def save_charts(result: BaseRateResult, path: str | Path) -> None:
     check_format(path)
     style = replace(PAPER, width=_WIDTH)
     columns = []
-    for found in result.found.values():
-        pictures = [chart for figure in figure_1(found) for chart in figure.charts]
-        drawn = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in pictures]
-        columns.append(alt.vconcat(*drawn, spacing=30).resolve_scale(xOffset="independent", color="independent"))
+    for findings in result.found.values():
+        pictures = [chart for figure in figure_1(findings) for chart in figure.charts]
+        drawings = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in pictures]
+        columns.append(alt.vconcat(*drawings, spacing=30).resolve_scale(xOffset="independent", color="independent"))
     whole = alt.hconcat(*columns, spacing=50, title=result.run.model or "model")
     spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
     save_figure(spec, Path(path), [result.provenance.model_dump()])
 
 
-def figure_1(found: Findings) -> tuple[Figure, ...]:
+def figure_1(findings: Findings) -> tuple[Figure, ...]:
     """Base rates, and accuracy by gold label, of one elicitation (P5, figure 1)."""
-    return (*([] if found.rates is None else [_rates(found, found.rates)]), _gold_labels(found))
+    return (*([] if findings.rates is None else [_rates(findings, findings.rates)]), _gold_labels(findings))
 
 
-def _rates(found: Findings, main: BaseRates) -> Figure:
-    name, top = found.elicitation, main.top if main.uneven else ""
+def _rates(findings: Findings, main: BaseRates) -> Figure:
+    name, top = findings.elicitation, main.top if main.uneven else ""
     rows = [
         {"label": f"{n} options, {letter}", "letter": letter, "n": n, "place": str(i + 1)}
         | {"by_label": rates.by_label[i], "shares": float(rates.shares[i]), "by_position": rates.by_position[i]}
-        for n, rates in found.base_rates.items()
+        for n, rates in findings.base_rates.items()
         for i, letter in enumerate(rates.labels)
     ]
     plot = Plot(
@@ -82,7 +81,7 @@ def _rates(found: Findings, main: BaseRates) -> Figure:
         id=f"base-rates-{name}",
         name=["letter"],
         out=lambda row: row["letter"] == top,
-        where=lambda row: row["n"] == found.n_options,
+        where=lambda row: row["n"] == findings.n_options,
         of="label orders",
     )
     return Figure(
@@ -96,8 +95,8 @@ def _rates(found: Findings, main: BaseRates) -> Figure:
     )
 
 
-def _gold_labels(found: Findings) -> Figure:
-    name, gold = found.elicitation, found.gold
+def _gold_labels(findings: Findings) -> Figure:
+    name, gold = findings.elicitation, findings.gold
     columns = [Column(label, METRICS["accuracy_by_gold_label.by_label"]) for label in gold.labels]
     everyone = ("all", gold.by_label, sum(estimate.n for estimate in gold.by_label))
     subjects = zip(gold.subjects, gold.accuracy.tolist(), gold.counts.sum(axis=1).tolist(), strict=True)
@@ -105,25 +104,31 @@ def _gold_labels(found: Findings) -> Figure:
         {"subject": subject or "(none)", "questions": questions, **dict(zip(gold.labels, accuracy, strict=True))}
         for subject, accuracy, questions in (everyone, *(subjects if len(gold.subjects) > 1 else ()))
     ]
-    drawn = [
+    drawings = [
         Chart(
-            f"gold-labels-{name}", f"Accuracy by gold label, {name}", _DOTS, partial(_gold, found), "questions a label"
+            f"gold-labels-{name}",
+            f"Accuracy by gold label, {name}",
+            _DOTS,
+            partial(_gold, findings),
+            "questions a label",
         )
     ]
-    if found.correlation is not None and found.correlation.r.defined:
-        title, about = f"r = {number(found.correlation.r, 2)}, {name}", _PAIRS
-        draw, of = partial(_correlation, found), "pairs of subject and label"
-        drawn.append(Chart(f"base-rate-correlation-{name}", title, about, draw, of))
-    if found.by_subject is not None and len(found.by_subject.r) > 1:
-        title = f"Within subjects, median r = {number(found.by_subject.median, 2)}, {name}"
-        drawn.append(Chart(f"base-rate-within-{name}", title, _TICKS, partial(_within, found.by_subject), "subjects"))
-    title = f"Accuracy by the right option's label, {name}, questions of {found.n_options} options"
+    if findings.correlation is not None and findings.correlation.r.defined:
+        title, about = f"r = {number(findings.correlation.r, 2)}, {name}", _PAIRS
+        draw, of = partial(_correlation, findings), "pairs of subject and label"
+        drawings.append(Chart(f"base-rate-correlation-{name}", title, about, draw, of))
+    if findings.by_subject is not None and len(findings.by_subject.r) > 1:
+        title = f"Within subjects, median r = {number(findings.by_subject.median, 2)}, {name}"
+        drawings.append(
+            Chart(f"base-rate-within-{name}", title, _TICKS, partial(_within, findings.by_subject), "subjects")
+        )
+    title = f"Accuracy by the right option's label, {name}, questions of {findings.n_options} options"
     columns.append(Column("questions"))
-    return Figure(f"base-rate-gold-{name}", title, ["subject"], columns, rows, drawn, folded=len(rows) > MOST_ROWS)
+    return Figure(f"base-rate-gold-{name}", title, ["subject"], columns, rows, drawings, folded=len(rows) > MOST_ROWS)
 
 
-def _dots(found: Findings) -> list[dict[str, Any]]:
-    gold, rates = found.gold, found.rates
+def _dots(findings: Findings) -> list[dict[str, Any]]:
+    gold, rates = findings.gold, findings.rates
     return [
         {
             "label": label,
@@ -150,10 +155,10 @@ def _dot(style: Style) -> dict[str, Any]:
     return {"size": style.scaled(style.scaled(26)), "opacity": 0.5, "color": style.accent}
 
 
-def _gold(found: Findings, style: Style) -> Any:
+def _gold(findings: Findings, style: Style) -> Any:
     import altair as alt
 
-    gold = found.gold
+    gold = findings.gold
     lines = [
         {"label": label, "all": e.value, "low": e.low, "high": e.high, "n": e.n}
         for label, e in zip(gold.labels, gold.by_label, strict=True)
@@ -162,7 +167,7 @@ def _gold(found: Findings, style: Style) -> Any:
     x = alt.X("label:N", title="label of the right option", sort=list(gold.labels), scale=alt.Scale(domain=gold.labels))
     scale = alt.Scale(domain=[0, 1])
     y = {name: alt.Y(f"{name}:Q", title="accuracy", scale=scale) for name in ("accuracy", "all")}
-    dots = alt.Chart(alt.Data(values=_dots(found)), width=style.width, height=style.scaled(220)).encode(x=x)
+    dots = alt.Chart(alt.Data(values=_dots(findings)), width=style.width, height=style.scaled(220)).encode(x=x)
     boxes = dots.mark_boxplot(**_box(style, 46)).encode(y=y["accuracy"], xOffset=alt.XOffsetDatum(0.5))
     points = dots.mark_circle(**_dot(style)).encode(
         xOffset=alt.XOffset("spread:Q", scale=alt.Scale(domain=[-0.3, 1.3])),
@@ -192,21 +197,21 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
     return chart.mark_boxplot(**_box(style, 30)) + ticks.encode(tooltip=["subject:N", "r:Q"])
 
 
-def _correlation(found: Findings, style: Style) -> Any:
+def _correlation(findings: Findings, style: Style) -> Any:
     import altair as alt
 
-    rates: Sequence[float] | Floats = found.rates.values if found.rates else ()
-    low, high = charts.fitted(map(float, rates))
+    rates: Sequence[float] | Floats = findings.rates.values if findings.rates else ()
+    low, high = fitted(map(float, rates))
     title = f"base rate of the label (axis {low:g} to {high:g})"
     x = alt.X("rate:Q", title=title, scale=alt.Scale(domain=[low, high]), axis=alt.Axis(tickCount=5))
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
-    dots = _dots(found)
+    dots = _dots(findings)
     for dot in dots:
         dot["n"] = len(dots)
     chart = alt.Chart(alt.Data(values=dots), width=style.width, height=style.scaled(220))
     points = chart.mark_circle(**_dot(style)).encode(x=x, y=y, tooltip=["label:N", "subject:N", "accuracy:Q"])
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)
-    names = alt.Chart(alt.Data(values=_names(rates, found.gold.labels, high - low)))
+    names = alt.Chart(alt.Data(values=_names(rates, findings.gold.labels, high - low)))
     return (
         points
         + line
@@ -218,9 +223,9 @@ def _correlation(found: Findings, style: Style) -> Any:
 
 def _names(rates: Sequence[float] | Floats, labels: Sequence[str], span: float) -> list[dict[str, Any]]:
     """The labels above their dots, one below the other where they would meet."""
-    found: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
     for rate, label in sorted(zip(map(float, rates), labels, strict=True)):
-        near = {each["at"] for each in found if rate - each["rate"] < 0.05 * span}
+        near = {each["at"] for each in marks if rate - each["rate"] < 0.05 * span}
         at = next(level for level in (round(0.97 - 0.09 * i, 2) for i in range(len(labels))) if level not in near)
-        found.append({"rate": rate, "label": label, "at": at})
-    return found
+        marks.append({"rate": rate, "label": label, "at": at})
+    return marks

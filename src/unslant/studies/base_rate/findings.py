@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,18 +19,19 @@ from unslant.metrics.registry import metric
 from unslant.presentations import NVR
 from unslant.reports.numbers import count, number, p_words, percent, unsettled, with_interval
 from unslant.responses import Responses
-from unslant.studies.base_rate.gold_labels import (
+from unslant.studies.base_rate.accuracies import (
     MIN_SUBJECTS,
     MODERATE,
+    Cell,
     GoldAccuracy,
     PooledCorrelation,
     SubjectCorrelation,
     base_rate_correlation,
+    cell,
     gold_accuracy,
     subject_correlation,
     weaker,
 )
-from unslant.studies.base_rate.tie_robust_accuracy import Cell, cell
 
 GIVEN = "given"
 ELICITATIONS = ("cloze", "counterfactual")
@@ -76,7 +78,7 @@ class Findings:
         return self.base_rates.get(self.n_options)
 
     def cell(self, presentation: str) -> Cell | None:
-        return next((found for found in self.cells if found.presentation == presentation), None)
+        return next((one for one in self.cells if one.presentation == presentation), None)
 
     def to_dict(self) -> dict[str, object]:
         return json_fields(self, omit=("elicitation", "gold", "correlation", "by_subject", "given")) | {
@@ -97,19 +99,19 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
         InputError: if it has no usable response to a question as given.
     """
     labels = standard_labels(responses, (GIVEN,))
-    given = LabelScores.read(responses, GIVEN, elicitation, labels)
-    if not given.right.any():
+    as_given = LabelScores.read(responses, GIVEN, elicitation, labels)
+    if not as_given.right.any():
         raise InputError(f"no usable {elicitation} response to a question as given with a right option")
     variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
-    cells = [cell(given, GIVEN, elicitation, seed=seed)]
+    cells = [cell(as_given, GIVEN, elicitation, seed=seed)]
     cells += [
         cell(scores, f"nvr-{label}", elicitation, seed=seed)
         for label, scores in zip(labels, variants, strict=True)
         if len(scores)
     ]
-    n = Counter(given.n_options[given.gold >= 0].tolist() or given.n_options.tolist()).most_common(1)[0][0]
+    n = Counter(as_given.n_options[as_given.gold >= 0].tolist() or as_given.n_options.tolist()).most_common(1)[0][0]
     rates = base_rates(responses, elicitation, labels, seed=seed)
-    main = given.take(given.n_options == n)
+    main = as_given.take(as_given.n_options == n)
     gold = gold_accuracy(main, Bootstrap(len(main), main.subjects, seed=seed))
     reference = (cloze.base_rates if cloze else rates).get(n)
     return Findings(
@@ -120,30 +122,25 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
         gold,
         base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
         subject_correlation(reference.values, gold) if reference is not None else None,
-        _nvr(given, variants, seed) if any(len(scores) for scores in variants) else None,
+        _nvr(as_given, variants, seed) if any(len(scores) for scores in variants) else None,
         _nvr_by_subject(variants, seed),
-        given,
+        as_given,
     )
 
 
-def _nvr(given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
-    row = {question_id: i for i, question_id in enumerate(given.ids)}
-    right = np.full((len(given), len(variants)), np.nan)
+def _nvr(as_given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
+    row = {question_id: i for i, question_id in enumerate(as_given.ids)}
+    right = np.full((len(as_given), len(variants)), np.nan)
     for x, scores in enumerate(variants):
         for question_id, value in zip(scores.ids, scores.correct(), strict=True):
             if question_id in row:
                 right[row[question_id], x] = value
-    bootstrap = Bootstrap(len(given), given.subjects, seed=seed)
-    return nvr(right, given.correct(), given.n_options, given.labels, bootstrap)
+    bootstrap = Bootstrap(len(as_given), as_given.subjects, seed=seed)
+    return nvr(right, as_given.correct(), as_given.n_options, as_given.labels, bootstrap)
 
 
-@metric(
-    "nvr_by_subject",
-    "Nvr-X score, mean of subjects",
-    "unweighted mean over subjects",
-    unit="share",
-    source="P5 table 3",
-)
+@metric("nvr_by_subject", "Nvr-X score, mean of subjects", "unweighted mean over subjects", unit="share",
+        source="P5 table 3")  # fmt: skip
 def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
     sizes = {n for scores in variants for n in np.unique(scores.n_options).tolist()}
     if len(sizes) != 1 or not all(len(scores) for scores in variants):
@@ -179,20 +176,20 @@ class Hypothesis(Jsonable):
     words: str
 
 
-def hypotheses(found: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:
+def hypotheses(by_elicitation: Mapping[str, Findings]) -> tuple[Hypothesis, ...]:
     """H1 to H4 of P5 from the findings of ``cloze`` and, for H3, ``counterfactual``."""
-    cloze, counterfactual = (found.get(name) for name in ELICITATIONS)
-    return (_h1(cloze), _h2(cloze), _h3_published(cloze, counterfactual), _h3(cloze, counterfactual), _h4(cloze))
+    cloze, counterfactual = (by_elicitation.get(name) for name in ELICITATIONS)
+    return _h1(cloze), _h2(cloze), _h3_published(cloze, counterfactual), _h3(cloze, counterfactual), _h4(cloze)
 
 
 def _h1(cloze: Findings | None) -> Hypothesis:
-    claim = "Labels differ in their base rates."
+    outcome = partial(Hypothesis, "H1", "Labels differ in their base rates.")
     rates = cloze.rates if cloze else None
     if rates is None:
-        return Hypothesis("H1", claim, "cannot be tested", "No control responses under the cloze.")
+        return outcome("cannot be tested", "No control responses under the cloze.")
     if not rates["label_p"].defined or rates.n_options < 3:
         reason = rates.note or f"{count(rates.n_orders, 'label order')} are too few for a test."
-        return Hypothesis("H1", claim, "cannot be tested", reason)
+        return outcome("cannot be tested", reason)
     words = (
         f"Without content, {rates.top} has {percent(rates.shares.max(), 1)} of the labels' probability (uniform: "
         f"{percent(1 / rates.n_options, 1)}); {percent(rates['distance'].value, 1)} of the guesses are out of balance "
@@ -200,27 +197,26 @@ def _h1(cloze: Findings | None) -> Hypothesis:
         f"{percent(rates['label_part'].value)} of the variance, the position {percent(rates['position_part'].value)}."
     )
     if rates.uneven:
-        return Hypothesis("H1", claim, "holds", words)
+        return outcome("holds", words)
     if rates["distance"].value < UNEVEN:  # the label orders are all there are: no more could be drawn
-        return Hypothesis("H1", claim, "does not hold", f"{words} That is below {percent(UNEVEN)}, which would matter.")
-    return Hypothesis("H1", claim, "unclear", f"{words} Too few label orders to distinguish this from chance.")
+        return outcome("does not hold", f"{words} That is below {percent(UNEVEN)}, which would matter.")
+    return outcome("unclear", f"{words} Too few label orders to distinguish this from chance.")
 
 
 def _h2(cloze: Findings | None) -> Hypothesis:
-    claim = "Accuracy is higher where the right option has a label with a high base rate."
+    outcome = partial(Hypothesis, "H2", "Accuracy is higher where the right option has a label with a high base rate.")
     correlation = cloze.correlation if cloze else None
     if cloze is None or correlation is None or not (correlation.testable and correlation.r.defined):
         reason = correlation.r.note if correlation else "no control responses"
-        return Hypothesis("H2", claim, "cannot be tested", f"No correlation: {reason}.")
-    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}"
-    words += _doubt(cloze, given=True)
+        return outcome("cannot be tested", f"No correlation: {reason}.")
+    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}{_doubt(cloze.cells[:1])}"
     if correlation.holds:
-        return Hypothesis("H2", claim, "holds", words)
+        return outcome("holds", words)
     if correlation.absent:
-        return Hypothesis("H2", claim, "does not hold", f"The correlation is below {MODERATE}. {words}")
+        return outcome("does not hold", f"The correlation is below {MODERATE}. {words}")
     if correlation.shows:
-        return Hypothesis("H2", claim, "unclear", f"Too many other assignments of base rates do as well. {words}")
-    return Hypothesis("H2", claim, "unclear", f"The interval is too wide for a verdict. {words}")
+        return outcome("unclear", f"Too many other assignments of base rates do as well. {words}")
+    return outcome("unclear", f"The interval is too wide for a verdict. {words}")
 
 
 def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
@@ -228,119 +224,114 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
 
     The paper calls H3 refuted because the correlation is weaker but remains; that outcome is ``partly`` here.
     """
-    claim = "Counterfactual prompting removes the effect of base rates."
+    outcome = partial(Hypothesis, "H3", "Counterfactual prompting removes the effect of base rates.")
     before = cloze.by_subject if cloze else None
     after = counterfactual.by_subject if counterfactual else None
     if cloze is None or counterfactual is None or before is None or after is None:
-        return Hypothesis("H3", claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+        return outcome("cannot be tested", "Needs cloze and counterfactual scores, with controls.")
     first, second = before.median, after.median
     if min(first.n, second.n) < MIN_SUBJECTS:
-        return Hypothesis("H3", claim, "cannot be tested", "Too few subjects with a defined correlation.")
+        return outcome("cannot be tested", "Too few subjects with a defined correlation.")
     drop = weaker(before, after)
     words = (
         f"Median r within subjects, cloze base rate against accuracy: cloze {with_interval(first, 2)}, "
         f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {count(drop.n, 'subject')}."
     )
     if first.value < MODERATE or first.low <= 0:  # without an interval all subjects are alike
-        return Hypothesis("H3", claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
+        return outcome("cannot be tested", f"The cloze shows no effect to remove. {words}")
     remains = verdict(second)
     if remains.kind == "above" and verdict(drop).kind == "above":
-        return Hypothesis("H3", claim, "partly", f"Weaker, but it remains, which is why the paper refutes it. {words}")
+        return outcome("partly", f"Weaker, but it remains, which is why the paper refutes it. {words}")
     if remains.kind == "above":
-        return Hypothesis("H3", claim, "does not hold", f"The correlation remains. {words}")
+        return outcome("does not hold", f"The correlation remains. {words}")
     if second.high < MODERATE:
-        return Hypothesis("H3", claim, "holds", f"What remains is below {MODERATE}. {words}")
-    return Hypothesis("H3", claim, "unclear", f"The interval under the counterfactual is too wide. {words}")
+        return outcome("holds", f"What remains is below {MODERATE}. {words}")
+    return outcome("unclear", f"The interval under the counterfactual is too wide. {words}")
 
 
 def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
     """Our rule: counterfactual accuracy depends neither on the label nor on the counterfactual's own base rates."""
-    name = "H3, own base rates"
-    claim = "Counterfactual accuracy does not depend on base rates."
-    correlations = [found.correlation if found else None for found in (cloze, counterfactual)]
-    if cloze is None or counterfactual is None or not all(c and c.testable for c in correlations):
-        return Hypothesis(name, claim, "cannot be tested", "Needs cloze and counterfactual scores, with controls.")
-    before, after = correlations
-    assert before is not None
-    assert after is not None
-    words = (
-        f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{_doubt(counterfactual, given=True)}"
-    )
+    outcome = partial(Hypothesis, "H3, own base rates", "Counterfactual accuracy does not depend on base rates.")
+    before, after = (findings.correlation if findings else None for findings in (cloze, counterfactual))
+    if counterfactual is None or not (before and before.testable and after and after.testable):
+        return outcome("cannot be tested", "Needs cloze and counterfactual scores, with controls.")
+    doubt = _doubt(counterfactual.cells[:1])
+    words = f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{doubt}"
     if not before.shows:
-        return Hypothesis(name, claim, "cannot be tested", f"The cloze shows no effect to remove. {words}")
+        return outcome("cannot be tested", f"The cloze shows no effect to remove. {words}")
     if after.shows:
-        return Hypothesis(name, claim, "does not hold", f"The correlation remains. {words}")
+        return outcome("does not hold", f"The correlation remains. {words}")
     if after.r.value <= -MODERATE and after.r.high < 0:
-        return Hypothesis(name, claim, "does not hold", f"The correlation has reversed. {words}")
+        return outcome("does not hold", f"The correlation has reversed. {words}")
     gap = counterfactual.gold.gap
     if not after.r.defined:
-        return Hypothesis(name, claim, "cannot be tested", words)
+        return outcome("cannot be tested", words)
     if not (after.absent and after.r.low > -MODERATE):
-        return Hypothesis(name, claim, "unclear", f"The interval is too wide for a verdict. {words}")
+        return outcome("unclear", f"The interval is too wide for a verdict. {words}")
     if gap.value >= GAP and gap.low > 0:
-        return Hypothesis(name, claim, "partly", f"No correlation remains, but accuracy differs by label. {words}")
+        return outcome("partly", f"No correlation remains, but accuracy differs by label. {words}")
     if gap.high < GAP:
         bounds = f"r is within ±{MODERATE}, and accuracy differs by less than {GAP:.2f} between labels."
-        return Hypothesis(name, claim, "holds", f"{bounds} {words}")
-    return Hypothesis(name, claim, "unclear", f"r is within ±{MODERATE}, but the gap may exceed {GAP:.2f}. {words}")
+        return outcome("holds", f"{bounds} {words}")
+    return outcome("unclear", f"r is within ±{MODERATE}, but the gap may exceed {GAP:.2f}. {words}")
 
 
 def _h4(cloze: Findings | None) -> Hypothesis:
-    claim = "Nvr-X separates label preference from knowledge."
+    outcome = partial(Hypothesis, "H4", "Nvr-X separates label preference from knowledge.")
     if cloze is None or cloze.nvr is None or not cloze.nvr["score"].defined:
-        return Hypothesis("H4", claim, "cannot be tested", "No Nvr-X responses under the cloze.")
-    found = cloze.nvr
+        return outcome("cannot be tested", "No Nvr-X responses under the cloze.")
+    scores = cloze.nvr
     words = (
-        f"Accuracy is {number(found['plain'])} as given and {number(found['score'])} on Nvr-X (lowest of the "
-        f"variants), a difference of {with_interval(found['drop'])}; guessing scores {number(found['guess'])}, always "
-        f"avoiding one label {number(found['never'])}, always answering one 0."
+        f"Accuracy is {number(scores['plain'])} as given and {number(scores['score'])} on Nvr-X (lowest of the "
+        f"variants), a difference of {with_interval(scores['drop'])}; guessing scores {number(scores['guess'])}, "
+        f"always avoiding one label {number(scores['never'])}, always answering one 0."
     )
-    if found.readings:
+    if scores.readings:
         words += " " + " ".join(
             f"Nvr-{reading.label} is {number(abs(reading.gap.value))} "
             f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
-            for reading in found.readings
+            for reading in scores.readings
         )
-        return Hypothesis("H4", claim, "holds", words + _doubt(cloze))
-    gaps = [verdict(extreme.gap, bound=SAME) for extreme in found.extremes]
+        return outcome("holds", words + _doubt(cloze.cells))
+    gaps = [verdict(extreme.gap, bound=SAME) for extreme in scores.extremes]
     if all(one.kind == "equal" for one in gaps):
         words += (
             f" All variants are within {SAME} of the median of the others: no label is preferred by more than that."
         )
-        return Hypothesis("H4", claim, "does not hold", words + _doubt(cloze))
+        return outcome("does not hold", words + _doubt(cloze.cells))
     widest = max(gaps, key=lambda one: abs(one.estimate.value))
     words += f" Whether a label is preferred cannot be determined {unsettled(widest)}."
-    return Hypothesis("H4", claim, "unclear", words + _doubt(cloze))
+    return outcome("unclear", words + _doubt(cloze.cells))
 
 
-def _correlation_words(found: PooledCorrelation) -> str:
-    if not found.r.defined:
-        return f"No correlation: {found.r.note}."
+def _correlation_words(correlation: PooledCorrelation) -> str:
+    if not correlation.r.defined:
+        return f"No correlation: {correlation.r.note}."
     return (
-        f"r = {with_interval(found.r, 2)} between base rate and accuracy, pooled over {found.pairs} pairs of subject "
-        f"and label ({count(found.n_subjects, 'subject')}); {percent(found.assignment_p)} of the ways to assign the "
-        "base rates to the labels have an r as high."
+        f"r = {with_interval(correlation.r, 2)} between base rate and accuracy, pooled over {correlation.pairs} pairs "
+        f"of subject and label ({count(correlation.n_subjects, 'subject')}); {percent(correlation.assignment_p)} of "
+        "the ways to assign the base rates to the labels have an r as high."
     )
 
 
-def _subject_words(found: Findings) -> str:
-    if found.by_subject is None or not found.by_subject.median.defined:
+def _subject_words(findings: Findings) -> str:
+    if findings.by_subject is None or not findings.by_subject.median.defined:
         return ""
-    median = found.by_subject.median
+    median = findings.by_subject.median
     return f"Within subjects the median r is {with_interval(median, 2)} over {count(median.n, 'subject')}."
 
 
-def _gap_words(found: Findings) -> str:
+def _gap_words(findings: Findings) -> str:
     pairs = ", ".join(
-        f"{label} {number(estimate)}" for label, estimate in zip(found.gold.labels, found.gold.by_label, strict=True)
+        f"{label} {number(estimate)}"
+        for label, estimate in zip(findings.gold.labels, findings.gold.by_label, strict=True)
     )
-    return f"Accuracy by gold label: {pairs} (gap {with_interval(found.gold.gap)})."
+    return f"Accuracy by gold label: {pairs} (gap {with_interval(findings.gold.gap)})."
 
 
-def _doubt(found: Findings, given: bool = False) -> str:
-    """Unreliable accuracies behind a sentence: those as given, or all."""
-    cells = [cell for cell in found.cells if cell.doubt and (not given or cell.presentation == GIVEN)]
-    doubts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells]
+def _doubt(cells: Iterable[Cell]) -> str:
+    """The accuracies behind a sentence that are unreliable, and why."""
+    doubts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells if cell.doubt]
     return f" Unreliable: {'; '.join(doubts)}." if doubts else ""
 
 

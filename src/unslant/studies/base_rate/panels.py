@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from unslant.experiment.provenance import asked_about, cost_lines, settings_rows, spent
-from unslant.experiment.shortcut_panel import shortcut_panel
+from unslant.experiment.page_parts import asked_about, cost_lines, shortcut_panel, spent
 from unslant.metrics import Estimate, verdict
 from unslant.metrics.base_rate import MATERIAL as UNEVEN
-from unslant.metrics.label_scores import TIE_RULES
+from unslant.metrics.base_rate import TIE_RULES
 from unslant.reports import Column, Figure, Page, Panel, Tile
 from unslant.reports.numbers import Cell, count, number, percent, unsettled, with_interval
 from unslant.studies.base_rate.charts import figure_1
@@ -46,13 +45,11 @@ def page(result: BaseRateResult) -> Page:
                 short="Favourite",
             ),
             _hypotheses_panel(result.hypotheses),
-            *(_elicitation_panel(found, charted=found is first) for found in result.found.values()),
+            *(_elicitation_panel(findings, charted=findings is first) for findings in result.found.values()),
             _published_panel(result),
             shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
         notes=tuple(cost_lines(result.cost)),
-        settings=settings_rows(result.run),
-        name=result.run.model,
     )
 
 
@@ -72,36 +69,36 @@ def headline(result: BaseRateResult) -> str:
     return f"Whether {model} favours a label before it reads a question cannot be determined: too few label orders"
 
 
-def _effect(found: Findings, joined: str) -> str:
+def _effect(findings: Findings, joined: str) -> str:
     """By how much the score falls where a label is never right, if that is shown."""
-    preferred = [one for one in found.nvr.readings if one.kind == "prefers"] if found.nvr else []
+    preferred = [one for one in findings.nvr.readings if one.kind == "prefers"] if findings.nvr else []
     if not preferred:
         return ""
     (reading,) = preferred
     return f"{joined}scores {number(abs(reading.gap.value), 2)} lower when {reading.label} is never the right answer"
 
 
-def favourite(found: Findings) -> tuple[str, Estimate] | None:
+def favourite(findings: Findings) -> tuple[str, Estimate] | None:
     """The label with the lowest Nvr-X accuracy, or the favoured one, and that accuracy; None without Nvr-X."""
-    if found.nvr is None or not found.nvr.extremes:
+    if findings.nvr is None or not findings.nvr.extremes:
         return None
-    label = found.rates.top if found.rates and found.rates.uneven else found.nvr.extremes[0].label
-    return label, found.nvr.accuracy[found.nvr.labels.index(label)]
+    label = findings.rates.top if findings.rates and findings.rates.uneven else findings.nvr.extremes[0].label
+    return label, findings.nvr.accuracy[findings.nvr.labels.index(label)]
 
 
-def _lines(found: Findings) -> tuple[str, ...]:
+def _lines(findings: Findings) -> tuple[str, ...]:
     """The score, with and without the favoured label, and what Nvr-X leaves open."""
-    given = found.given
-    guess = float((given.right.sum(axis=1) / given.n_options).mean())
-    score = f"It scores {with_interval(found.cells[0].accuracy['first'], 2)} as given; guessing gives {guess:.2f}."
-    named = favourite(found)
-    if named is None or found.nvr is None:
+    scores = findings.given
+    guess = float((scores.right.sum(axis=1) / scores.n_options).mean())
+    score = f"It scores {with_interval(findings.cells[0].accuracy['first'], 2)} as given; guessing gives {guess:.2f}."
+    favoured = favourite(findings)
+    if favoured is None or findings.nvr is None:
         return (score,)
-    label, accuracy = named
+    label, accuracy = favoured
     without = f"Where {label} is never right it scores {with_interval(accuracy, 2)}"
-    if found.nvr.readings:
+    if findings.nvr.readings:
         return score, f"{without}: a score that the preference cannot raise."
-    gaps = [verdict(one.gap, bound=SAME) for one in found.nvr.extremes]
+    gaps = [verdict(one.gap, bound=SAME) for one in findings.nvr.extremes]
     if all(one.kind == "equal" for one in gaps):
         return score, f"{without}; no label changes the score by more than {SAME}."
     widest = max(gaps, key=lambda one: abs(one.estimate.value))
@@ -125,21 +122,21 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
     )
 
 
-def _elicitation_panel(found: Findings, charted: bool) -> Panel:
+def _elicitation_panel(findings: Findings, charted: bool) -> Panel:
     """``charted``: its base rates are drawn above."""
-    doubted = [cell for cell in found.cells if cell.doubt]
-    *rates, gold = figure_1(found)
+    doubted = [cell for cell in findings.cells if cell.doubt]
+    *rates, gold = figure_1(findings)
     return Panel(
-        f"base-rate-{found.elicitation}",
-        f"Base rates and accuracy by gold label, {found.elicitation}",
+        f"base-rate-{findings.elicitation}",
+        f"Base rates and accuracy by gold label, {findings.elicitation}",
         "In Nvr-X the right option is never under label X; lower accuracy there means that X is chosen when unsure.",
-        figures=(_accuracy(found), _effects(found), *([] if charted else rates), _variance(found), gold),
-        notes=tuple(f"Unreliable: {found.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
-        short=found.elicitation.capitalize(),
+        figures=(_accuracy(findings), _effects(findings), *([] if charted else rates), _variance(findings), gold),
+        notes=tuple(f"Unreliable: {findings.elicitation}, {name(c.presentation)} ({c.doubt})." for c in doubted),
+        short=findings.elicitation.capitalize(),
     )
 
 
-def _accuracy(found: Findings) -> Figure:
+def _accuracy(findings: Findings) -> Figure:
     rows: list[dict[str, Cell]] = [
         {
             "questions": name(cell.presentation),
@@ -150,15 +147,15 @@ def _accuracy(found: Findings) -> Figure:
             "trusted": "no" if cell.doubt else "yes",
             "failed": cell.n_failed,
         }
-        for cell in found.cells
+        for cell in findings.cells
     ]
-    if found.nvr is not None:
-        trusted = "no" if any(cell.doubt for cell in found.cells[1:]) else "yes"
-        scores = {"accuracy.first": found.nvr["score"], "by_subject.first": found.nvr_by_subject}
-        rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "failed": found.nvr.left_out})
+    if findings.nvr is not None:
+        trusted = "no" if any(cell.doubt for cell in findings.cells[1:]) else "yes"
+        scores = {"accuracy.first": findings.nvr["score"], "by_subject.first": findings.nvr_by_subject}
+        rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "failed": findings.nvr.left_out})
     return Figure(
-        f"base-rate-accuracy-{found.elicitation}",
-        f"Accuracy, {found.elicitation}",
+        f"base-rate-accuracy-{findings.elicitation}",
+        f"Accuracy, {findings.elicitation}",
         ["questions"],
         ["accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first", "tie_rate", "all_tied",
          Column("trusted"), Column("failed")],
@@ -167,30 +164,30 @@ def _accuracy(found: Findings) -> Figure:
     )  # fmt: skip
 
 
-def _effects(found: Findings) -> Figure:
-    pooled, own = found.correlation, "pooled_correlation_own_base_rates"
+def _effects(findings: Findings) -> Figure:
+    pooled, prefix = findings.correlation, "pooled_correlation_own_base_rates"
     values: dict[str, Cell] = {}
     if pooled is not None:
-        values = {f"{own}.r": pooled.r, "assignment_p": pooled.assignment_p}
-    if found.by_subject is not None:
-        values["median"] = found.by_subject.median
-    if found.nvr is not None:
-        values |= found.nvr.numbers.cells("drop", "guess", "never")
-    values["accuracy_by_gold_label.gap"] = found.gold.gap
-    title = f"Effect of labels on the score, {found.elicitation}"
-    return Figure.of_metrics(f"base-rate-effect-{found.elicitation}", title, {"value": values})
+        values = {f"{prefix}.r": pooled.r, "assignment_p": pooled.assignment_p}
+    if findings.by_subject is not None:
+        values["median"] = findings.by_subject.median
+    if findings.nvr is not None:
+        values |= findings.nvr.numbers.cells("drop", "guess", "never")
+    values["accuracy_by_gold_label.gap"] = findings.gold.gap
+    title = f"Effect of labels on the score, {findings.elicitation}"
+    return Figure.of_metrics(f"base-rate-effect-{findings.elicitation}", title, {"value": values})
 
 
-def _variance(found: Findings) -> Figure:
+def _variance(findings: Findings) -> Figure:
     return Figure(
-        f"base-rate-variance-{found.elicitation}",
-        f"Label and position effects, {found.elicitation}",
+        f"base-rate-variance-{findings.elicitation}",
+        f"Label and position effects, {findings.elicitation}",
         ["options"],
         ["base_rates.label_part", "base_rates.position_part", "base_rates.distance", "base_rates.position_distance",
          Column.of("base_rates.label_p", "p (label)"), Column.of("base_rates.position_p", "p (position)"),
          Column("label orders", key="n_orders")],
         [{**rates.numbers.cells(), "n_orders": rates.n_orders, "options": f"{n} options"}
-         for n, rates in found.base_rates.items()],
+         for n, rates in findings.base_rates.items()],
         explanation="Share of the variance that each explains, and share of guesses that each puts out of balance.",
     )  # fmt: skip
 
@@ -208,10 +205,6 @@ def _published_panel(result: BaseRateResult) -> Panel:
     within = Column(f"within {TOLERANCE}", key="verdict")
     columns = [*map(Column.of, ("published", "published.ours", "published.difference")), within]
     title = "Comparison with the paper's table 3"
-    return Panel(
-        "base-rate-published",
-        title,
-        "Unweighted mean over subjects; ties go to the first label.",
-        figures=(Figure("base-rate-published-table", title, ["elicitation", "questions"], columns, rows),),
-        short="Table 3",
+    return Figure("base-rate-published-table", title, ["elicitation", "questions"], columns, rows).panel(
+        title, "Unweighted mean over subjects; ties go to the first label.", id="base-rate-published", short="Table 3"
     )

@@ -1,22 +1,31 @@
-"""Debiased answers to a question set."""
+"""Debiased answers to a question set, from a model or from recorded scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
-from unslant.debiasing import method_named
-from unslant.debiasing.asker import asker_of
-from unslant.debiasing.base import Answers
+from unslant.debiasing import METHODS, method_named
+from unslant.debiasing.asker import RecordedAsker, asker_of
+from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, left_out, left_out_notes
 from unslant.debiasing.base import debias as answer
+from unslant.debiasing.gray_box import GrayBox
+from unslant.debiasing.pride import Pride
+from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
-from unslant.experiment.options import WITH_LOG, by_kind, check_generate, check_no_model, check_unused, with_options
+from unslant.experiment.options import WITH_LOG, check_generate, check_no_model
+from unslant.experiment.page_parts import unanswered
+from unslant.experiment.result import tables_of
+from unslant.flags import by_kind, check_unused, with_options
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import gives_replies, opened, options_of_each
-from unslant.presentations import parse_labels
-from unslant.questions import EMBEDDED
+from unslant.presentations import orders_for, parse_labels
+from unslant.questions import EMBEDDED, Question
+from unslant.responses import Responses
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 
 
@@ -36,43 +45,129 @@ def debias(
         model: a name for :func:`unslant.open_model`, a loaded model, or a function that loads one, called last.
         questions: what :func:`unslant.load_questions` takes; by default the embedded ones.
         log: files of recorded scores or replies, in place of both; see
-            :func:`~unslant.studies.debias.recorded.debias_log`.
+            :func:`~unslant.studies.debias.answers.debias_log`.
         settings, options: an :class:`~unslant.studies.debias.settings.AnswerSettings`, its fields as keywords
             (``method="pride"``, ...), or both; also how a named model is opened (``device="cpu"``, ...: fields of
             :class:`~unslant.models.ModelOptions`) and how it replies (``temperature=``, ``max_tokens=``).
 
-    Example::
-
-        unslant.debias("fair", "embedded", method="vote:orders=4", limit=10).to_pandas()
-
     Raises:
         InputError: on questions, a method, labels or a keyword that cannot be used.
         ModelError: if the model cannot be loaded or asked.
+
+    Examples:
+        >>> answers = unslant.debias("fair", "embedded", method="vote:orders=4", limit=10)
+        >>> answers.outcomes[0].orders
+        4
     """
     parts = by_kind({"settings": AnswerSettings, "models": ModelOptions, "generate": GenerateOptions}, options)
-    chosen = with_options(AnswerSettings, settings, parts["settings"])
+    settings = with_options(AnswerSettings, settings, parts["settings"])
     models, generate = ModelOptions(**parts["models"]), GenerateOptions(**parts["generate"])
     if log:
-        from unslant.studies.debias.recorded import debias_log
+        from unslant.studies.debias.answers import debias_log
 
         check_no_model(model, questions)
-        check_unused(WITH_LOG, chosen, models, generate, but=("method", "fields"))
-        return debias_log(log, chosen.method, chosen.fields)
+        check_unused(WITH_LOG, settings, models, generate, but=("method", "fields"))
+        return debias_log(log, settings.method, settings.fields)
     if model is None:
         raise InputError("name a model, or recorded answers with log=")
     questions = EMBEDDED if questions is None else questions
-    method = method_named(chosen.method)
-    in_words = gives_replies(model, models) if chosen.elicit == "auto" else chosen.elicit == "generate"
+    method = method_named(settings.method)
+    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
     needs = method.asks(in_words)
     check_generate(generate, in_words)
     (models,) = options_of_each([model], models, needs)
-    chosen = chosen.resolved(in_words)
-    if method.held_out and method.needs_fit and not chosen.train:
+    settings = settings.resolved(in_words)
+    if method.held_out and method.needs_fit and not settings.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
-    if chosen.train is not None and not method.needs_fit:
-        raise InputError(f"{method.name} is not fitted: leave out --train {chosen.train}, which would have no effect")
-    found = chosen.sampled(chosen.load(questions))
-    fit_on = chosen.pool(chosen.train)
-    writer, alphabet = chosen.writer(), parse_labels(chosen.labels)
+    if settings.train is not None and not method.needs_fit:
+        raise InputError(f"{method.name} is not fitted: leave out --train {settings.train}, which has no effect here")
+    sample = settings.sampled(settings.load(questions))
+    fit_on = settings.pool(settings.train)
+    writer, alphabet = settings.writer(), parse_labels(settings.labels)
     asker = asker_of(opened(model, needs, models, generate), writer, alphabet, in_words=in_words, progress=progress)
-    return answer(method, asker, found.questions, fit_on.questions if fit_on else None)
+    return answer(method, asker, sample.questions, fit_on.questions if fit_on else None)
+
+
+FROM_LOGS = ("none", "vote", "vote-hard", "pride", "gray-box", "gray-box-calibrated")
+"""Methods that work on recorded scores."""
+
+
+def debias_log(
+    logs: str | Path | Sequence[str | Path], method: str = "vote", fields: Mapping[str, str] | None = None
+) -> Answers:
+    """Debiased answers from logged scores; neither a model nor PyTorch is needed.
+
+    The vote is over all recorded orders of a question. PriDe estimates its prior on questions shown in all rotations,
+    calibrated gray-box its frequencies on those shown as published and reversed. A question without the orders that
+    its answer needs has none: its choice is -1, and a note counts such questions.
+
+    Args:
+        logs: files of one model, in any format that :func:`unslant.audit` reads as ``log``.
+        method: one of :data:`FROM_LOGS`, with settings after colons, such as ``pride:alpha=0.1``.
+        fields: field -> column or key, for tables of your own.
+
+    Raises:
+        InputError: if the files cannot be read or are of several models, or the method needs what they do not hold.
+    """
+    name = method.partition(":")[0]
+    if name in METHODS and name not in FROM_LOGS:
+        raise InputError(
+            f"{name} needs a model to ask; from --log there are {', '.join(FROM_LOGS)}: unslant debias MODEL QUESTIONS "
+            f"--method {name}"
+        )
+    debiasing = method_named(method)
+    tables = tables_of("audit", logs, fields)
+    if len(tables) > 1:
+        sources = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
+        raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {sources}; give the files of one")
+    (table,) = tables
+    asker = RecordedAsker.of(table, answered=debiasing.needs_scores)
+    debiasing.asks(asker.in_words)
+    questions = _questions(table)
+    orders = _NEEDED[type(debiasing)]
+    remedy = (
+        f"questions shown {orders}, and the logs have none; log them in more orders, or ask a model: unslant debias "
+        f"MODEL QUESTIONS --method {debiasing.name}"
+    )
+    spec = "cyclic" if isinstance(debiasing, Pride) else "reverse"
+    fit_on = [q for q in questions if asker.has(q, orders_for(q, spec))] if debiasing.needs_fit else []
+    if debiasing.needs_fit and not fit_on:
+        raise InputError(f"{debiasing.name} estimates on {remedy}")
+    with closing(debiasing.fitted(asker, fit_on)) as debiaser:
+        assert isinstance(debiaser, OrderDebiaser)  # all of FROM_LOGS are
+        fit_cost = asker.cost.copy()
+        answerable = [q for q in questions if asker.recorded(q) and asker.has(q, debiaser.orders(q))]
+        by_id = dict(zip([q.id for q in answerable], debiaser.answer(answerable), strict=True))
+        notes = list(debiaser.notes(answerable))
+    if not by_id:
+        raise InputError(f"{debiasing.name} answers {remedy}")
+    if isinstance(debiasing, Vote) and all(outcome.orders < 2 for outcome in by_id.values()):
+        notes.append("every question was shown in one order: the vote is the model's own answer")
+    why = f"not shown, or not answered, {orders}"
+    outcomes = [by_id.get(q.id) or Outcome.none(q, "unsupported", why) for q in questions]
+    notes += left_out_notes(left_out(outcomes), len(outcomes))
+    if not table.questions:
+        outcomes = [replace(outcome, text="") for outcome in outcomes]
+    cost = asker.cost - fit_cost
+    return Answers(debiasing.name, questions, tuple(outcomes), fit_cost, cost, tuple(notes), unanswered(table))
+
+
+_NEEDED: Mapping[type[Method], str] = {
+    Undebiased: "in the order given",
+    Vote: "in the orders voted over",
+    Pride: "in the order given, and some in all rotations of it",
+    GrayBox: "in the order given and reversed",
+}
+
+
+def _questions(table: Responses) -> tuple[Question, ...]:
+    """The questions of a table, with texts of the same ranks in place of option texts that it does not have."""
+    if table.questions:
+        return table.questions
+    questions: dict[str, Question] = {}
+    for row in table.rows():
+        if row.question_id not in questions and row.answers <= frozenset(range(row.n_options)):
+            # Ties are broken by how option texts sort, so the substitutes sort like the texts did.
+            options = tuple(f"{rank:04d}" for rank in row.text_ranks or range(row.n_options))
+            questions[row.question_id] = Question(row.question_id, "", options, row.answers, pinned=row.pinned)
+    return tuple(questions.values())

@@ -14,7 +14,7 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, me
 from unslant.metrics.bootstrap import RESAMPLES
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
-from unslant.metrics.order_spread import order_accuracy
+from unslant.metrics.permutation import order_accuracy
 from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
@@ -23,7 +23,7 @@ from unslant.questions import Question
 _SAME = 1e-6
 SPREAD = "a spread: no interval, but a test by swaps"
 MEASURES = ("pbm", "rstd", "ckld_smoothed", "fr", "accuracy", "acc_std")
-"""The compared measures; raw CKLD is infinite if a label is never chosen."""
+"""The compared measures; raw CKLD is not one of them, because it is infinite if a label is never chosen."""
 MEANS = ("accuracy", "pbm", "fr")
 """Those that are means over questions, whose change has an interval."""
 INVARIANT = ("pbm", "fr", "acc_std")
@@ -46,12 +46,10 @@ def relisted(question: Question, order: Order) -> Question:
 
 def listing_orders(question: Question, orders: str, seed: int) -> list[tuple[str, Order]]:
     """Name and order of every listing: the order set, plus given and reversed where not already included."""
-    found = orders_for(question, orders, seed)
-    named = [("order", order) for order in found]
-    for name, order in (("given", given_order(question)), ("reverse", reversed_order(question))):
-        if order not in found and order not in [listed for _, listed in named]:
-            named.append((name, order))
-    return named
+    names = dict.fromkeys(orders_for(question, orders, seed), "order")
+    names.setdefault(given_order(question), "given")
+    names.setdefault(reversed_order(question), "reverse")
+    return [(name, order) for order, name in names.items()]
 
 
 @dataclass(frozen=True)
@@ -66,20 +64,34 @@ class Listings:
     @property
     def left_out(self) -> dict[str, int]:
         """Why questions have no answer, and how many."""
-        return left_out([next((o for o in own if o.choice < 0), own[0]) for own in self.outcomes])
+        return left_out([min(outcomes, key=lambda outcome: outcome.choice >= 0) for outcomes in self.outcomes])
 
     @property
     def answered(self) -> frozenset[str]:
         """Ids of the questions that have an answer in every listing."""
         paired = zip(self.questions, self.outcomes, strict=True)
-        return frozenset(question.id for question, own in paired if all(one.choice >= 0 for one in own))
+        return frozenset(question.id for question, outcomes in paired if all(one.choice >= 0 for one in outcomes))
 
     def scores(self, ids: Collection[str] | None = None) -> OrderScores:
         """The answers to questions of these ids (by default, to all that have any), as scores for the order metrics."""
         ids = self.answered if ids is None else ids
-        kept = [q for q, question in enumerate(self.questions) if question.id in ids]
-        questions, named = [self.questions[q] for q in kept], [self.named[q] for q in kept]
-        return _order_scores(questions, named, [self.outcomes[q] for q in kept], self.alphabet)
+        by_id = sorted(
+            (q for q, question in enumerate(self.questions) if question.id in ids), key=lambda q: self.questions[q].id
+        )
+        arrays = QuestionArrays.of([self.questions[q] for q in by_id])
+        groups = {}
+        for n in map(int, np.unique(arrays.n_options)):
+            # The role of the row's listing, its content at each place, probabilities by place, and the choice: ties
+            # stay broken as the method broke them.
+            rows = [
+                (place, ROLES.index(name), order, outcome.probs / outcome.probs.sum(), order[outcome.choice])
+                for place, q in enumerate(by_id)
+                if len(self.questions[q].options) == n
+                for (name, order), outcome in zip(self.named[q], self.outcomes[q], strict=True)
+            ]
+            question, role, contents, by_position, choice = map(np.asarray, zip(*rows, strict=True))
+            groups[n] = OrderRows(question, role, contents, by_position, np.ones(len(rows), bool), choice)
+        return order_scores(arrays, groups, labels_for(self.alphabet, arrays.width))
 
 
 def answer_listings(
@@ -94,50 +106,30 @@ def answer_listings(
     """Answer every question in all its listings.
 
     Args:
-        invariant: whether the method claims that listings do not matter. Each question is then answered as given and in
-            one random listing; if all pairs agree, the other listings are assumed to, else every listing is answered.
+        invariant: whether the method claims that listings do not matter. Each question is then answered as published
+            and in one random listing; if all pairs agree, the other listings are assumed to agree as well, otherwise
+            every listing is answered.
     """
     named = [listing_orders(question, orders, seed) for question in questions]
     outcomes = _agreed(debiaser, questions, named, seed) if invariant else None
     if outcomes is None:
-        found = iter(debiaser.answer([relisted(q, o) for q, own in zip(questions, named, strict=True) for _, o in own]))
-        outcomes = [[next(found) for _ in own] for own in named]
+        listings = [relisted(q, order) for q, pairs in zip(questions, named, strict=True) for _, order in pairs]
+        answers = iter(debiaser.answer(listings))
+        outcomes = [[next(answers) for _ in pairs] for pairs in named]
     return Listings(questions, named, outcomes, alphabet)
-
-
-def _order_scores(
-    questions: Sequence[Question],
-    named: Sequence[Sequence[tuple[str, Order]]],
-    outcomes: Sequence[Sequence[Outcome]],
-    alphabet: tuple[str, ...],
-) -> OrderScores:
-    """The scores of answers to listings; ties are broken as the method did."""
-    by_id = sorted(range(len(questions)), key=lambda q: questions[q].id)
-    arrays = QuestionArrays.of([questions[q] for q in by_id])
-    groups = {}
-    for n in map(int, np.unique(arrays.n_options)):
-        rows = [
-            (place, ROLES.index(name), order, outcome.probs / outcome.probs.sum(), order[outcome.choice])
-            for place, q in enumerate(by_id)
-            if len(questions[q].options) == n
-            for (name, order), outcome in zip(named[q], outcomes[q], strict=True)
-        ]
-        question, role, contents, by_position, decided = map(np.asarray, zip(*rows, strict=True))
-        groups[n] = OrderRows(question, role, contents, by_position, np.ones(len(rows), bool), decided)
-    return order_scores(arrays, groups, labels_for(alphabet, arrays.width))
 
 
 def _agreed(
     debiaser: Debiaser, questions: Sequence[Question], named: Sequence[Sequence[tuple[str, Order]]], seed: int
 ) -> list[list[Outcome]] | None:
     """Answers to every listing, in its own order, if two listings of each question agree; else ``None``."""
-    drawn = [
-        question_rng(question.id, seed, "listing").choice([order for _, order in own])
-        for question, own in zip(questions, named, strict=True)
+    orders = [
+        question_rng(question.id, seed, "listing").choice([order for _, order in pairs])
+        for question, pairs in zip(questions, named, strict=True)
     ]
-    given = debiaser.answer(questions)
-    other = debiaser.answer([relisted(question, order) for question, order in zip(questions, drawn, strict=True)])
-    for a, b, order in zip(given, other, drawn, strict=True):
+    published = debiaser.answer(questions)
+    other = debiaser.answer([relisted(question, order) for question, order in zip(questions, orders, strict=True)])
+    for a, b, order in zip(published, other, orders, strict=True):
         if (a.choice < 0) != (b.choice < 0):
             return None
         if a.choice >= 0 and (a.choice != order[b.choice] or np.abs(a.probs[list(order)] - b.probs).max() > _SAME):
@@ -147,18 +139,18 @@ def _agreed(
             outcome
             if outcome.choice < 0
             else replace(outcome, probs=outcome.probs[list(order)], choice=order.index(outcome.choice))
-            for _, order in own
+            for _, order in pairs
         ]
-        for outcome, own in zip(given, named, strict=True)
+        for outcome, pairs in zip(published, named, strict=True)
     ]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodMeasures:
     """One method's per-question values, and estimates of :data:`MEASURES` and raw ``ckld``.
 
     Attributes:
-        constructed: measures whose value says nothing, because the answer is the same however options are listed.
+        constructed: measures that are 0 by construction, because the answer does not depend on the listing.
     """
 
     scores: OrderScores
@@ -169,16 +161,12 @@ class Measured:
     @property
     def chance(self) -> float:
         """Share of options that are right, mean over questions with an answer; nan without any."""
-        known = self.questions["chance"][self.scores.has_answer]
-        return float(known.mean()) if len(known) else math.nan
+        chances = self.questions["chance"][self.scores.has_answer]
+        return float(chances.mean()) if len(chances) else math.nan
 
 
-def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool = False) -> Measured:
-    """Compute the compared measures only.
-
-    Args:
-        invariant: whether the method claims that listings do not matter.
-    """
+def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool = False) -> MethodMeasures:
+    """The compared measures; ``invariant``: whether the method claims that listings do not matter."""
     values = measure(scores)
     bootstrap = Bootstrap.of(scores, resamples=resamples)
     bias = label_bias(given_slots(scores))
@@ -191,15 +179,15 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool
         "accuracy": bootstrap.mean(values["accuracy"]),
         "acc_std": order_accuracy(scores)["acc_std"],
     }
-    kept = invariant and all(not estimates[name].value > _SAME for name in INVARIANT)
-    if kept:
-        for name in INVARIANT:
-            estimates[name] = Estimate.bare(estimates[name].value, estimates[name].n, _CONSTRUCTED)
-    return Measured(scores, values, estimates, INVARIANT if kept else ())
+    # A method's claim to be invariant counts only if its answers bear it out.
+    constructed = INVARIANT if invariant and all(not estimates[name].value > _SAME for name in INVARIANT) else ()
+    for name in constructed:
+        estimates[name] = Estimate.bare(estimates[name].value, estimates[name].n, _CONSTRUCTED)
+    return MethodMeasures(scores, values, estimates, constructed)
 
 
 @dataclass(frozen=True)
-class Change(Jsonable):
+class MeasureChange(Jsonable):
     """How one measure differs from that of the undebiased model, on the same questions.
 
     Attributes:
@@ -207,7 +195,7 @@ class Change(Jsonable):
             value has none that covers.
         difference: debiased - undebiased, paired by question; RStd, CKLD and AccStd have no interval, but ``p``.
         p: of "the method changes nothing" for those three: the share of random swaps of a question's two answers that
-            move the measure as far (2,000 swaps, two-sided); ``nan`` for the others.
+            move the measure at least as far (2,000 swaps, two-sided); ``nan`` for the others.
     """
 
     relative: Estimate
@@ -221,7 +209,7 @@ class PairedValues:
 
     Attributes:
         ids, subjects, contexts: (Q,) of the questions.
-        values: measure that is a mean over questions -> (Q,) differences, nan where either has no value.
+        values: measure that is a mean over questions -> (Q,) differences, nan where either value is missing.
     """
 
     ids: tuple[str, ...]
@@ -230,25 +218,25 @@ class PairedValues:
     values: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, now: Measured, before: Measured) -> PairedValues:
-        """Of a method's answers and the undebiased model's, to the same questions."""
-        about = now.scores
+    def of(cls, now: MethodMeasures, before: MethodMeasures) -> PairedValues:
+        """From a method's and the undebiased model's answers to the same questions."""
+        scores = now.scores
         values = {name: now.questions[name] - before.questions[name] for name in MEANS}
-        return cls(tuple(about.ids), tuple(about.subjects), tuple(about.contexts), values)
+        return cls(tuple(scores.ids), tuple(scores.subjects), tuple(scores.contexts), values)
 
 
 @metric("change.relative", "change", "of the undebiased model's", digits=0, unit="%", signed=True, source="P1 table 3")
 @metric("change.difference", "difference", "to the undebiased model, same questions", unit="difference")
 @metric("change.p", "p", "both answers to a question change places at random: the method changes nothing", unit="p")
-def changes(now: Measured, before: Measured, paired: PairedValues) -> dict[str, Change]:
+def changes(now: MethodMeasures, before: MethodMeasures, paired: PairedValues) -> dict[str, MeasureChange]:
     """The change of every measure of :data:`MEASURES`."""
     bootstrap, p = Bootstrap.of(now.scores), swap_tests(now.scores, before.scores)
-    found = {}
+    by_measure = {}
     for name in MEASURES:
         old, new = before.estimates[name], now.estimates[name]
         if not (old.defined and new.defined):
             nothing = Estimate.undefined("no value to compare", new.n)
-            found[name] = Change(nothing, nothing, math.nan)
+            by_measure[name] = MeasureChange(nothing, nothing, math.nan)
             continue
         if name in MEANS:
             difference = bootstrap.mean(paired.values[name], bounds=bounds_of_change(name))
@@ -258,8 +246,8 @@ def changes(now: Measured, before: Measured, paired: PairedValues) -> dict[str, 
             relative = Estimate.undefined("the undebiased value is 0", new.n)
         else:
             relative = Estimate.bare((new.value - old.value) / old.value, new.n, "relative: see the difference")
-        found[name] = Change(relative, difference, p.get(name, math.nan))
-    return found
+        by_measure[name] = MeasureChange(relative, difference, p.get(name, math.nan))
+    return by_measure
 
 
 def bounds_of_change(name: str) -> tuple[float, float]:
@@ -269,22 +257,22 @@ def bounds_of_change(name: str) -> tuple[float, float]:
 
 
 def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str, float]:
-    """Two-sided p-values of "both answer alike", for the measures that are no means over questions.
+    """Two-sided p-values of "the method changes nothing", for the measures that are not means over questions.
 
-    If they do, the two sets of answers to a question may change places; see :attr:`Change.p`. Questions are the same,
-    in the same orders.
+    Under that hypothesis a question's two sets of answers are exchangeable; see :attr:`MeasureChange.p`. Both must
+    answer the same questions in the same orders.
     """
     swaps = np.random.default_rng(seed).integers(2, size=(SWAPS + 1, len(now))).astype(np.float64)
-    swaps[0] = 0  # as it is
+    swaps[0] = 0  # the observed answers
     first, second = (_slot_counts(scores) for scores in (now, before))
     moved = swaps @ (second - first)
     totals = first.sum(axis=0) + moved, second.sum(axis=0) - moved
-    found = {
+    changes_of = {
         "rstd": rstd(totals[0]) - rstd(totals[1]),
         "ckld_smoothed": ckld(totals[0], CKLD_PSEUDO_COUNT) - ckld(totals[1], CKLD_PSEUDO_COUNT),
         "acc_std": _spread_changes(now, before, swaps),
     }
-    return {name: _share_as_far(values) for name, values in found.items()}
+    return {name: _share_as_far(values) for name, values in changes_of.items()}
 
 
 def _slot_counts(scores: OrderScores) -> Floats:
@@ -302,17 +290,18 @@ def _spread_changes(now: OrderScores, before: OrderScores, swaps: Floats) -> Flo
     total = 0
     for block, old in zip(now.blocks, before.blocks, strict=True):
         first, second = block.right, old.right
-        kept = np.isfinite(first[:, 0]) & np.isfinite(second[:, 0])
-        moved = swaps[:, block.index[kept]] @ (second - first)[kept]
-        total += int(kept.sum())
-        for side, sums in enumerate((first[kept].sum(axis=0) + moved, second[kept].sum(axis=0) - moved)):
+        defined = np.isfinite(first[:, 0]) & np.isfinite(second[:, 0])
+        moved = swaps[:, block.index[defined]] @ (second - first)[defined]
+        total += int(defined.sum())
+        for side, sums in enumerate((first[defined].sum(axis=0) + moved, second[defined].sum(axis=0) - moved)):
             variances[side] += sums.var(axis=1)
     spread: Floats = (np.sqrt(variances[0]) - np.sqrt(variances[1])) / max(total, 1)
     return spread
 
 
 def _share_as_far(values: Floats) -> float:
-    """Share of values as far from 0 as the first, that one included."""
+    """Share of values at least as far from 0 as the first, including the first."""
     if not np.isfinite(values[0]):
         return math.nan
+    # _NOISE: swaps that give the observed value again may differ from it by rounding.
     return float((np.abs(values) >= abs(values[0]) - _NOISE).mean())

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unslant.debiasing.base import left_out_notes
-from unslant.experiment.provenance import settings_rows
+from unslant.experiment.page_parts import settings_rows
 from unslant.metrics import METRICS, Estimate, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, significant, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
 
 if TYPE_CHECKING:
-    from unslant.studies.debias.result import DebiasResult, Entry, MeanChange
+    from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 _METHOD, _CKLD = ["method"], ["ckld"]
@@ -35,62 +35,58 @@ _TESTED = tuple(key for key in MEASURES if key not in MEANS)
 
 def page(result: DebiasResult) -> Page:
     """One section per model and set, then averages and transfer."""
-    own = [entry for entry in result.entries if not entry.transferred]
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in own:
+    entries = [entry for entry in result.entries if not entry.transferred]
+    groups: dict[tuple[str, str], list[MethodEntry]] = {}
+    for entry in entries:
         groups.setdefault((entry.model, entry.questions), []).append(entry)
     models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
-    asked = f"{listed(models, 2)} on {listed(sets, 2)}"
+    subject = f"{listed(models, 2)} on {listed(sets, 2)}"
+    sizes = ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
     return Page(
-        about=f"{asked}: {count(len(result.average), 'method')} compared with the undebiased model",
-        headline=_headline(result, asked),
-        lines=_lines(result, own),
-        tiles=_tiles(result, own),
-        panels=(*(_group_panel(k, *named) for k, named in enumerate(groups.items())), _all_panel(result, own)),
+        about=f"{subject}: {count(len(result.average), 'method')} compared with the undebiased model",
+        headline=_headline(result, subject),
+        lines=_lines(result, entries),
+        tiles=_tiles(result, entries),
+        panels=(*(_group_panel(k, *group) for k, group in enumerate(groups.items())), _all_panel(result, entries)),
         notes=(
             *map(str, result.missing),
-            *_constructed(own),
+            *_constructed(entries),
             "Tokens are computed with the prefix tree; forwards are presentations scored. Both are per question.",
         ),
-        settings=settings_rows(replace(result.run, models=tuple(models), questions=_sizes(result) or listed(sets))),
+        settings=settings_rows(replace(result.run, models=tuple(models), questions=sizes or listed(sets))),
         name=", ".join(models),
     )
 
 
-def _sizes(result: DebiasResult) -> str:
-    return ", ".join(f"{name} {n}" for name, n in result.measured_on.items())
-
-
 def _verdicts(result: DebiasResult, key: str) -> dict[str, Verdict]:
-    """What may be said of each method's change of one measure, the highest first."""
-    found = {method: row[key].difference for method, row in result.average.items() if row[key].difference.defined}
-    ruled = dict(zip(found, verdicts(list(found.values())), strict=True))
-    return dict(sorted(ruled.items(), key=lambda item: -item[1].estimate.value))
+    """The verdict on each method's change of one measure, the highest first."""
+    changes = {method: row[key].difference for method, row in result.average.items() if row[key].difference.defined}
+    by_method = dict(zip(changes, verdicts(list(changes.values())), strict=True))
+    return dict(sorted(by_method.items(), key=lambda item: -item[1].estimate.value))
 
 
-def _headline(result: DebiasResult, asked: str) -> str:
+def _headline(result: DebiasResult, subject: str) -> str:
     """Which methods raise the accuracy, if any does for certain."""
     if not result.average:
-        return f"No method gave a result for {asked}"
-    found = _verdicts(result, "accuracy")
-    if not found:
-        return f"No change of accuracy can be measured for {asked}"
-    up = [method for method, one in found.items() if one.kind == "above"]
-    best = up[0] if up else next(iter(found))
-    if not up:
-        change = with_interval(found[best].estimate, _DIFFERENCE)
-        if len(found) == 1:
-            return f"{best} is not shown to raise the accuracy of {asked}: {change}"
-        named = f"None of {len(found)} methods is shown to raise the accuracy of {asked}"
-        return f"{named}; the largest change is {change}, {best}"
-    change = with_interval(found[best].estimate, 2)
-    others = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(found) - 1} other methods" * (len(up) > 1)
-    return f"{best} raises the accuracy of {asked} by {change}{others}"
+        return f"No method gave a result for {subject}"
+    by_method = _verdicts(result, "accuracy")
+    if not by_method:
+        return f"No change of accuracy can be measured for {subject}"
+    up = [method for method, one in by_method.items() if one.kind == "above"]
+    best = up[0] if up else next(iter(by_method))
+    change = with_interval(by_method[best].estimate, 2 if up else _DIFFERENCE)
+    if up:
+        does = f"; so {'does' if len(up) == 2 else 'do'} {len(up) - 1} of {len(by_method) - 1} other methods"
+        return f"{best} raises the accuracy of {subject} by {change}{does * (len(up) > 1)}"
+    if len(by_method) == 1:
+        return f"{best} is not shown to raise the accuracy of {subject}: {change}"
+    none = f"None of {len(by_method)} methods is shown to raise the accuracy of {subject}"
+    return f"{none}; the largest change is {change}, {best}"
 
 
-def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:
-    """Accuracy and PBM by what each method does to them; what the methods ask, and which gave no result."""
-    base = [entry for entry in own if entry.method == "none"]
+def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, ...]:
+    """How each method changes accuracy and PBM, the cost of methods, and those without a result."""
+    base = [entry for entry in entries if entry.method == "none"]
     start = ""
     if len(base) == 1:
         start = f"{number(base[0].measures['accuracy'], 2)} undebiased"
@@ -98,12 +94,12 @@ def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:
     constructed = [
         method
         for method in result.average
-        if all("pbm" in entry.constructed for entry in own if entry.method == method)
+        if all("pbm" in entry.constructed for entry in entries if entry.method == method)
     ]
     pbm = {method: one for method, one in _verdicts(result, "pbm").items() if method not in constructed}
     removed = [f"removed by construction by {listed(constructed, 4)}"] * bool(constructed)
     forwards = {
-        method: float(np.mean([entry.spent.forwards for entry in own if entry.method == method]))
+        method: float(np.mean([entry.spent.forwards for entry in entries if entry.method == method]))
         for method in result.average
     }
     spent = [
@@ -120,10 +116,10 @@ def _lines(result: DebiasResult, own: Sequence[Entry]) -> tuple[str, ...]:
     )
 
 
-def _ruled(found: Mapping[str, Verdict]) -> list[str]:
-    """Methods by what each does for certain: ``raised by vote``."""
+def _ruled(by_method: Mapping[str, Verdict]) -> list[str]:
+    """Methods grouped by verdict: ``raised by vote``."""
     words = {"above": "raised by", "below": "lowered by", "unclear": "no change shown by"}
-    by_kind = {kind: [method for method, one in found.items() if one.kind == kind] for kind in words}
+    by_kind = {kind: [method for method, one in by_method.items() if one.kind == kind] for kind in words}
     return [f"{words[kind]} {listed(methods, 4)}" for kind, methods in by_kind.items() if methods]
 
 
@@ -132,8 +128,8 @@ def _sentence(subject: str, parts: Sequence[str]) -> str:
     return f"{text[0].upper()}{text[1:]}." if parts else ""
 
 
-def _tiles(result: DebiasResult, own: Sequence[Entry]) -> tuple[Tile, ...]:
-    base = [entry for entry in own if entry.method == "none"]
+def _tiles(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[Tile, ...]:
+    base = [entry for entry in entries if entry.method == "none"]
     start = [("accuracy", base[0].measures["accuracy"], "accuracy, undebiased")] * (len(base) == 1)
     best = next(iter(_verdicts(result, "accuracy") or _verdicts(result, "pbm")), None)
     changes = [
@@ -144,8 +140,8 @@ def _tiles(result: DebiasResult, own: Sequence[Entry]) -> tuple[Tile, ...]:
     return Tile.row(*start, *changes)
 
 
-def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Panel:
-    id, asked = f"debias-{k}", " on ".join(names)
+def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry]) -> Panel:
+    id, subject = f"debias-{k}", " on ".join(names)
     some = any(entry.left_out for entry in entries)
     compared = [entry for entry in entries if entry.change]
     answered = Column("answered", explanation="questions with an answer in every listing, of those asked")
@@ -154,9 +150,9 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
             partial(charts.intervals, axis=_NAMES[key]),
             "After each method, with 95 % intervals.",
             [key],
-            title=f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {asked}",
+            title=f"{METRICS[key].name[:1].upper()}{METRICS[key].name[1:]}, {subject}",
             id=f"{id}-{key}",
-            name=["shown"],
+            name=["name"],
         )
         for key in ("accuracy", "pbm")
     ]
@@ -165,7 +161,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
             **entry.measures,
             **vars(entry.spent),
             "method": entry.method,
-            "shown": _shown(entry),
+            "name": _name(entry),
             "fitted on": entry.fitted_on or None,
             "answered": f"{entry.asked - sum(entry.left_out.values()):,} of {entry.asked:,}",
         }
@@ -186,53 +182,53 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[Entry]) -> Pa
     relative = [{"method": entry.method, **_relative(entry)} for entry in compared]
     return Panel(
         id,
-        f"Debiasing {asked}",
+        f"Debiasing {subject}",
         "Every method answers the questions listed in many orders; remaining differences are bias.",
         figures=(
-            Figure(f"{id}-measures", f"Measures, {asked}", _METHOD, measures, rows, plots),
+            Figure(f"{id}-measures", f"Measures, {subject}", _METHOD, measures, rows, plots),
             Figure(
-                f"{id}-change", f"Difference to the undebiased model, {asked}", _METHOD, changes, differences,
-                explanation="RStd, CKLD and AccStd are spreads, for which no interval covers; p tests whether they "
+                f"{id}-change", f"Difference to the undebiased model, {subject}", _METHOD, changes, differences,
+                explanation="RStd, CKLD and AccStd are spreads, which have no reliable interval; p tests whether they "
                 "changed at all."
                 + " Each method is compared over the questions that both it and the undebiased model answered." * some,
             ),
             Figure(
-                f"{id}-relative", f"Relative change from the undebiased model, {asked}", _METHOD, _CHANGES,
+                f"{id}-relative", f"Relative change from the undebiased model, {subject}", _METHOD, _CHANGES,
                 relative, explanation="As in table 3 of the selection-bias paper.", folded=True,
             ),
-            Figure(f"{id}-cost", f"Cost, {asked}", _METHOD, [*spent, Column("fitted on")], rows),
-            Figure(f"{id}-ckld", f"CKLD without smoothing, {asked}", _METHOD, _CKLD, rows, folded=True),
+            Figure(f"{id}-cost", f"Cost, {subject}", _METHOD, [*spent, Column("fitted on")], rows),
+            Figure(f"{id}-ckld", f"CKLD without smoothing, {subject}", _METHOD, _CKLD, rows, folded=True),
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
-        short=asked,
+        short=subject,
     )  # fmt: skip
 
 
-def _relative(entry: Entry) -> dict[str, Estimate]:
+def _relative(entry: MethodEntry) -> dict[str, Estimate]:
     return {key: entry.change[key].relative for key in MEASURES}
 
 
-def _means(found: Mapping[str, MeanChange]) -> dict[str, Estimate]:
-    return {key: found[key].difference for key in MEASURES}
+def _means(changes: Mapping[str, MeanChange]) -> dict[str, Estimate]:
+    return {key: changes[key].difference for key in MEASURES}
 
 
-def _relatives(found: Mapping[str, MeanChange]) -> list[dict[str, Any]]:
-    return [{**vars(found[key]), "measure": _NAMES[key]} for key in MEASURES]
+def _relatives(changes: Mapping[str, MeanChange]) -> list[dict[str, Any]]:
+    return [{**vars(changes[key]), "measure": _NAMES[key]} for key in MEASURES]
 
 
-def _shown(entry: Entry) -> str:
+def _name(entry: MethodEntry) -> str:
     return "undebiased" if entry.method == "none" else entry.method
 
 
-def _constructed(entries: Sequence[Entry]) -> list[str]:
+def _constructed(entries: Sequence[MethodEntry]) -> list[str]:
     methods = list(dict.fromkeys(entry.method for entry in entries if entry.constructed))
     names = listed([_NAMES[key] for key in INVARIANT])
     return [
-        f"{listed(methods)}: {names} are 0 by construction, because listing options otherwise changes no answer."
+        f"{listed(methods)}: {names} are 0 by construction, because no answer depends on how options are listed."
     ] * (len(methods) > 0)
 
 
-def _notes(entry: Entry) -> list[str]:
+def _notes(entry: MethodEntry) -> list[str]:
     notes = [f"{entry.method}: {note}" for note in (*entry.notes, *left_out_notes(entry.left_out, entry.asked))]
     if entry.draws:
         parts = [
@@ -243,11 +239,11 @@ def _notes(entry: Entry) -> list[str]:
     return notes
 
 
-def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
-    several = len({(entry.model, entry.questions) for entry in own}) > 1
+def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
+    several = len({(entry.model, entry.questions) for entry in entries}) > 1
     points = [
-        {**e.measures, "of": f"{e.method}, {e.model} on {e.questions}" if several else _shown(e), "series": _shown(e)}
-        for e in own
+        {**e.measures, "of": f"{e.method}, {e.model} on {e.questions}" if several else _name(e), "series": _name(e)}
+        for e in entries
     ]
     scatter = Plot(
         partial(charts.scatter, across="PBM", axis="AccStd", how_across=METRICS["pbm"], zero=True, names=not several),
@@ -259,7 +255,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
         at="pbm",
     )
     average = [{"method": method, **_means(row)} for method, row in result.average.items()]
-    relative = [{"method": method, **row} for method, found in result.average.items() for row in _relatives(found)]
+    relative = [{"method": method, **row} for method, changes in result.average.items() for row in _relatives(changes)]
     names = ["model", "method", "fitted on"]
     transfer = [(row, {**vars(row), "fitted on": row.fitted_on}) for row in result.transfer]
     transfers = [
@@ -302,7 +298,7 @@ def _all_panel(result: DebiasResult, own: Sequence[Entry]) -> Panel:
                 "Transfer: mean relative change on the other sets",
                 [*names, "measure"],
                 _RELATIVES,
-                [{**row, **found} for one, row in transfer for found in _relatives(one.change)],
+                [{**row, **change} for one, row in transfer for change in _relatives(one.change)],
                 explanation="As in table 4 of the selection-bias paper; N counts the other sets.",
                 folded=True,
             ),

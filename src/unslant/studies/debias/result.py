@@ -18,7 +18,7 @@ from unslant.studies.debias.measure_debiased import (
     MEANS,
     MEASURES,
     SPREAD,
-    Change,
+    MeasureChange,
     PairedValues,
     bounds_of_change,
 )
@@ -35,8 +35,8 @@ class Spent:
     """Cost of a method.
 
     Attributes:
-        tokens, forwards, seconds: computed, scored and taken per question. Fitting on the questions answered (PriDe's
-            estimation) is part of it: it recurs with every set, and its scores are used again in the answers.
+        tokens, forwards, seconds: per question answered. Fitting on the questions that are answered (PriDe's
+            estimation) is included: it recurs with every set, and the answers reuse its scores.
         debiasing_tokens, debiasing_forwards, debiasing_seconds: one-time cost of fitting.
     """
 
@@ -49,7 +49,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Entry(Jsonable):
+class MethodEntry(Jsonable):
     """One method, fitted on one set and measured on one.
 
     Attributes:
@@ -72,7 +72,7 @@ class Entry(Jsonable):
     fitted_on: str
     transferred: bool
     measures: Mapping[str, Estimate]
-    change: Mapping[str, Change]
+    change: Mapping[str, MeasureChange]
     constructed: tuple[str, ...]
     spent: Spent
     chance: float = math.nan
@@ -108,7 +108,7 @@ class Missing(Jsonable):
     """A method without results.
 
     Attributes:
-        questions: name of the set it was to be measured on, or fitted on; empty for all.
+        questions: name of the set on which measuring or fitting failed; empty for all.
         reason: why, such as a package that is not installed.
     """
 
@@ -146,7 +146,7 @@ class DebiasResult(StudyResult):
 
     study = "debias"
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MethodEntry, ...]
     average: Mapping[str, Mapping[str, MeanChange]]
     transfer: tuple[Transfer, ...]
     measured_on: Mapping[str, int]
@@ -154,74 +154,67 @@ class DebiasResult(StudyResult):
     run: Run = field()
     missing: tuple[Missing, ...] = ()
 
-    def entry(self, method: str, model: str | None = None, questions: str | None = None) -> Entry:
+    def entry(self, method: str, model: str | None = None, questions: str | None = None) -> MethodEntry:
         """The entry of a method fitted on the set it is measured on; KeyError if there is none."""
         for entry in self.entries:
-            own = entry.method == method and not entry.transferred
-            if own and entry.model == (model or entry.model) and entry.questions == (questions or entry.questions):
+            right_set = entry.model == (model or entry.model) and entry.questions == (questions or entry.questions)
+            if right_set and entry.method == method and not entry.transferred:
                 return entry
         raise KeyError(method)
 
 
-def averages(entries: Sequence[Entry]) -> dict[str, dict[str, MeanChange]]:
+def averages(entries: Sequence[MethodEntry]) -> dict[str, dict[str, MeanChange]]:
     """Mean change of each method over models and sets."""
     methods = dict.fromkeys(entry.method for entry in entries if entry.change)
     return {method: _mean_changes([entry for entry in entries if entry.method == method]) for method in methods}
 
 
-def transfers(entries: Sequence[Entry]) -> tuple[Transfer, ...]:
+def transfers(entries: Sequence[MethodEntry]) -> tuple[Transfer, ...]:
     """One for each model, method and training set of these entries."""
-    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, str], list[MethodEntry]] = {}
     for entry in entries:
         groups.setdefault((entry.model, entry.method, entry.fitted_on), []).append(entry)
-    return tuple(Transfer(*names, _mean_changes(found)) for names, found in groups.items())
+    return tuple(Transfer(*names, _mean_changes(group)) for names, group in groups.items())
 
 
-def _mean_changes(entries: Sequence[Entry]) -> dict[str, MeanChange]:
-    found = {}
+def _mean_changes(entries: Sequence[MethodEntry]) -> dict[str, MeanChange]:
+    means = {}
     for name in MEASURES:
         values = [v for entry in entries if not math.isnan(v := entry.change[name].relative.value)]
-        none = Estimate.undefined("no value to compare")
-        relative = (
-            Estimate.bare(float(np.mean(values)), len(values), "relative: see the difference") if values else none
-        )
-        ends = (min(values), max(values)) if values else (math.nan, math.nan)
-        found[name] = MeanChange(_mean_difference(entries, name), relative, *ends)
-    return found
+        relative, ends = Estimate.undefined("no value to compare"), (math.nan, math.nan)
+        if values:
+            relative = Estimate.bare(float(np.mean(values)), len(values), "relative: see the difference")
+            ends = min(values), max(values)
+        means[name] = MeanChange(_mean_difference(entries, name), relative, *ends)
+    return means
 
 
-def _mean_difference(entries: Sequence[Entry], name: str) -> Estimate:
-    """Mean over entries of a measure's mean change, with its interval over the questions.
-
-    Entries of one set share its questions, so models are paired by question, and each entry counts the same: a question
-    adds its change, over the number of questions, from each entry that has it. Sets and their subjects are strata.
-    """
-    kept = [entry for entry in entries if entry.change[name].difference.defined]
-    if not kept:
+def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
+    """Mean over entries of a measure's mean change, with its interval over the questions."""
+    entries = [entry for entry in entries if entry.change[name].difference.defined]
+    differences = [entry.change[name].difference for entry in entries]
+    if not differences:
         return Estimate.undefined("no value to compare")
-    if len(kept) == 1:
-        return kept[0].change[name].difference
+    if len(differences) == 1:
+        return differences[0]
     if name not in MEANS:
-        return Estimate.bare(float(np.mean([e.change[name].difference.value for e in kept])), len(kept), SPREAD)
+        return Estimate.bare(float(np.mean([one.value for one in differences])), len(differences), SPREAD)
+    # Entries of one set share its questions, so models are paired by question. Each entry counts the same: a question
+    # adds its change, divided by the number of questions, from each entry that has it. Sets and subjects are strata.
     place: dict[tuple[str, str], int] = {}
     strata: list[str] = []
     contexts: list[str] = []
-    for entry in kept:
-        for id, subject, context in zip(*_about(entry), strict=True):
-            if place.setdefault((entry.questions, id), len(place)) == len(strata):
-                strata.append(f"{entry.questions}\0{subject}")
-                contexts.append(f"{entry.questions}\0{context}" if context else "")
+    pairs = [(entry.questions, entry.paired) for entry in entries if entry.paired is not None]
+    for questions, paired in pairs:
+        for id, subject, context in zip(paired.ids, paired.subjects, paired.contexts, strict=True):
+            if place.setdefault((questions, id), len(place)) == len(strata):
+                strata.append(f"{questions}\0{subject}")
+                contexts.append(f"{questions}\0{context}" if context else "")
     totals, weights = np.zeros(len(place)), np.zeros(len(place))
-    for entry in kept:
-        assert entry.paired is not None
-        values = entry.paired.values[name]
-        at = np.array([place[entry.questions, id] for id in entry.paired.ids])[np.isfinite(values)]
+    for questions, paired in pairs:
+        values = paired.values[name]
+        at = np.array([place[questions, id] for id in paired.ids])[np.isfinite(values)]
         values = values[np.isfinite(values)]
-        totals[at] += values / len(values) / len(kept)
-        weights[at] += 1 / len(values) / len(kept)
+        totals[at] += values / len(values) / len(pairs)
+        weights[at] += 1 / len(values) / len(pairs)
     return Bootstrap(len(place), strata, contexts=contexts).ratio(totals, weights, bounds=bounds_of_change(name))
-
-
-def _about(entry: Entry) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-    assert entry.paired is not None  # every entry with a change has these
-    return entry.paired.ids, entry.paired.subjects, entry.paired.contexts

@@ -1,17 +1,11 @@
-"""How questions are answered by debiasing methods, and how the methods are compared."""
+"""How debiasing methods are compared, answer questions and are trained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
-from unslant.experiment.options import (
-    ElicitOptions,
-    Names,
-    Pool,
-    Pools,
-    PromptOptions,
-    ScoredLabelOptions,
-)
+from unslant.debiasing.lora1 import TrainKeywords, TrainSettings
+from unslant.experiment.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
 from unslant.models.options import ModelKeywords
 from unslant.reach import Reach
 
@@ -45,7 +39,7 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
 
 
 class PromptKeywords(TypedDict, total=False):
-    """The fields of :class:`PromptOptions` and :class:`LabelOptions` as keywords of functions, for editors."""
+    """The fields of :class:`PromptOptions` and :class:`LabelOptions` as keywords, for editors."""
 
     fields: Mapping[str, str]
     answer_base: int | None
@@ -70,3 +64,17 @@ class AnswerKeywords(ModelKeywords, PromptKeywords, total=False):
     temperature: float | None
     max_tokens: int | None
     inspect: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdapterSettings(ScoredLabelOptions, PromptOptions, TrainSettings):
+    """How an adapter is trained."""
+
+    held_out: Pool | None = None
+    """Questions to monitor the training on; by default a fifth of QUESTIONS, at most 64."""
+
+
+class AdapterKeywords(ModelKeywords, PromptKeywords, TrainKeywords, total=False):
+    """Keywords of :func:`train`: the fields of :class:`AdapterSettings`, and how a named model is opened."""
+
+    held_out: Pool | None

@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -20,7 +21,7 @@ from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
 from unslant.experiment.job import Given, Job
 from unslant.experiment.options import ReportOptions
-from unslant.experiment.provenance_block import model_block, provenance
+from unslant.experiment.run_record import model_block, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.open import address_of
@@ -31,13 +32,13 @@ from unslant.responses import Run
 from unslant.studies.debias.measure_debiased import (
     MEASURES,
     Listings,
-    Measured,
+    MethodMeasures,
     PairedValues,
     answer_listings,
     changes,
     measured,
 )
-from unslant.studies.debias.result import DebiasResult, Entry, Missing, Spent, averages, transfers
+from unslant.studies.debias.result import DebiasResult, MethodEntry, Missing, Spent, averages, transfers
 from unslant.studies.debias.settings import DebiasSettings
 
 PRIDE_DRAWS = 5
@@ -46,10 +47,11 @@ PRIDE_DRAWS = 5
 class DebiasStudy(Study[DebiasSettings]):
     """Compare debiasing methods by bias, accuracy, cost and transfer to other questions.
 
-    Every method on every model and set, by its answers to the questions listed in many orders. Methods that are trained
-    or use right answers are fitted on --train; without it, on a random half of each set, with everything measured on
-    the other half. With several sets, fitted methods are also measured on the other sets. A method that cannot be
-    fitted, or needs a package that is not installed, is listed with the reason; the others give their results.
+    Measures every method on every model and set, by its answers to the questions listed in many orders. Methods that
+    are trained or use right answers are fitted on --train; without it, on a random half of each set, and everything
+    is measured on the other half. With several sets, fitted methods are also measured on the other sets. A method
+    that cannot be fitted, or needs a package that is not installed, is listed with the reason; the others give their
+    results.
 
     Scores are stored as they arrive, separately for each method, so that its cost is its own; to resume, repeat the
     command.
@@ -71,7 +73,7 @@ class DebiasStudy(Study[DebiasSettings]):
         methods, missing = _installed(given.settings.methods)
         if missing and not methods:
             raise ModelError("; ".join(map(str, missing)))
-        # where some methods can do without the model's inside, the others become notes
+        # If any method works without the model's inside, those that do not are only reported as missing.
         inside = _all_inside(methods)
         for model, options in zip(given.models, given.options, strict=True):
             if isinstance(model, str):
@@ -88,20 +90,21 @@ class DebiasStudy(Study[DebiasSettings]):
         methods, missing = _installed(settings.methods)
         for absent in missing:
             warnings.warn(f"{absent.method} is left out: {absent.reason}", stacklevel=2)
-        train = [found for source in settings.train if (found := settings.pool(source)) is not None]
-        names = [found.name for found in sets]
+        train = [pool for source in settings.train if (pool := settings.pool(source)) is not None]
+        names = [one.name for one in sets]
+        held_out = any(method.held_out for method in methods.values())
         if train and len(train) != len(sets):
             raise InputError(f"{len(train)} training sets for {len(sets)} question sets; give one for each")
-        test, training = [list(found) for found in sets], [list(found) for found in train]
-        if not train and any(method.held_out for method in methods.values()):
-            halves = [_halves(found, settings.seed) for found in test]
-            training, test = [half for half, _ in halves], [half for _, half in halves]
-        if train and not any(method.held_out for method in methods.values()):
+        if train and not held_out:
             raise InputError("none of the methods is fitted on other questions: leave out --train")
+        test, training = [list(one) for one in sets], [list(one) for one in train]
+        if held_out and not train:
+            halves = [_halves(questions, settings.seed) for questions in test]
+            training, test = [half for half, _ in halves], [half for _, half in halves]
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
-        asked_of = [settings.recorded("train", "methods"), [found.digest for found in [*sets, *train]], len(training)]
-        design = blake2b(json.dumps(asked_of, default=str).encode(), digest_size=16).hexdigest()
-        entries: list[Entry] = []
+        facts = [settings.recorded("train", "methods"), [one.digest for one in [*sets, *train]], len(training)]
+        design = blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
+        entries: list[MethodEntry] = []
         blocks: list[dict[str, Any]] = []
         for place in range(len(job.given.models)):
             model = job.open(place, ("score",), *sets)
@@ -126,8 +129,8 @@ class DebiasStudy(Study[DebiasSettings]):
             tuple(entries),
             averages([entry for entry in entries if not entry.transferred]),
             transfers([entry for entry in entries if entry.transferred]),
-            {name: len(found) for name, found in zip(names, test, strict=True)},
-            {name: len(found) for name, found in zip(names, training, strict=False)},
+            {name: len(questions) for name, questions in zip(names, test, strict=True)},
+            {name: len(questions) for name, questions in zip(names, training, strict=False)},
             run,
             tuple(missing),
         )
@@ -138,7 +141,16 @@ class DebiasKeywords(Keywords, DebiasSettings):
     """Keywords of :func:`debias`."""
 
 
-debias = function(DebiasStudy(), DebiasKeywords, DebiasResult)
+debias = function(
+    DebiasStudy(),
+    DebiasKeywords,
+    DebiasResult,
+    """
+    >>> result = unslant.study.debias("prefers-a", "embedded", methods="vote,pride", limit=40)
+    >>> sorted(result.average)
+    ['pride', 'vote']
+    """,
+)
 
 
 def _installed(names: Sequence[str]) -> tuple[dict[str, Method], list[Missing]]:
@@ -163,7 +175,7 @@ def _all_inside(methods: Mapping[str, Method]) -> bool:
 
 
 def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[Question]]:
-    """Random halves for training and measuring, by seed and ids."""
+    """Random halves for training and measuring, by seed and ids, so that they do not depend on the file's order."""
     ids = sorted(question.id for question in questions)
     question_rng("", seed, "halves").shuffle(ids)
     first = set(ids[: len(ids) // 2])
@@ -171,16 +183,29 @@ def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[
 
 
 @dataclass(frozen=True)
+class _Fitted:
+    """A method (``text`` is its name with settings) fitted on the set ``source``, and what the fit cost."""
+
+    text: str
+    method: Method
+    source: int | None
+    asker: ModelAsker
+    debiaser: Debiaser
+    cost: Cost
+    seconds: float
+
+
+@dataclass(frozen=True)
 class _Run:
     """All methods on one model.
 
     Attributes:
-        design: digest of all that decides what is asked, but for the methods.
+        design: digest of everything, except the methods, that determines the prompts.
         missing: methods without results, so far.
         undebiased: by set and questions, what methods are compared with.
     """
 
-    asked: ScoringModel
+    scorer: ScoringModel
     design: str
     names: list[str]
     test: list[list[Question]]
@@ -190,28 +215,35 @@ class _Run:
     alphabet: tuple[str, ...]
     progress: Progress
     missing: list[Missing] = field(default_factory=list)
-    undebiased: dict[tuple[int, frozenset[str]], Measured] = field(default_factory=dict)
+    undebiased: dict[tuple[int, frozenset[str]], MethodMeasures] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
-        return self.asked.name
+        return self.scorer.name
 
     def asker(self, purpose: str) -> ModelAsker:
-        """One that recalls nothing but what the same study asked for the same purpose, so that its cost is its own."""
-        if isinstance(self.asked, StoredModel):
-            self.asked.purpose = f"study debias {self.design}: {purpose}"
+        """A new asker, to which the store gives only scores of the same purpose, so that a method's cost is its own."""
+        if isinstance(self.scorer, StoredModel):
+            self.scorer.purpose = f"study debias {self.design}: {purpose}"
         return self.open_asker()
 
     def clock(self) -> float:
-        """Seconds taken so far; what scores from the store once took is part of them."""
+        """A clock in seconds that also counts the time that scores from the store once took."""
         recalled = 0.0
-        if isinstance(self.asked, StoredModel):
-            recalled = self.asked.cost.seconds - self.asked.model_asked.cost.seconds
+        if isinstance(self.scorer, StoredModel):
+            recalled = self.scorer.cost.seconds - self.scorer.model_asked.cost.seconds
         return time.perf_counter() + recalled
 
-    def all(self, methods: Mapping[str, Method]) -> list[Entry]:
-        undebiased = [self._measured("none", method_named("none"), None, i, None) for i in range(len(self.names))]
-        entries, base = [entry for entry, _ in undebiased if entry], [found for _, found in undebiased]
+    def all(self, methods: Mapping[str, Method]) -> list[MethodEntry]:
+        entries: list[MethodEntry] = []
+        base: list[Listings] = []
+        none = method_named("none")
+        for target, name in enumerate(self.names):
+            asker = self.asker(f"none on {name}")
+            fitted = _Fitted("none", none, None, asker, none.fit(asker), Cost(), 0.0)
+            entry, listings = self._measured(fitted, target, None)
+            entries += [entry] if entry else []
+            base.append(listings)
         for text, method in methods.items():
             self.progress(f"{self.model}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
@@ -219,7 +251,7 @@ class _Run:
             self.progress(f"{self.model}: {text}", 1, 1)
         return entries
 
-    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> list[Entry]:
+    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> list[MethodEntry]:
         """Fit a method once, and measure it on every set it applies to."""
         asker = self.asker(text if source is None else f"{text} fitted on {self.names[source]}")
         fit_on: list[Question] = []
@@ -229,88 +261,68 @@ class _Run:
         try:
             debiaser = method.fitted(asker, fit_on)
         except (InputError, ModelError) as error:
-            self._miss(text, "" if source is None else self.names[source], str(error))
+            self.missing.append(Missing(self.model, text, "" if source is None else self.names[source], str(error)))
             return []
-        fitting = asker.cost - before, self.clock() - started
-        entries: list[Entry] = []
-        try:
+        fitted = _Fitted(text, method, source, asker, debiaser, asker.cost - before, self.clock() - started)
+        entries: list[MethodEntry] = []
+        with closing(debiaser):
             for target in range(len(self.names)):
-                if source is None or source == target or not self.settings.no_transfer:
-                    try:
-                        entry, _ = self._measured(
-                            text, method, source, target, base[target], asker=asker, debiaser=debiaser, fitting=fitting
-                        )
-                        if entry and text.partition(":")[0] == "pride" and source == target:
-                            entry = replace(entry, draws=self._draws(method, asker, target))
-                    except MostlyFailedError:
-                        raise  # the model itself is gone: no other method could ask it either
-                    except (InputError, ModelError) as error:
-                        self._miss(text, self.names[target], str(error))
-                        continue
-                    if entry:
-                        entries.append(entry)
-        finally:
-            debiaser.close()
+                if source not in (None, target) and self.settings.no_transfer:
+                    continue
+                try:
+                    entry, _ = self._measured(fitted, target, base[target])
+                    if entry and text.partition(":")[0] == "pride" and source == target:
+                        entry = replace(entry, draws=self._draws(method, asker, target))
+                    entries += [entry] if entry else []
+                except MostlyFailedError:
+                    raise  # the model itself fails: no other method could ask it either
+                except (InputError, ModelError) as error:
+                    self.missing.append(Missing(self.model, text, self.names[target], str(error)))
         return entries
 
-    def _miss(self, text: str, questions: str, reason: str) -> None:
-        self.missing.append(Missing(self.model, text, questions, reason))
-
-    def _measured(
-        self,
-        text: str,
-        method: Method,
-        source: int | None,
-        target: int,
-        base: Listings | None,
-        *,
-        asker: ModelAsker | None = None,
-        debiaser: Debiaser | None = None,
-        fitting: tuple[Cost, float] = (Cost(), 0.0),
-    ) -> tuple[Entry | None, Listings]:
+    def _measured(self, fitted: _Fitted, target: int, base: Listings | None) -> tuple[MethodEntry | None, Listings]:
         """The entry of a method on a set, if it answered any question there, and its answers."""
-        asker = asker or self.asker(f"{text} on {self.names[target]}")
-        debiaser = debiaser or method.fitted(asker)
-        questions = self.test[target]
+        method, source, asker, questions = fitted.method, fitted.source, fitted.asker, self.test[target]
         before, started = asker.cost.copy(), self.clock()
-        size = sum(one.choice >= 0 for one in debiaser.answer(questions))
+        size = sum(one.choice >= 0 for one in fitted.debiaser.answer(questions))
         cost, seconds = asker.cost - before, self.clock() - started
         invariant = method.order_invariant
-        listings = self._listed(debiaser, target, invariant)
+        listings = self._listed(fitted.debiaser, target, invariant)
         both = listings.answered if base is None else listings.answered & base.answered
         if not both:
-            self._miss(text, self.names[target], counted_reasons(listings.left_out))
+            reasons = counted_reasons(listings.left_out)
+            self.missing.append(Missing(self.model, fitted.text, self.names[target], reasons))
             return None, listings
-        found = measured(listings.scores(), invariant=invariant)
-        change, by_question = {}, None
+        measures = measured(listings.scores(), invariant=invariant)
+        change, paired = {}, None
         if base is not None:
-            paired = found if both == listings.answered else measured(listings.scores(both), invariant=invariant)
+            now = measures if both == listings.answered else measured(listings.scores(both), invariant=invariant)
             if (target, both) not in self.undebiased:
                 self.undebiased[target, both] = measured(base.scores(both))
-            before_it = self.undebiased[target, both]
-            by_question = PairedValues.of(paired, before_it)
-            change = changes(paired, before_it, by_question)
+            undebiased = self.undebiased[target, both]
+            paired = PairedValues.of(now, undebiased)
+            change = changes(now, undebiased, paired)
         if source == target and not method.held_out:
-            cost = Cost(cost.tokens + fitting[0].tokens, prompts=cost.prompts + fitting[0].prompts)
-            seconds += fitting[1]
-        entry = Entry(
+            cost = Cost(cost.tokens + fitted.cost.tokens, prompts=cost.prompts + fitted.cost.prompts)
+            seconds += fitted.seconds
+        entry = MethodEntry(
             self.model,
             self.names[target],
-            text,
+            fitted.text,
             "" if source is None else self.names[source],
             source is not None and source != target,
-            found.estimates,
+            measures.estimates,
             change,
-            found.constructed,
+            measures.constructed,
             Spent(
                 cost.tokens / size, cost.prompts / size, seconds / size,
-                fitting[0].tokens, fitting[0].prompts, fitting[1],
+                fitted.cost.tokens, fitted.cost.prompts, fitted.seconds,
             ),
-            chance=found.chance,
+            chance=measures.chance,
             asked=len(questions),
             left_out=listings.left_out,
-            notes=debiaser.notes(questions),
-            paired=by_question,
+            notes=fitted.debiaser.notes(questions),
+            paired=paired,
         )  # fmt: skip
         return entry, listings
 

@@ -10,9 +10,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.errors import InputError
-from unslant.experiment.comparison import ComparedModels, Comparison, check_comparable, check_one_of_each, lead
-from unslant.experiment.provenance import spent
+from unslant.experiment.comparison import ComparedModels, Comparison, lead
+from unslant.experiment.page_parts import spent
 from unslant.metrics import METRICS, Estimate, correlation, verdicts
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import holm
@@ -25,8 +24,6 @@ from unslant.studies.instruction_boundary.result import BoundaryStudy
 
 LEAST_MODELS = 3
 """Models that a rank correlation needs."""
-_ASKED = ("settings", "labels", "seed", "temperatures")
-"""Settings that decide what is asked; models with other ones cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
 
 
 @dataclass(frozen=True)
-class Agreement(Jsonable):
+class RankAgreement(Jsonable):
     """Rank correlations of two rankings of models; N counts shared models, p is exact for Kendall without ties."""
 
     kendall: Estimate
@@ -90,43 +87,52 @@ class Agreement(Jsonable):
     spearman_p: float
 
 
-def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> Agreement:
-    """Compare robustness scores with external ones (higher is better).
-
-    Raises:
-        InputError: if fewer than three models are in both.
-    """
+def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> RankAgreement | None:
+    """Compare robustness scores with external ones (higher is better); None if fewer than three models are in both."""
     shared = [model for model in scores if model in external]
     if len(shared) < LEAST_MODELS:
-        raise InputError(
-            f"the two rankings share {len(shared)} models, a correlation needs {LEAST_MODELS}: names must be equal ("
-            f"here: {', '.join(scores)}; there: {', '.join(external)})"
-        )
+        return None
     ours, theirs = [scores[m] for m in shared], [external[m] for m in shared]
     kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
     spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
-    return Agreement(kendall, spearman, kendall_p, spearman_p)
+    return RankAgreement(kendall, spearman, kendall_p, spearman_p)
 
 
 @dataclass(frozen=True)
 class BoundaryComparison(ComparedModels[BoundaryStudy]):
-    """Several models on the same questions under the same settings, the most robust first.
-
-    Attributes:
-        across: kind of question -> effect of every setting over models (P3, table 10).
-        agreement: of the robustness score under vanilla with the other ranking (P3, figure 6); None with fewer than
-            three models.
-    """
+    """Several models on the same questions under the same settings, the most robust first."""
 
     study = "instruction-boundary-comparison"
-
-    across: Mapping[str, tuple[AcrossModels, ...]]
-    agreement: Agreement | None
+    ranked_by = "robustness"
+    asked = ("settings", "labels", "seed", "temperatures")
+    written = ("across", "agreement")
 
     @cached_property
     def comparison(self) -> Comparison:
-        """The robustness of every model."""
-        return _robustness(self.results, self.ranking)
+        """The robustness of every model under vanilla."""
+        nothing = Estimate.undefined("vanilla was not asked")
+        runs = {one.model: {"robustness": one.metrics.robustness.get(BASELINE, nothing)} for one in self.results}
+        return Comparison(runs, ["robustness"], ranking=self.ranking)
+
+    @cached_property
+    def across(self) -> Mapping[str, Sequence[AcrossModels]]:
+        """Kind of question -> effect of every setting over models (P3, table 10)."""
+        effects = {
+            kind: across_models(
+                {
+                    one.model: {row.setting: row["accuracy"].value for row in one.metrics.settings if row.kind == kind}
+                    for one in self.results
+                }
+            )
+            for kind in FORMS
+        }
+        return {kind: rows for kind, rows in effects.items() if rows}
+
+    @property
+    def agreement(self) -> RankAgreement | None:
+        """Of the robustness score with the other ranking (P3, figure 6); None with fewer than three models in both."""
+        scores = {name: one.value for name, one in self.comparison.scores("robustness").items() if one.defined}
+        return leaderboard_agreement(scores, self.ranking)
 
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
@@ -172,27 +178,27 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
     def _effects(self) -> str:
         """Settings that change accuracy over models, or what is missing to say so."""
         rows = [(kind, row) for kind, rows in self.across.items() for row in rows if row.difference.defined]
-        found = verdicts([row.difference for _, row in rows], bound=SAME, p=[row.p_value for _, row in rows])
-        shown = sorted(
+        outcomes = verdicts([row.difference for _, row in rows], bound=SAME, p=[row.p_value for _, row in rows])
+        effects = sorted(
             (
                 one.estimate.value,
                 f"{row.setting} ({KINDS[kind]}, {number(row.difference, METRICS['changes.difference'])})",
             )
-            for (kind, row), one in zip(rows, found, strict=True)
+            for (kind, row), one in zip(rows, outcomes, strict=True)
             if one.differs
         )
-        if shown:
-            return f"Over models these settings change accuracy: {listed([words for _, words in shown])}."
-        if not found:
+        if effects:
+            return f"Over models these settings change accuracy: {listed([words for _, words in effects])}."
+        if not outcomes:
             return ""
-        if all(one.kind == "equal" for one in found):
+        if all(one.kind == "equal" for one in outcomes):
             return f"Over models no setting changes accuracy by more than {SAME}."
-        widest = max(found, key=lambda one: abs(one.estimate.value))
+        widest = max(outcomes, key=lambda one: abs(one.estimate.value))
         return f"Whether settings change accuracy over models cannot be determined {unsettled(widest, 'model')}."
 
     def _robust(self) -> Panel:
         id, settings = "boundary-robustness", dict.fromkeys(s for one in self.results for s in one.metrics.robustness)
-        drawn = Plot(
+        plot = Plot(
             partial(charts.intervals, axis="robustness score"),
             "RS under vanilla, the most robust model first (instruction-boundary paper, figure 6).",
             list(self.models),
@@ -205,11 +211,9 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         rows: dict[tuple[str, ...], dict[str, Estimate | None]]
         rows = {(s,): {one.model: one.metrics.robustness.get(s) for one in self.results} for s in settings}
         title, how = "Robustness by setting and model", METRICS["robustness"]
-        return Panel(
-            id,
+        return self.comparison.by_run(id, title, ["setting"], rows, how, [plot]).panel(
             "Which models are robust?",
             "RS, averaged over kinds of question; under vanilla the instruction names every form of answer.",
-            figures=(self.comparison.by_run(id, title, ["setting"], rows, how, [drawn]),),
             short="Robustness",
         )
 
@@ -218,22 +222,18 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         rows: dict[tuple[str, ...], dict[str, Estimate]] = {}
         for result in self.results:
             for row in result.metrics.settings:
-                rows.setdefault((row.setting, KINDS[row.kind]), {})[result.model] = row.accuracy
-        drawn = [Plot(charts.intervals, "One point for each model.", list(self.models))]
+                rows.setdefault((row.setting, KINDS[row.kind]), {})[result.model] = row["accuracy"]
+        plots = [Plot(charts.intervals, "One point for each model.", list(self.models))]
         names, how = ["setting", "kind"], METRICS["settings.accuracy"]
-        return Panel(
-            id,
-            "Accuracy of every model",
-            "Share of questions answered right under each setting.",
-            figures=(self.comparison.by_run(id, title, names, rows, how, drawn, folded=True),),
-            short="Accuracy",
+        return self.comparison.by_run(id, title, names, rows, how, plots, folded=True).panel(
+            "Accuracy of every model", "Share of questions answered right under each setting.", short="Accuracy"
         )
 
     def _forms(self, kind: str) -> Panel:
         """How often each model gives each form of answer under vanilla, and how often it is right (P3, figure 4)."""
         id = f"boundary-forms-{kind}"
         rows = [
-            {"model": result.model, **vars(row), **row.outputs}
+            {"model": result.model, **row.cells()}
             for result in self.results
             for row in result.metrics.settings
             if (row.setting, row.kind) == (BASELINE, kind)
@@ -241,11 +241,9 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         columns: list[str | Column] = ["stability", "generalization", "outputs_sparse", "unreadable"]
         columns += [Column(form, METRICS["outputs"]) for form in FORMS[kind]]
         plots = form_plots(id, kind, "model", "by model", "instruction-boundary paper, figure 4")
-        return Panel(
-            id,
+        return Figure(id, f"Forms of answers, {KINDS[kind]}", ["model"], columns, rows, plots, folded=True).panel(
             f"Forms of answers with a complete instruction, {KINDS[kind]}",
             "An unbiased model gives each form as often as it is right, and is as often right in each.",
-            figures=(Figure(id, f"Forms of answers, {KINDS[kind]}", ["model"], columns, rows, plots, folded=True),),
             short=f"Forms, {kind}",
         )
 
@@ -285,13 +283,6 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         )
 
 
-def _robustness(results: Sequence[BoundaryStudy], ranking: Mapping[str, float] | None) -> Comparison:
-    """RS of every model under vanilla."""
-    nothing = Estimate.undefined("vanilla was not asked")
-    runs = {one.model: {"robustness": one.metrics.robustness.get(BASELINE, nothing)} for one in results}
-    return Comparison(runs, ["robustness"], ranking=ranking or {})
-
-
 def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
     columns = [
         Column("accuracy, mean over models", METRICS["settings.accuracy"], key="accuracy"),
@@ -309,40 +300,9 @@ def _across(kind: str, rows: Sequence[AcrossModels], models: int) -> Panel:
         of="models",
     )
     id, title = f"boundary-across-{kind}", f"Settings against vanilla over models, {KINDS[kind]}"
-    return Panel(
-        id,
+    return Figure(id, title, ["setting"], columns, [vars(row) for row in rows], [plot]).panel(
         f"What do the settings do over models, {KINDS[kind]}?",
         f"Each of {count(models, 'model')} is one observation (instruction-boundary paper, table 10); with few, only "
         "large effects show.",
-        figures=(Figure(id, title, ["setting"], columns, [vars(row) for row in rows], [plot]),),
         short=f"Effects, {kind}",
     )
-
-
-def compare_boundaries(
-    results: Sequence[BoundaryStudy], ranking: Mapping[str, float] | None = None
-) -> BoundaryComparison:
-    """Set results side by side.
-
-    Args:
-        ranking: model -> score elsewhere (a leaderboard).
-
-    Raises:
-        InputError: if there is no result, two are of one model, or they are of different questions or settings.
-    """
-    check_one_of_each(results)
-    check_comparable(results, _ASKED)
-    across = {}
-    for kind in FORMS:
-        accuracies = {
-            one.model: {row.setting: row.accuracy.value for row in one.metrics.settings if row.kind == kind}
-            for one in results
-        }
-        if effects := across_models(accuracies):
-            across[kind] = tuple(effects)
-    found, by_name = _robustness(results, ranking), {one.model: one for one in results}
-    scores = {name: one.value for name, one in found.scores("robustness").items() if one.defined}
-    shared = {name: score for name, score in scores.items() if name in found.ranking}
-    agreed = leaderboard_agreement(shared, found.ranking) if len(shared) >= LEAST_MODELS else None
-    ranked = tuple(by_name[name] for name in found.best_first("robustness"))
-    return BoundaryComparison(ranked, dict(found.ranking), across, agreed)

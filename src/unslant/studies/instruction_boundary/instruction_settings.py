@@ -6,11 +6,13 @@ none; a statement is true, false or unknown. No option such as "none of these" i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unslant.errors import InputError, one_of
 from unslant.presentations import ALPHABETS, NONE, Presentation, ShownOption, labels_for, present, question_rng
+from unslant.prompts import Message
 from unslant.questions import JudgingQuestion, Question
 
 AnyForm = Question | JudgingQuestion
@@ -55,32 +57,20 @@ _REFLECT = (
 )
 _SETTINGS = (
     Setting("vanilla", "sufficient", "the instruction names every form, with guidance for each"),
-    Setting(
-        "reasoning-reflection", "sufficient", "it reasons first and then reviews its own steps", follow_up=_REFLECT
-    ),
+    Setting("reasoning-reflection", "sufficient", "it reasons first and then reviews its own steps", _REFLECT),
     Setting("prompt-polishing", "sufficient", "a model has rewritten the instruction", polish=True),
-    Setting(
-        "conformity-dense",
-        "redundant",
-        "the prompt suggests a usual answer (one option, True or False)",
-        suggests="dense",
-    ),
-    Setting(
-        "conformity-sparse",
-        "redundant",
-        "the prompt suggests an unusual answer (none, several or Unknown)",
-        suggests="sparse",
-    ),
+    Setting("conformity-dense", "redundant", "the prompt suggests a usual answer (one option, True or False)",
+            suggests="dense"),
+    Setting("conformity-sparse", "redundant", "the prompt suggests an unusual answer (none, several or Unknown)",
+            suggests="sparse"),
     Setting("few-shot-dense", "redundant", "a worked example with a usual answer comes first", example="dense"),
     Setting("few-shot-sparse", "redundant", "a worked example with an unusual answer comes first", example="sparse"),
     Setting("missing-choices", "insufficient", "the instruction leaves out one form of answer"),
     Setting("vagueness", "insufficient", "the instruction names every form without guidance"),
     Setting("mitigation", "mitigation", "the instruction warns of each bias"),
-    *(
-        Setting(f"disturbing-{k}", "redundant", f"the right option is one among {k} wrong", disturbing=k)
-        for k in range(1, MAX_DISTURBING + 1)
-    ),
-)
+    *(Setting(f"disturbing-{k}", "redundant", f"the right option is one among {k} wrong", disturbing=k)
+      for k in range(1, MAX_DISTURBING + 1)),
+)  # fmt: skip
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _SETTINGS}
 FEW_SHOT = "few-shot:"
 """Begins the name of a setting with worked examples of named forms, as ``few-shot:True=1+False=1`` (P3, appendix H)."""
@@ -176,18 +166,17 @@ def instruction(kind: str, name: str, left_out: str = "") -> str:
     """
     forms = dict(_FORMS[kind])
     if name == "vagueness":
-        if kind == "choice":
-            return (
-                f"One option, several options or no option may be right. Which options answer the question?\n{_ALONE}"
-            )
-        return f"Is the statement True, False or Unknown?\n{_ALONE}"
+        choice = "One option, several options or no option may be right. Which options answer the question?"
+        return f"{choice if kind == 'choice' else 'Is the statement True, False or Unknown?'}\n{_ALONE}"
     if name == "missing-choices":
         missing = left_out or _LEFT_OUT[kind]
         if missing not in forms:
             raise InputError(f"left out form {missing!r}: use one of {', '.join(forms)}")
         del forms[missing]
-    asked = "Which options answer the question?" if kind == "choice" else "What do the facts show about the statement?"
-    lines = [asked, *(f"- {text}" for text in forms.values())]
+    question = (
+        "Which options answer the question?" if kind == "choice" else "What do the facts show about the statement?"
+    )
+    lines = [question, *(f"- {text}" for text in forms.values())]
     if name == "mitigation":
         lines.append(_WARNINGS)
     lines.append(_STEPS if name == "reasoning-reflection" else _ALONE)
@@ -213,29 +202,26 @@ def present_setting(
         polished: the rewritten instruction, once there is one.
 
     Raises:
-        InputError: if the setting does not exist or cannot be had for this question.
+        InputError: if the setting does not exist or does not fit this question.
     """
-    wanted = setting(name)
+    way = setting(name)
     kind = kind_of(question)
-    if wanted.disturbing:
-        shown = _disturbing(question, wanted.disturbing, seed, alphabet)
+    if way.disturbing:
+        presentation = _disturbing(question, way.disturbing, seed, alphabet)
     else:
-        shown = _plain(question, alphabet)
-    base = BASELINE if wanted.disturbing or wanted.polish else name
-    own = left_out if left_out in _FORMS[kind] else ""
-    text = polished or instruction(kind, base, own)
-    shown = replace(shown, item=name, instruction=text)
-    if wanted.suggests:
-        answer = _suggested(question, shown.labels, wanted.suggests == "dense", seed)
-        contents = frozenset(shown.content_of(label) for label in answer) or frozenset({NONE})
-        shown = replace(shown, hint=_suggestion(answer), suggested=contents)
-    if wanted.example:
-        example = _example(question, examples, wanted.example == "dense", seed)
-        shown = replace(shown, shots=(_plain(example, alphabet),))
-    if wanted.examples:
-        drawn = _examples(question, examples, wanted.examples_of(kind), seed)
-        shown = replace(shown, shots=tuple(_plain(example, alphabet) for example in drawn))
-    return shown
+        presentation = _plain(question, alphabet)
+    base = BASELINE if way.disturbing or way.polish else name
+    form = left_out if left_out in _FORMS[kind] else ""
+    text = polished or instruction(kind, base, form)
+    shots = [_example(question, examples, way.example == "dense", seed)] if way.example else []
+    shots += _examples(question, examples, way.examples_of(kind), seed)
+    shown = tuple(_plain(example, alphabet) for example in shots)
+    presentation = replace(presentation, item=name, instruction=text, shots=shown)
+    if way.suggests:
+        answer = _suggested(question, presentation.labels, way.suggests == "dense", seed)
+        contents = frozenset(presentation.content_of(label) for label in answer) or frozenset({NONE})
+        presentation = replace(presentation, hint=_suggestion(answer), suggested=contents)
+    return presentation
 
 
 def _plain(question: AnyForm, alphabet: tuple[str, ...]) -> Presentation:
@@ -243,8 +229,8 @@ def _plain(question: AnyForm, alphabet: tuple[str, ...]) -> Presentation:
         options = tuple(ShownOption(verdict, "", i) for i, verdict in enumerate(question.VERDICTS))
         right = frozenset({question.VERDICTS.index(question.verdict)})
         return Presentation(question.id, SETTING, question.statement, options, right, context=question.context)
-    shown = present(question, None, alphabet, SETTING)
-    return shown if question.answers else replace(shown, answers=frozenset({NONE}))
+    presentation = present(question, None, alphabet, SETTING)
+    return presentation if question.answers else replace(presentation, answers=frozenset({NONE}))
 
 
 def _disturbing(question: AnyForm, k: int, seed: int, alphabet: tuple[str, ...]) -> Presentation:
@@ -257,11 +243,11 @@ def _disturbing(question: AnyForm, k: int, seed: int, alphabet: tuple[str, ...])
     right = min(question.answers)
     wrong = [i for i in range(len(question.options)) if i != right]
     question_rng(question.id, seed, "disturbing").shuffle(wrong)
-    kept = [right, *wrong[:k]]
-    question_rng(question.id, seed, f"disturbing order {k}").shuffle(kept)
-    labels = labels_for(alphabet, len(kept))
-    shown = tuple(ShownOption(label, question.options[i], i) for label, i in zip(labels, kept, strict=True))
-    return Presentation(question.id, SETTING, question.stem, shown, question.answers, context=question.context)
+    places = [right, *wrong[:k]]
+    question_rng(question.id, seed, f"disturbing order {k}").shuffle(places)
+    labels = labels_for(alphabet, len(places))
+    options = tuple(ShownOption(label, question.options[i], i) for label, i in zip(labels, places, strict=True))
+    return Presentation(question.id, SETTING, question.stem, options, question.answers, context=question.context)
 
 
 def _suggested(question: AnyForm, labels: Sequence[str], dense: bool, seed: int) -> tuple[str, ...]:
@@ -286,31 +272,87 @@ def _suggestion(answer: tuple[str, ...]) -> str:
 def _examples(
     question: AnyForm, examples: Sequence[AnyForm], counts: Sequence[tuple[str, int]], seed: int
 ) -> list[AnyForm]:
-    """Examples, as many of each form as ``counts`` says, in an order of the question's own."""
-    drawn: list[AnyForm] = []
+    """As many examples of each form as ``counts`` says, in an order that depends on the question."""
+    shots: list[AnyForm] = []
     for form, n in counts:
-        pool = [
-            one for one in examples if type(one) is type(question) and one.id != question.id and form_of(one) == form
-        ]
+        pool = [one for one in _others(question, examples) if form_of(one) == form]
         if len(pool) < n:
             raise InputError(
                 f"question {question.id!r} has no {n} examples of form {form}: the question set holds {len(pool)} "
                 "other questions of that form"
             )
-        drawn += question_rng(question.id, seed, f"examples {form}").sample(pool, n)
-    question_rng(question.id, seed, "examples order").shuffle(drawn)
-    return drawn
+        shots += question_rng(question.id, seed, f"examples {form}").sample(pool, n)
+    question_rng(question.id, seed, "examples order").shuffle(shots)
+    return shots
+
+
+def _others(question: AnyForm, examples: Sequence[AnyForm]) -> Iterator[AnyForm]:
+    return (one for one in examples if type(one) is type(question) and one.id != question.id)
 
 
 def _example(question: AnyForm, examples: Sequence[AnyForm], dense: bool, seed: int) -> AnyForm:
-    pool = [
-        other
-        for other in examples
-        if type(other) is type(question) and other.id != question.id and is_dense(other) == dense
-    ]
+    pool = [one for one in _others(question, examples) if is_dense(one) == dense]
     if not pool:
         raise InputError(
             f"question {question.id!r} has no {'dense' if dense else 'sparse'} example: the question set holds no "
             "other question of that form"
         )
     return question_rng(question.id, seed, "example").choice(pool)
+
+
+POLISH_REQUEST = (
+    "Rewrite the following instruction for a language model so that it is clearer and reads better. "
+    "Keep its meaning. Reply with the rewritten instruction only.\n\n"
+)
+"""What the polishing model is asked; the vanilla instruction follows."""
+SHORTEST = 1 / 4
+"""Share of the words of the original that a rewritten instruction has at least."""
+_ANSWERS = ("none", "true", "false", "unknown")
+
+
+def chat(presentation: Presentation) -> tuple[Message, ...]:
+    """The instruction as system message, worked examples as turns, then the question."""
+    messages = [Message("system", presentation.instruction)] if presentation.instruction else []
+    for shot in presentation.shots:
+        messages.append(Message("user", body(shot)))
+        messages.append(Message("assistant", right_answer(shot)))
+    messages.append(Message("user", body(presentation)))
+    return tuple(messages)
+
+
+def body(presentation: Presentation) -> str:
+    """Context, question or statement, options and hint; the same layout for every form."""
+    lines = [presentation.context, ""] if presentation.context else []
+    if is_judging(presentation):
+        lines.append(f"Statement: {presentation.stem}")
+    else:
+        lines.append(f"Question: {presentation.stem}")
+        lines += [f"{option.label}. {option.text}" for option in presentation.shown]
+    if presentation.hint:
+        lines.append(presentation.hint)
+    return "\n".join(lines)
+
+
+def is_judging(presentation: Presentation) -> bool:
+    """Whether a statement is judged, rather than an option chosen."""
+    return presentation.labels == JudgingQuestion.VERDICTS
+
+
+def right_answer(presentation: Presentation) -> str:
+    """The right answer in the requested format: ``A, C``, or ``none``."""
+    return ", ".join(presentation.right_labels) or "none"
+
+
+def is_instruction(text: str, original: str) -> bool:
+    """Whether a rewritten instruction can take the place of the original.
+
+    Models reply with an answer ("A", "none"), a refusal or nothing. An instruction has at least :data:`SHORTEST` of the
+    words of the original, and names each answer in words that the original asks for (none; True, False, Unknown):
+    without it another setting would be measured, that of missing choices.
+    """
+    words, expected = _words(text), _words(original)
+    return len(words) >= SHORTEST * len(expected) and {*_ANSWERS} & {*expected} <= {*words}
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
-from unslant.metrics import Verdict, mcnemar, verdicts
+from unslant.metrics import Measured, Numbers, Verdict, mcnemar, verdicts
 from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, SETTINGS
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, setting
 
 Texts: TypeAlias = NDArray[Any]
 JUDGED = f"{GENERATE}/judge"
@@ -36,54 +36,32 @@ SAME = 0.05
 
 
 @dataclass(frozen=True)
-class SettingMetrics(Jsonable):
-    """One setting and kind of question (``choice`` or ``judging``). All shares are in [0, 1].
+class SettingMetrics(Measured):
+    """One setting and kind of question. All shares are in [0, 1].
 
     Attributes:
         setting, kind: name of the setting; ``choice`` or ``judging``.
-        accuracy: share of questions answered right (P3, eq. 1).
-        stability: SR, accuracy where the right answer has a usual form: one option, True or False (eq. 2).
-        generalization: GR, accuracy where it has an unusual form: none, several, Unknown (eq. 3).
-        generalization_none, generalization_several: GR of the two unusual forms of multiple-choice questions.
-        robustness: RS, harmonic mean of SR and GR (eq. 6); 0 where either is 0.
-        outputs: OR, form of answer -> its share among all replies that came (eq. 4, 5); what is missing to 1 is
-            ``unreadable``.
-        outputs_sparse: the share of the unusual forms together, among all replies that came.
+        numbers: accuracy, SR (``stability``), GR (``generalization``), RS (``robustness``; 0 where SR or GR is 0), and
+            shares of replies; see their metrics.
+        outputs: OR, form of answer -> its share among all replies that came (eq. 4, 5); the rest is ``unreadable``.
         outputs_readable: as ``outputs``, among the readable replies only.
         truth: form of answer -> its share among the right answers of these questions.
-        judged: share of replies that a judge had to read.
-        unreadable: share of replies that are no answer: ``unparsed``, in which none is found, and ``refused``.
-        readable: accuracy among the readable replies only.
-        errors: share of requests that got no reply.
     """
 
     setting: str
     kind: str
-    accuracy: Estimate
-    stability: Estimate
-    generalization: Estimate
-    generalization_none: Estimate
-    generalization_several: Estimate
-    robustness: Estimate
+    numbers: Numbers
     outputs: Mapping[str, Estimate]
-    outputs_sparse: Estimate
     outputs_readable: Mapping[str, Estimate]
     truth: Mapping[str, float]
-    judged: Estimate
-    unreadable: Estimate
-    readable: Estimate
-    unparsed: Estimate
-    refused: Estimate
-    errors: Estimate
 
-    @property
-    def dense_outputs(self) -> float:
-        """Share of replies of a usual form; ``nan`` if none came."""
-        return sum(share.value for form, share in self.outputs.items() if form in DENSE)
+    def cells(self) -> dict[str, Any]:
+        """A row of a table: the fields, numbers and outputs."""
+        return {**vars(self), **self.outputs, **self.numbers.cells()}
 
 
 @dataclass(frozen=True)
-class Change(Jsonable):
+class SettingChange(Jsonable):
     """Effect of a setting relative to vanilla, on shared questions.
 
     Attributes:
@@ -110,15 +88,15 @@ class BoundaryMetrics(Jsonable):
     """
 
     settings: tuple[SettingMetrics, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
     robustness: Mapping[str, Estimate] = field(default_factory=dict)
 
     @cached_property
-    def effects(self) -> list[tuple[Change, Verdict]]:
+    def effects(self) -> list[tuple[SettingChange, Verdict]]:
         """Every change whose difference is defined, with its verdict, corrected for their number."""
         changes = [change for change in self.changes if change.difference.defined]
-        found = verdicts([one.difference for one in changes], bound=SAME, p=[one.p_value for one in changes])
-        return list(zip(changes, found, strict=True))
+        outcomes = verdicts([one.difference for one in changes], bound=SAME, p=[one.p_value for one in changes])
+        return list(zip(changes, outcomes, strict=True))
 
     @property
     def of_baseline(self) -> list[SettingMetrics]:
@@ -127,22 +105,15 @@ class BoundaryMetrics(Jsonable):
 
     def of(self, setting: str, kind: str) -> SettingMetrics:
         """The row of a setting and kind; KeyError if it was not asked."""
-        for row in self.settings:
-            if (row.setting, row.kind) == (setting, kind):
-                return row
-        raise KeyError((setting, kind))
+        return {(row.setting, row.kind): row for row in self.settings}[setting, kind]
 
-    def disturbing(self, measure: str = "accuracy") -> dict[int, Estimate]:
+    def disturbing(self) -> dict[int, Estimate]:
         """Number of wrong options -> accuracy, for the disturbing options."""
-        return {
-            SETTINGS[row.setting].disturbing: getattr(row, measure)
-            for row in self.settings
-            if row.setting in SETTINGS and SETTINGS[row.setting].disturbing
-        }
+        return {k: row["accuracy"] for row in self.settings if (k := setting(row.setting).disturbing)}
 
 
 @dataclass(frozen=True)
-class Replies:
+class SettingReplies:
     """R replies to instruction settings, as columns.
 
     Attributes:
@@ -163,7 +134,7 @@ class Replies:
     judged: Bools
 
     @classmethod
-    def read(cls, responses: Responses) -> Replies:
+    def read(cls, responses: Responses) -> SettingReplies:
         """The generated replies in a table.
 
         Raises:
@@ -175,35 +146,22 @@ class Replies:
         names = ("item", "question_id", "status", "elicitation", "labels", "chosen", "answers")
         items, ids, status, elicitation, labels, chosen, answers = (table[name].to_pylist() for name in names)
         kinds = ["judging" if tuple(each) == JudgingQuestion.VERDICTS else "choice" for each in labels]
-        given = [frozenset(each or ()) if ok == "ok" else None for each, ok in zip(chosen, status, strict=True)]
+        replies = [frozenset(each or ()) if ok == "ok" else None for each, ok in zip(chosen, status, strict=True)]
         right = [frozenset(each) for each in answers]
-        forms = ["" if each is None else answer_form(kind, each) for kind, each in zip(kinds, given, strict=True)]
+        forms = ["" if each is None else answer_form(kind, each) for kind, each in zip(kinds, replies, strict=True)]
         truth = [answer_form(kind, each) for kind, each in zip(kinds, right, strict=True)]
-        hits = [each == wanted for each, wanted in zip(given, right, strict=True)]
-        return cls(
-            settings=np.array(items),
-            kinds=np.array(kinds),
-            ids=np.array(ids),
-            status=np.array(status),
-            forms=np.array(forms),
-            truth=np.array(truth),
-            right=np.array(hits),
-            judged=np.array([each == JUDGED for each in elicitation]),
-        )
+        hits = [each == answer for each, answer in zip(replies, right, strict=True)]
+        judged = [each == JUDGED for each in elicitation]
+        return cls(*map(np.array, (items, kinds, ids, status, forms, truth, hits, judged)))
 
-    def where(self, rows: Bools) -> Replies:
+    def where(self, rows: Bools) -> SettingReplies:
         """Some of the rows."""
-        return Replies(*(getattr(self, column.name)[rows] for column in fields(self)))
+        return SettingReplies(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @property
     def came(self) -> Bools:
         """(R,) whether there is a reply."""
         return np.asarray(self.status != "error")
-
-    @property
-    def readable(self) -> Bools:
-        """(R,) whether the reply is an answer."""
-        return np.asarray(self.status == "ok")
 
     @cached_property
     def _questions(self) -> tuple[Ints, Ints]:
@@ -214,17 +172,22 @@ class Replies:
         return np.sort(first), place[sorted_codes]
 
     @property
-    def question_ids(self) -> Texts:
-        """(Q,)"""
-        return np.asarray(self.ids[self._questions[0]])
+    def dense(self) -> Bools:
+        """(Q,) whether the right answer has a usual form."""
+        return np.isin(self.question_truth, tuple(DENSE))
 
     @property
     def question_truth(self) -> Texts:
-        """(Q,)"""
+        """(Q,) form of the right answer."""
         return np.asarray(self.truth[self._questions[0]])
 
+    def by_question(self) -> dict[str, float]:
+        """Question -> share of right replies; without those to which no reply came."""
+        ids = self.ids[self._questions[0]].tolist()
+        return {name: hit for name, hit in zip(ids, self.accuracy.tolist(), strict=True) if not math.isnan(hit)}
+
     def share(self, rows: Bools, among: Bools | None = None) -> Floats:
-        """(Q,) share of each question's replies; ``among`` those that came, by default; ``nan`` without any."""
+        """(Q,) share of each question's replies, by default among those that came; ``nan`` without any."""
         first, question = self._questions
         counted = self.came if among is None else among
         n = np.bincount(question, counted, len(first))
@@ -243,7 +206,7 @@ def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: 
     Raises:
         InputError: if there are none.
     """
-    replies = Replies.read(responses)
+    replies = SettingReplies.read(responses)
     settings, changes, robustness = [], [], {}
     for name in dict.fromkeys(replies.settings.tolist()):
         groups = []
@@ -277,61 +240,57 @@ def answer_form(kind: str, contents: frozenset[int]) -> str:
 @metric("generalization_none", "GR none", "accuracy where none is right", unit="share", source="P3 eq. 3")
 @metric("generalization_several", "GR several", "accuracy where several are right", unit="share", source="P3 eq. 3")
 @metric("outputs", "output rate", "share of a form among all replies that came", unit="share", source="P3 eq. 4-5")
-@metric(
-    "outputs_sparse",
-    "output rate, unusual forms",
-    "share of none, several or Unknown among all replies",
-    unit="share",
-    source="P3 eq. 5",
-    short="OR sparse",
-)
-@metric(
-    "outputs_readable", "output rate among readable replies", "without the replies that are no answer", unit="share"
-)
+@metric("outputs_sparse", "output rate, unusual forms", "share of none, several or Unknown among all replies",
+        unit="share", source="P3 eq. 5", short="OR sparse")  # fmt: skip
+@metric("outputs_readable", "output rate among readable replies", "without the replies that are no answer",
+        unit="share")  # fmt: skip
 @metric("truth", "truth", "share of a form among the right answers", unit="share")
 @metric("judged", "read by a judge", "replies that a judge had to read", unit="share")
-def _measure(setting: str, kind: str, replies: Replies, resamples: int, seed: int) -> SettingMetrics:
+def _measure(setting: str, kind: str, replies: SettingReplies, resamples: int, seed: int) -> SettingMetrics:
     truth, forms = replies.question_truth, replies.forms
     bootstrap = Bootstrap(len(truth), resamples=resamples, seed=seed)
-    came, readable = replies.came, replies.readable
+    came, readable = replies.came, replies.status == "ok"
     sparse = [form for form in FORMS[kind] if form not in DENSE]
 
-    def only(*wanted: str) -> Estimate:
-        among = np.isin(truth, wanted)
-        return bootstrap.mean(
-            np.where(among, replies.accuracy, np.nan), note="" if among.any() else "no such question asked"
-        )
+    def only(*names: str) -> Estimate:
+        among = np.isin(truth, names)
+        note = "" if among.any() else "no such question asked"
+        return bootstrap.mean(np.where(among, replies.accuracy, np.nan), note=note)
 
     def share(rows: Bools, among: Bools | None = None) -> Estimate:
         return bootstrap.mean(replies.share(rows, among))
 
+    none, several = Estimate.undefined("judging questions have no none"), Estimate.undefined("no several in judging")
+    numbers = {
+        "settings.accuracy": bootstrap.mean(replies.accuracy),
+        "stability": only(*DENSE),
+        "generalization": only(*sparse),
+        "generalization_none": only("none") if kind == "choice" else none,
+        "generalization_several": only("several") if kind == "choice" else several,
+        "robustness": _robustness([replies], resamples, seed),
+        "outputs_sparse": share(np.isin(forms, sparse)),
+        "judged": share(replies.judged),
+        "unreadable": share(~readable),
+        "readable": share(replies.right, readable),
+        "unparsed": share(replies.status == "unparsed"),
+        "refused": share(replies.status == "refused"),
+        "errors": share(~came, np.ones(len(came), bool)),
+    }
     return SettingMetrics(
-        setting=setting,
-        kind=kind,
-        accuracy=bootstrap.mean(replies.accuracy),
-        stability=only(*DENSE),
-        generalization=only(*sparse),
-        generalization_none=only("none") if kind == "choice" else Estimate.undefined("judging questions have no none"),
-        generalization_several=only("several") if kind == "choice" else Estimate.undefined("no several in judging"),
-        robustness=_robustness([replies], resamples, seed),
+        setting,
+        kind,
+        Numbers(numbers),
         outputs={form: share(forms == form) for form in FORMS[kind]},
-        outputs_sparse=share(np.isin(forms, sparse)),
         outputs_readable={form: share(forms == form, readable) for form in FORMS[kind]},
         truth={form: float((truth == form).mean()) for form in FORMS[kind]},
-        judged=share(replies.judged),
-        unreadable=share(~readable),
-        readable=share(replies.right, readable),
-        unparsed=share(replies.status == "unparsed"),
-        refused=share(replies.status == "refused"),
-        errors=share(~came, np.ones(len(came), bool)),
     )
 
 
 def _features(right: Floats, dense: Bools) -> Floats:
     """(Q, 4): right and asked among dense, right and asked among sparse."""
-    asked = ~np.isnan(right)
-    value = np.where(asked, right, 0.0)
-    return np.column_stack([value * dense, asked * dense, value * ~dense, asked * ~dense]).astype(np.float64)
+    mask = ~np.isnan(right)
+    value = np.where(mask, right, 0.0)
+    return np.column_stack([value * dense, mask * dense, value * ~dense, mask * ~dense]).astype(np.float64)
 
 
 def _harmonic_of(totals: Floats) -> Floats:
@@ -341,13 +300,9 @@ def _harmonic_of(totals: Floats) -> Floats:
 
 
 @metric("robustness", "RS", "harmonic mean of SR and GR", unit="share", source="P3 eq. 6-7")
-def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimate:
-    """RS averaged over the kinds asked, its interval from resampling all questions.
-
-    Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
-    comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
-    """
-    kinds = [(group.accuracy, np.isin(group.question_truth, tuple(DENSE))) for group in groups]
+def _robustness(groups: Sequence[SettingReplies], resamples: int, seed: int) -> Estimate:
+    """RS = 2 SR GR / (SR + GR), averaged over the kinds asked; its interval is from resampling all questions."""
+    kinds = [(group.accuracy, group.dense) for group in groups]
     n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
     if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
@@ -359,10 +314,14 @@ def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimat
     def average(totals: Floats) -> Floats:
         return np.asarray(np.mean([_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))], axis=0))
 
-    found = Bootstrap(len(features), resamples=resamples, seed=seed).statistic(features, average, n, low=0.0, high=1.0)
+    estimate = Bootstrap(len(features), resamples=resamples, seed=seed).statistic(
+        features, average, n, low=0.0, high=1.0
+    )
     each = [float(_harmonic_of(part.sum(axis=0, keepdims=True))[0]) for part in parts]
-    if not found.defined or not {0.0, 1.0} & set(each):
-        return found
+    # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
+    # comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
+    if not estimate.defined or not {0.0, 1.0} & set(each):
+        return estimate
     ends = []
     for right, dense in kinds:
         bootstrap = Bootstrap(len(right), resamples=resamples, seed=seed)
@@ -371,28 +330,26 @@ def _robustness(groups: Sequence[Replies], resamples: int, seed: int) -> Estimat
         ends.append([_harmonic_of(np.array([[s, 1.0, g, 1.0]]))[0] for s, g in ((sr.low, gr.low), (sr.high, gr.high))])
     low, high = (float(end) for end in np.mean(ends, axis=0))
     if math.isnan(low) or math.isnan(high):
-        return replace(found, low=math.nan, high=math.nan, method="none", note="too few questions for an interval")
+        return replace(estimate, low=math.nan, high=math.nan, method="none", note="too few questions for an interval")
     return replace(
-        found, low=min(low, found.value), high=max(high, found.value), method="intervals of SR and GR, Bonferroni"
+        estimate,
+        low=min(low, estimate.value),
+        high=max(high, estimate.value),
+        method="intervals of SR and GR, Bonferroni",
     )
 
 
 def robustness_difference(one: Responses, other: Responses, *, seed: int = 0) -> Estimate:
     """RS under vanilla of one model minus that of another, over the questions both replied to, paired."""
     features, one_sided = [], False
+    tables = [SettingReplies.read(responses) for responses in (one, other)]
     for kind in FORMS:
-        accuracies = []
-        for responses in (one, other):
-            replies = Replies.read(responses)
-            group = replies.where((replies.settings == BASELINE) & (replies.kinds == kind))
-            right = zip(
-                group.question_ids.tolist(), group.accuracy.tolist(), group.question_truth.tolist(), strict=True
-            )
-            accuracies.append({name: (hit, form in DENSE) for name, hit, form in right if not math.isnan(hit)})
-        shared = [name for name in accuracies[0] if name in accuracies[1]]
-        if shared:
-            dense = np.array([accuracies[0][name][1] for name in shared])
-            rights = [np.array([each[name][0] for name in shared]) for each in accuracies]
+        groups = [replies.where((replies.settings == BASELINE) & (replies.kinds == kind)) for replies in tables]
+        here, there = (group.by_question() for group in groups)
+        if shared := [name for name in here if name in there]:
+            forms = dict(zip(groups[0].ids.tolist(), groups[0].truth.tolist(), strict=True))
+            dense = np.array([forms[name] in DENSE for name in shared])
+            rights = [np.array([hits[name] for name in shared]) for hits in (here, there)]
             features.append(np.column_stack([_features(right, dense) for right in rights]))
             one_sided |= bool(dense.all() or not dense.any())
     n = sum(map(len, features))
@@ -410,9 +367,11 @@ def robustness_difference(one: Responses, other: Responses, *, seed: int = 0) ->
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
 @metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
-def _change(name: str, kind: str, group: Replies, base: Replies, resamples: int, seed: int) -> Change | None:
-    here, there = (dict(zip(one.question_ids.tolist(), one.accuracy.tolist(), strict=True)) for one in (group, base))
-    pairs = [(here[i], there[i]) for i in here if i in there and not math.isnan(here[i] + there[i])]
+def _change(
+    name: str, kind: str, group: SettingReplies, base: SettingReplies, resamples: int, seed: int
+) -> SettingChange | None:
+    here, there = group.by_question(), base.by_question()
+    pairs = [(here[i], there[i]) for i in here if i in there]
     if not pairs:
         return None
     new, old = np.array(pairs).T
@@ -421,4 +380,4 @@ def _change(name: str, kind: str, group: Replies, base: Replies, resamples: int,
         gained, lost = int((new > old).sum()), int((old > new).sum())
         p_value = mcnemar(gained, lost)
     difference = Bootstrap(len(pairs), resamples=resamples, seed=seed).mean(new - old, share=False)
-    return Change(name, kind, difference, gained, lost, p_value)
+    return SettingChange(name, kind, difference, gained, lost, p_value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.experiment.provenance import FEW, settings_rows, spent
+from unslant.experiment.page_parts import FEW, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.figure import Row
@@ -27,21 +27,21 @@ TRUTH = "truth"
 def page(study: BoundaryStudy) -> Page:
     """Every setting, the distribution of answers, and replies without an answer."""
     metrics = study.metrics
-    named = [row for row in metrics.settings if not setting(row.setting).disturbing]
-    found = [*_overview(study, named)] if named else []
+    settings = [row for row in metrics.settings if not setting(row.setting).disturbing]
+    panels = [*_overview(study, settings)] if settings else []
     for kind in KINDS:
-        rows = [row for row in named if row.kind == kind]
+        rows = [row for row in settings if row.kind == kind]
         if rows:
-            found.append(_outputs(kind, rows))
+            panels.append(_outputs(kind, rows))
     if metrics.disturbing():
-        found.append(_disturbing(metrics))
+        panels.append(_disturbing(metrics))
     if study.by_temperature:
-        found.append(_temperatures(study))
+        panels.append(_temperatures(study))
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
     statuses = ", ".join(f"{n:,} {status}" for status, n in study.statuses.items())
     base = metrics.robustness.get(BASELINE, Estimate.undefined("vanilla was not asked"))
     worst = min((change for change, _ in metrics.effects), key=lambda one: one.difference.value, default=None)
-    shares = [row.unreadable for row in metrics.settings if row.unreadable.defined]
+    shares = [share for row in metrics.settings if (share := row["unreadable"]).defined]
     unread = max(shares, key=lambda one: one.value, default=Estimate.undefined("no reply came"))
     return Page(
         about=f"{study.model} on {count(questions, 'question')}, {count(len(metrics.robustness), 'setting')}",
@@ -52,30 +52,25 @@ def page(study: BoundaryStudy) -> Page:
             *((("changes.difference", worst.difference, f"change under {worst.setting}"),) if worst else ()),
             ("unreadable", unread, "most replies without an answer"),
         ),
-        panels=(*found, _statuses(study)),
-        notes=(
-            f"Replies: {statuses}.",
-            *study.notes,
-        ),
-        settings=settings_rows(study.run),
-        name=study.model,
+        panels=(*panels, _statuses(study)),
+        notes=(f"Replies: {statuses}.", *study.notes),
     )
 
 
 def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
     """What the largest effect of an instruction is, or that none is shown."""
-    if not any(row.errors.value < 1 for row in metrics.settings):
+    if not any(row["errors"].value < 1 for row in metrics.settings):
         return f"No reply of {model} came"
     if not metrics.effects:
         return _without_baseline(metrics, model)
-    shown = [(change, found) for change, found in metrics.effects if found.differs]
-    if not shown:
-        if all(found.kind == "equal" for _, found in metrics.effects):
+    effects = [(change, outcome) for change, outcome in metrics.effects if outcome.differs]
+    if not effects:
+        if all(outcome.kind == "equal" for _, outcome in metrics.effects):
             return f"No instruction changes the accuracy of {model} by more than {SAME} from that with a complete one"
         _, widest = max(metrics.effects, key=lambda one: abs(one[1].estimate.value))
         return f"Whether instructions change the accuracy of {model} cannot be determined {unsettled(widest)}"
-    change, found = min(shown, key=lambda one: one[0].difference.value)
-    verb = "loses" if found.kind == "below" else "gains"
+    change, outcome = min(effects, key=lambda one: one[0].difference.value)
+    verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
     size = magnitude(change.difference, 2)
     return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
@@ -83,12 +78,14 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
 
 def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
     """Accuracy alone, where there is no complete instruction to compare with, or nothing else."""
-    if (found := metrics.disturbing()) and len(found) == len(metrics.settings):
-        few, many = min(found), max(found)
-        score = f"{model} is right on {with_interval(found[few], 2)} of the questions with {count(few, 'wrong option')}"
-        return score + f", and on {with_interval(found[many], 2)} with {many}" * (many > few)
+    if (by_count := metrics.disturbing()) and len(by_count) == len(metrics.settings):
+        few, many = min(by_count), max(by_count)
+        score = (
+            f"{model} is right on {with_interval(by_count[few], 2)} of the questions with {count(few, 'wrong option')}"
+        )
+        return score + f", and on {with_interval(by_count[many], 2)} with {many}" * (many > few)
     row = metrics.settings[0]
-    score = f"{model} is right on {with_interval(row.accuracy, 2)} of the questions under the setting {row.setting}"
+    score = f"{model} is right on {with_interval(row['accuracy'], 2)} of the questions under the setting {row.setting}"
     if metrics.of_baseline:
         return f"{score}; no other instruction was asked"
     return f"{score}; without vanilla, the complete instruction, no effect can be measured"
@@ -97,33 +94,37 @@ def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
 def _lines(metrics: BoundaryMetrics) -> tuple[str, ...]:
     """The score under a complete instruction and how many settings lower it; replies that could not be read."""
     base = metrics.robustness.get(BASELINE)
-    scores = [f"{with_interval(row.accuracy, 2)} of the {_ASKED[row.kind]}" for row in metrics.of_baseline]
-    said = f"With a complete instruction it is right on {' and '.join(scores)}" if scores else ""
+    scores = [f"{with_interval(row['accuracy'], 2)} of the {_ASKED[row.kind]}" for row in metrics.of_baseline]
+    sentence = f"With a complete instruction it is right on {' and '.join(scores)}" if scores else ""
     if base is not None and base.defined:
-        said += f"; robustness to unusual answers {with_interval(base, 2)}"
-    ways = {kind: [change for change, found in metrics.effects if found.kind == kind] for kind in ("below", "above")}
+        sentence += f"; robustness to unusual answers {with_interval(base, 2)}"
+    ways = {
+        kind: [change for change, outcome in metrics.effects if outcome.kind == kind] for kind in ("below", "above")
+    }
     changed = [
         f"{verb} accuracy in {len(ways[kind])} of {count(len(metrics.effects), 'comparison')}"
         for kind, verb in (("below", "lower"), ("above", "raise"))
         if ways[kind]
     ]
     effects = f"Other instructions {' and '.join(changed)} with that one." if changed else ""
-    return f"{said}." if said else "", effects, *(f"{words}." for _, words in most_missing(metrics)[:1])
+    return f"{sentence}." if sentence else "", effects, *(f"{words}." for _, words in most_missing(metrics)[:1])
 
 
 def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float, str]]:
     """Largest shares of replies that are missing or no answer above :data:`FEW`, with words."""
-    found = []
+    shares = []
     for key, words in (("unreadable", "of the replies hold no answer"), ("errors", "of the requests got no reply")):
-        rows = [row for row in metrics.settings if getattr(row, key).value > FEW]
+        rows = [row for row in metrics.settings if row[key].value > FEW]
         if rows:
-            worst = max(rows, key=lambda row: getattr(row, key).value)
-            share = getattr(worst, key).value
-            said = f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
+            worst = max(rows, key=lambda row: row[key].value)
+            share = worst[key].value
+            sentence = (
+                f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
+            )
             if key == "unreadable":
-                said += f" (right among readable replies: {number(worst.readable, METRICS['readable'])})"
-            found.append((share, said))
-    return found
+                sentence += f" (right among readable replies: {number(worst['readable'], METRICS['readable'])})"
+            shares.append((share, sentence))
+    return shares
 
 
 def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Panel, Panel]:
@@ -160,19 +161,16 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Pan
     robust = study.metrics.robustness.items()
     scores = [{"setting": name, "robustness": score} for name, score in robust if score.defined]
     title, by_setting = "Robustness by setting", Column.of("robustness")
-    effect = Panel(
-        "boundary",
+    effect = Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]).panel(
         "Effect of instructions on answers",
         "The same questions under complete, excessive and incomplete instructions.",
-        figures=(Figure("boundary-settings", "Every setting", ["setting", "kind"], columns, body, [accuracy]),),
+        id="boundary",
         short="Settings",
     )
-    return effect, Panel(
-        "boundary-robustness",
+    return effect, Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]).panel(
         title,
         "The robustness score is the harmonic mean of SR, accuracy where the right answer has a usual form, and GR, "
         "accuracy where it has an unusual one: a model that knows only one of them scores near 0.",
-        figures=(Figure("boundary-robustness", title, ["setting"], [by_setting], scores, [robustness]),),
         short="Robustness",
     )
 
@@ -182,7 +180,7 @@ def _of_vanilla(row: Row) -> bool:
 
 
 def _row(row: SettingMetrics) -> dict[str, Any]:
-    return {**vars(row), "kind": KINDS[row.kind]}
+    return {**row.cells(), "kind": KINDS[row.kind]}
 
 
 def form_plots(id: str, kind: str, name: str, by: str, source: str) -> tuple[Plot, Plot]:
@@ -222,20 +220,16 @@ def _outputs(kind: str, rows: Sequence[SettingMetrics]) -> Panel:
     body: list[dict[str, Any]] = [
         {"setting": TRUTH, "outputs_sparse": sparse, **truth, **{f"{form}, of readable": truth[form] for form in forms}}
     ]
-    body += [
-        {**vars(row), **row.outputs, **{f"{form}, of readable": row.outputs_readable[form] for form in forms}}
-        for row in rows
-    ]
+    body += [{**row.cells(), **{f"{form}, of readable": row.outputs_readable[form] for form in forms}} for row in rows]
     columns = [*(Column(form, METRICS["outputs"]) for form in forms), Column.of("unreadable"),
                Column.of("outputs_sparse"), *readable]  # fmt: skip
     rates, halves = form_plots(id, kind, "setting", "", "instruction-boundary paper, figure 5")
     title = "Share of each form among all replies that came"
-    return Panel(
-        id,
+    return Figure(f"{id}-table", title, ["setting"], columns, body, [rates, halves], folded=True).panel(
         f"Distribution of answers, {KINDS[kind]}",
         f"An unbiased model gives each form as often as it is right: {right}. A large gap between SR and GR means that "
         "the score reflects a preference for one form of answer, not knowledge.",
-        figures=(Figure(f"{id}-table", title, ["setting"], columns, body, [rates, halves], folded=True),),
+        id=id,
         short=f"Forms, {kind}",
     )
 
@@ -252,20 +246,20 @@ def _disturbing(metrics: BoundaryMetrics) -> Panel:
     columns = ["settings.accuracy"]
     accuracy = Figure("boundary-disturbing-table", "Accuracy", ["wrong options"], columns, rows, [plot], folded=True)
     explanation = "The right option among a growing number of wrong ones."
-    return Panel("boundary-disturbing", "Disturbing options", explanation, figures=(accuracy,), short="Wrong options")
+    return accuracy.panel("Disturbing options", explanation, id="boundary-disturbing", short="Wrong options")
 
 
 def _temperatures(study: BoundaryStudy) -> Panel:
-    found = {
+    by_key = {
         (row.setting, row.kind, temperature): row
         for temperature, metrics in study.by_temperature.items()
         for row in metrics.settings
     }
     rows = [
-        {**_row(found[key]), "temperature": f"{temperature:g}", "series": f"temperature {temperature:g}"}
-        for asked in study.metrics.settings
+        {**_row(by_key[key]), "temperature": f"{temperature:g}", "series": f"temperature {temperature:g}"}
+        for base in study.metrics.settings
         for temperature in study.by_temperature
-        if (key := (asked.setting, asked.kind, temperature)) in found  # asking may have stopped before it
+        if (key := (base.setting, base.kind, temperature)) in by_key  # asking may have stopped before it
     ]
     plot = Plot(
         partial(charts.intervals, axis="share of replies"),
@@ -278,11 +272,10 @@ def _temperatures(study: BoundaryStudy) -> Panel:
     )
     columns = ["settings.accuracy", "stability", "generalization", "robustness", "outputs_sparse", "unreadable"]
     title, names = "Every setting at each temperature", ["setting", "kind", "temperature"]
-    return Panel(
-        "boundary-temperatures",
+    return Figure("boundary-temperatures-table", title, names, columns, rows, [plot]).panel(
         "Sampling temperature",
         f"The same requests at each temperature; all other panels are at {next(iter(study.by_temperature)):g}.",
-        figures=(Figure("boundary-temperatures-table", title, names, columns, rows, [plot]),),
+        id="boundary-temperatures",
         short="Temperature",
     )
 
@@ -292,4 +285,4 @@ def _statuses(study: BoundaryStudy) -> Panel:
     rows = [_row(row) for row in study.metrics.settings]
     explanation = "Unparsed and refused replies count as wrong; questions without a reply are excluded."
     shares = Figure("boundary-statuses-table", "Share of replies", ["setting", "kind"], columns, rows)
-    return Panel("boundary-statuses", "Replies without an answer", explanation, figures=(shares,), short="No answer")
+    return shares.panel("Replies without an answer", explanation, id="boundary-statuses", short="No answer")

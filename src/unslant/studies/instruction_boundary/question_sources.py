@@ -2,10 +2,10 @@
 
 Every source may be a Hub data set or a local file. Two layouts:
 
-- ``level`` (default): a question's form is not betrayed by its layout. Every multiple-choice question has four
+- ``level`` (default): the layout of a question does not give its form away. Every multiple-choice question has four
   options, without numbering, in an order of its own; sentence numbers ("Sent 3:") are taken out of passages.
-  That only questions with several right options have a passage remains: without it they cannot be answered. The
-  report of the build says so in numbers (:meth:`BoundarySet.layout_shares`).
+  Still only questions with several right options have a passage, since they cannot be answered without it; the
+  report of the build gives the numbers (:meth:`BoundarySet.layout_shares`).
 - ``published``: as the authors' file has it. Options of all but the several-right form carry their numbers from 0, and
   keep the order of the source.
 """
@@ -15,29 +15,31 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unslant.errors import InputError, one_of
 from unslant.questions import JudgingQuestion, Question, load_judging
 from unslant.questions.fields import column_names, find_fields
-from unslant.questions.formats import MADE, object_records, read_records, settled
+from unslant.questions.formats import iter_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
-from unslant.questions.question_set import canonical_line, question_of
-from unslant.questions.records import Record
+from unslant.questions.question import canonical_line, question_of
+from unslant.questions.records import MADE, Record, object_records, settled
 from unslant.questions.reshape import without_options
+from unslant.studies.instruction_boundary.instruction_settings import SEED, form_of
 from unslant.writing import write_atomically
 
-SEED = 42
 LAYOUTS = ("level", "published")
 N_OPTIONS = 4
 PARTS = ("choice", "judging", "disturbing")
+Q = TypeVar("Q", Question, JudgingQuestion)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class BoundarySource:
         form: ``single``, ``none``, ``several``; empty for judging questions, where a quarter each are true and
             false and half unknown.
         recipe: where it is loaded from unless a path is given.
+        right: right options of a question that fits.
+        options: least and greatest number of its options.
     """
 
     name: str
@@ -58,6 +62,13 @@ class BoundarySource:
     n: int
     form: str
     recipe: str
+    right: int = 1
+    options: tuple[int, float] = (N_OPTIONS, math.inf)
+
+    def fits(self, question: Question) -> bool:
+        """Whether a multiple-choice question can be used."""
+        least, most = self.options
+        return not question.pinned and len(question.answers) == self.right and least <= len(question.options) <= most
 
 
 SOURCES: Mapping[str, BoundarySource] = {
@@ -68,9 +79,11 @@ SOURCES: Mapping[str, BoundarySource] = {
         BoundarySource("scienceqa", "choice", 300, "single", "scienceqa"),
         BoundarySource("mmlu", "choice", 300, "single", "mmlu"),
         BoundarySource("truthfulqa", "choice", 300, "single", "truthfulqa-mc1"),
-        BoundarySource("commonsenseqa", "choice", 900, "none", "commonsenseqa"),
-        BoundarySource("multirc", "choice", 900, "several", "hub:aps/super_glue:multirc:train"),
-        BoundarySource("mmlu-pro", "disturbing", 900, "single", "mmlu-pro"),
+        BoundarySource("commonsenseqa", "choice", 900, "none", "commonsenseqa", options=(5, 5)),
+        BoundarySource(
+            "multirc", "choice", 900, "several", "hub:aps/super_glue:multirc:train", 2, (N_OPTIONS, N_OPTIONS)
+        ),
+        BoundarySource("mmlu-pro", "disturbing", 900, "single", "mmlu-pro", options=(10, 10)),
     )
 }
 
@@ -83,7 +96,7 @@ class BoundarySet:
         choice: one, none or several of (usually four) options right.
         judging: statements that are true, false or unknown.
         disturbing: questions with one right option among ten, from which wrong ones are taken away.
-        notes: what a reader should know of the build or the file, in words.
+        notes: what a reader should know about the build or the file, in words.
     """
 
     choice: tuple[Question, ...] = ()
@@ -104,25 +117,18 @@ class BoundarySet:
 
         Drawn by each question's id, so a smaller draw is part of a larger one of the same balance.
         """
-        singles, severals, nones = ([q for q in self.choice if min(len(q.answers), 2) == count] for count in (1, 2, 0))
-        true, false, unknown = (
-            [q for q in self.judging if q.verdict == verdict] for verdict in JudgingQuestion.VERDICTS
-        )
-        choice = _balance(singles, (severals, nones), n, seed)
-        judging = _balance(unknown, (true, false), n, seed)
         return replace(
             self,
-            choice=_in_order(self.choice, choice),
-            judging=_in_order(self.judging, judging),
+            choice=_balance(self.choice, "single", ("several", "none"), n, seed),
+            judging=_balance(self.judging, "Unknown", ("True", "False"), n, seed),
             disturbing=sample(self.disturbing, n, seed),
         )
 
     def layout_shares(self) -> dict[str, dict[str, float]]:
         """Form of multiple-choice question -> share of its questions with a trait by which it might be guessed."""
         shares = {}
-        for form, wanted in (("single", 1), ("none", 0), ("several", 2)):
-            group = [q for q in self.choice if min(len(q.answers), 2) == wanted]
-            if group:
+        for form in ("single", "none", "several"):
+            if group := [q for q in self.choice if form_of(q) == form]:
                 shares[form] = {
                     "passage": sum(bool(q.context) for q in group) / len(group),
                     "sentence numbers": sum("Sent 1:" in q.context for q in group) / len(group),
@@ -134,11 +140,9 @@ class BoundarySet:
 
     def lines(self) -> list[str]:
         """What the set holds, in words, one fact a line."""
-        forms = Counter("single" if len(q.answers) == 1 else "several" if q.answers else "none" for q in self.choice)
-        verdicts = Counter(q.verdict for q in self.judging)
         facts = [
-            f"{len(self.choice):,} multiple-choice questions ({_counts(forms)})",
-            f"{len(self.judging):,} judging questions ({_counts(verdicts)})",
+            f"{len(self.choice):,} multiple-choice questions ({_counts(self.choice)})",
+            f"{len(self.judging):,} judging questions ({_counts(self.judging)})",
             f"{len(self.disturbing):,} questions for the disturbing options",
         ]
         for form, shares in self.layout_shares().items():
@@ -180,8 +184,8 @@ def build(
     Raises:
         InputError: on an unknown name, or a source with too few fitting questions; it says how many there are.
     """
-    paths, fields, wanted = paths or {}, fields or {}, list(only)
-    for name in (*paths, *fields, *wanted):
+    paths, fields, names = paths or {}, fields or {}, list(only)
+    for name in (*paths, *fields, *names):
         if name not in SOURCES:
             raise InputError(f"unknown source {name!r}: {one_of(name, SOURCES)}")
     if layout not in LAYOUTS:
@@ -189,21 +193,17 @@ def build(
     if not 0 < scale <= 1:
         raise InputError(f"scale {scale}: give a share of the full numbers, above 0 and at most 1")
     parts: dict[str, list[Any]] = {part: [] for part in PARTS}
-    notes = []
-    for name in wanted:
+    for name in names:
         source = SOURCES[name]
-        given = paths.get(name, source.recipe)
+        origin = paths.get(name, source.recipe)
         n = max(1, round(source.n * scale))
         columns = fields.get(name, {})
-        drawn = (
-            _judging(source, given, columns, n, seed)
-            if source.part == "judging"
-            else _choice(source, given, columns, n, seed, layout)
-        )
-        parts[source.part] += drawn
-        if name in paths:
-            notes.append(f"{name}: from {Path(given).name}")
-    return BoundarySet(**{part: tuple(drawn) for part, drawn in parts.items()}, notes=tuple(notes))
+        if source.part == "judging":
+            parts[source.part] += _judging(source, origin, columns, n, seed)
+        else:
+            parts[source.part] += _choice(source, origin, columns, n, seed, layout)
+    notes = [f"{name}: from {Path(paths[name]).name}" for name in names if name in paths]
+    return BoundarySet(**{part: tuple(questions) for part, questions in parts.items()}, notes=tuple(notes))
 
 
 def load_boundary(
@@ -238,7 +238,7 @@ def load_boundary(
     records: list[Record] = []
     if str(path) == EMBEDDED:
         with resources.as_file(resources.files("unslant.reference") / "boundary.jsonl") as embedded:
-            records = read_records(embedded)
+            records = list(iter_records(embedded))
     elif not isinstance(path, str | Path):
         path = settled(path)
         if isinstance(path, list | tuple) and any(isinstance(item, MADE) for item in path):
@@ -249,10 +249,11 @@ def load_boundary(
             )
         records = object_records(path)
     else:
-        records = read_records(Path(path), [part for name in (fields or {}).values() for part in name.split(",")])
+        columns = [part for name in (fields or {}).values() for part in name.split(",")]
+        records = list(iter_records(Path(path), columns))
     if any("part" in record.data for record in records[:1]):
         if fields:
-            raise InputError(f"{path}: is a set that unslant wrote; its fields have their names, so map none")
+            raise InputError(f"{path}: is a set written by unslant, with its own field names; leave out the mapping")
         return _read_back(records)
     readable = [record for record in records if not record.problem]
     if readable and _only_statements(column_names(readable), fields or {}):
@@ -278,8 +279,9 @@ def _only_statements(columns: Sequence[str], fields: Mapping[str, str]) -> bool:
     if {"statement", "verdict"} & fields.keys():
         return True
     usual = {column.strip().casefold() for column in columns}
-    found = find_fields(columns, {}, "", needed=())
-    return "options" not in fields and "options" not in found and bool(usual & {"verdict", "proof_label", "label"})
+    if "options" in fields or "options" in find_fields(columns, {}, "", needed=()):
+        return False
+    return not usual.isdisjoint({"verdict", "proof_label", "label"})
 
 
 def _read_back(records: Iterable[Any]) -> BoundarySet:
@@ -299,51 +301,40 @@ def _read_back(records: Iterable[Any]) -> BoundarySet:
 
 
 def _choice(
-    source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int, layout: str
+    source: BoundarySource, origin: str | Path, fields: Mapping[str, str], n: int, seed: int, layout: str
 ) -> list[Question]:
-    loaded = load_questions(given, fields=fields, seed=seed, skip_bad=True)
-    pool = [q for q in loaded if not q.pinned and _FITS[source.name](q)]
-    drawn = sample(_enough(source, pool, n, given), n, seed)
-    made = [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
-    if source.form == "none":
-        made = [_without_right(q) for q in made]
+    loaded = load_questions(origin, fields=fields, seed=seed, skip_bad=True)
+    drawn = sample(_enough(source, list(filter(source.fits, loaded)), n, origin), n, seed)
+    questions = [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
     if source.part == "disturbing":
-        return made
-    made = [_four(q, seed) for q in made]
+        return questions
+    if source.form == "none":
+        questions = [_reordered(q, _wrong(q)) for q in questions]
+    questions = [_four(q, seed) for q in questions]
     if layout == "level":
-        return [_levelled(q, seed) for q in made]
-    return made if source.form == "several" else [_numbered(q) for q in made]
+        return [_levelled(q, seed) for q in questions]
+    return questions if source.form == "several" else [_numbered(q) for q in questions]
 
 
 def _judging(
-    source: BoundarySource, given: str | Path, fields: Mapping[str, str], n: int, seed: int
+    source: BoundarySource, origin: str | Path, fields: Mapping[str, str], n: int, seed: int
 ) -> list[JudgingQuestion]:
-    loaded = load_judging(given, fields=fields, seed=seed, skip_bad=True)
-    drawn: list[JudgingQuestion] = []
+    loaded = load_judging(origin, fields=fields, seed=seed, skip_bad=True)
+    questions: list[JudgingQuestion] = []
     for verdict, share in (("True", n // 4), ("False", n // 2 - n // 4), ("Unknown", n - n // 2)):
         pool = [q for q in loaded if q.verdict == verdict]
-        drawn += sample(_enough(source, pool, share, given, f" that are {verdict}"), share, seed) if share else ()
-    return [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in drawn]
+        questions += sample(_enough(source, pool, share, origin, f" that are {verdict}"), share, seed) if share else ()
+    return [replace(q, id=f"{source.name}/{q.id}", source=source.name) for q in questions]
 
 
-def _enough(source: BoundarySource, pool: list[Any], n: int, given: object, which: str = "") -> list[Any]:
+def _enough(source: BoundarySource, pool: list[Any], n: int, origin: object, which: str = "") -> list[Any]:
     if len(pool) >= n:
         return pool
     share = len(pool) / n
     raise InputError(
-        f"{source.name} ({given}): {n} fitting questions{which} are wanted, {len(pool)} were found; give a larger file "
-        f"with --source {source.name}=PATH, or draw less with --scale (at most {share:.2f} of this size fits)"
+        f"{source.name} ({origin}): {n} fitting questions{which} are wanted, {len(pool)} were found; give a larger "
+        f"file with --source {source.name}=PATH, or draw less with --scale (at most {share:.2f} of this size fits)"
     )
-
-
-_FITS: Mapping[str, Callable[[Question], bool]] = {
-    "scienceqa": lambda q: len(q.answers) == 1 and len(q.options) >= N_OPTIONS,
-    "mmlu": lambda q: len(q.answers) == 1 and len(q.options) >= N_OPTIONS,
-    "truthfulqa": lambda q: len(q.answers) == 1 and len(q.options) >= N_OPTIONS,
-    "commonsenseqa": lambda q: len(q.answers) == 1 and len(q.options) == N_OPTIONS + 1,
-    "multirc": lambda q: len(q.answers) == 2 and len(q.options) == N_OPTIONS,
-    "mmlu-pro": lambda q: len(q.answers) == 1 and len(q.options) == 10,
-}
 
 
 def _rng(question: Question, seed: int, purpose: str) -> random.Random:
@@ -356,14 +347,13 @@ def _reordered(question: Question, order: list[int]) -> Question:
     return replace(question, options=tuple(question.options[i] for i in order), answers=answers, pinned=())
 
 
-def _without_right(question: Question) -> Question:
-    kept = [i for i in range(len(question.options)) if i not in question.answers]
-    return replace(_reordered(question, kept), answers=frozenset())
+def _wrong(question: Question) -> list[int]:
+    return [i for i in range(len(question.options)) if i not in question.answers]
 
 
 def _four(question: Question, seed: int) -> Question:
     """The question with wrong options left out until four are left."""
-    wrong = [i for i in range(len(question.options)) if i not in question.answers]
+    wrong = _wrong(question)
     surplus = len(question.options) - N_OPTIONS
     gone = set(_rng(question, seed, "drop").sample(wrong, surplus)) if surplus > 0 else set()
     return _reordered(question, [i for i in range(len(question.options)) if i not in gone])
@@ -385,19 +375,15 @@ def _numbered(question: Question) -> Question:
     return replace(question, options=tuple(f"{i}. {text}" for i, text in enumerate(question.options)))
 
 
-def _balance(whole: list[Any], halves: tuple[list[Any], list[Any]], n: int | None, seed: int) -> list[Any]:
-    """As many of ``whole`` as of the two ``halves`` together, and of these equally many each."""
-    each = min(len(whole) // 2, *map(len, halves), len(whole) if n is None else n // 4)
-    drawn = list(sample(whole, 2 * each, seed)) if each else []
-    for half in halves:
-        drawn += sample(half, each, seed) if each else ()
-    return drawn
-
-
-def _in_order(questions: tuple[Any, ...], drawn: list[Any]) -> tuple[Any, ...]:
-    ids = {question.id for question in drawn}
+def _balance(questions: tuple[Q, ...], whole: str, halves: tuple[str, str], n: int | None, seed: int) -> tuple[Q, ...]:
+    """As many of the form ``whole`` as of both ``halves`` together, and of these equally many each; in their order."""
+    groups = {form: [question for question in questions if form_of(question) == form] for form in (whole, *halves)}
+    most = len(questions) if n is None else n // 4
+    each = min(most, len(groups[whole]) // 2, *(len(groups[form]) for form in halves))
+    sizes = {whole: 2 * each, **dict.fromkeys(halves, each)} if each else {}
+    ids = {question.id for form, size in sizes.items() for question in sample(groups[form], size, seed)}
     return tuple(question for question in questions if question.id in ids)
 
 
-def _counts(counter: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counter.items()) or "none"
+def _counts(questions: Iterable[Any]) -> str:
+    return ", ".join(f"{form} {n:,}" for form, n in Counter(map(form_of, questions)).items()) or "none"

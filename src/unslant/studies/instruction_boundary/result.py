@@ -24,7 +24,6 @@ class BoundaryStudy(RecordedResult):
     """The result of the study.
 
     Attributes:
-        model: the model asked.
         metrics: every number, with N and interval; at the first temperature, where several were asked.
         by_temperature: temperature -> every number, where several were asked; else empty.
         responses: the table of responses.
@@ -34,7 +33,6 @@ class BoundaryStudy(RecordedResult):
     study = "instruction-boundary"
     unwritten = ("metrics", "responses")
 
-    model: str
     metrics: BoundaryMetrics
     responses: Responses
     statuses: Mapping[str, int] = field(default_factory=dict)
@@ -53,12 +51,12 @@ class BoundaryStudy(RecordedResult):
         """
         texts = {question.id: question for question in responses.questions}
         rows = [_read_again(row, texts.get(row.question_id)) for row in responses.rows()]
-        found = result_of(replace(Responses.from_rows(rows, responses.run), questions=responses.questions))
-        kept = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
-        if not kept:
-            return found
-        why = f"{kept:,} replies keep their first reading: the table does not hold their questions"
-        return replace(found, notes=(*found.notes, f"{why}; to read them again, repeat the run"))
+        result = result_of(replace(Responses.from_rows(rows, responses.run), questions=responses.questions))
+        unread = sum(row.raw is not None and not _readable(row, texts.get(row.question_id)) for row in rows)
+        if not unread:
+            return result
+        why = f"{unread:,} replies keep their first reading: the table does not hold their questions"
+        return replace(result, notes=(*result.notes, f"{why}; to read them again, repeat the run"))
 
 
 def result_of(responses: Responses) -> BoundaryStudy:
@@ -75,12 +73,11 @@ def result_of(responses: Responses) -> BoundaryStudy:
     if len(runs) > 1 and not 0 <= runs[0] <= runs[-1] < len(temperatures):
         raise InputError(f"holds answers at more temperatures than the {len(temperatures)} of its settings")
     return BoundaryStudy(
-        responses.run.model or "model",
         measured[0],
         responses,
         Counter(responses.table["status"].to_pylist()),
         responses.run.notes,
-        by_temperature={float(temperatures[run]): found for run, found in zip(runs, measured, strict=True)}
+        by_temperature={float(temperatures[run]): metrics for run, metrics in zip(runs, measured, strict=True)}
         if len(runs) > 1
         else {},
     )
@@ -94,16 +91,16 @@ def _read_again(row: Response, question: Question | None) -> Response:
     if not row.raw or row.status == "error" or not _readable(row, question):
         return row
     options = question.options if question else JudgingQuestion.VERDICTS
-    shown = tuple(
+    labelled = tuple(
         ShownOption(label, options[code] if code >= 0 else "", code)
         for label, code in zip(row.labels, row.contents, strict=True)
     )
-    presentation = Presentation(row.question_id, row.kind, "", shown, row.answers)
-    read = extract(row.raw, presentation, cut=row.status == "cut")
-    if row.elicitation != GENERATE and read.status in ("unparsed", "cut"):
+    presentation = Presentation(row.question_id, row.kind, "", labelled, row.answers)
+    reading = extract(row.raw, presentation, cut=row.status == "cut")
+    if row.elicitation != GENERATE and reading.status in ("unparsed", "cut"):
         return row
-    chosen = chosen_contents(read, presentation)
-    return replace(row, status=read.status, chosen=chosen, elicitation=GENERATE)
+    contents = chosen_contents(reading, presentation)
+    return replace(row, status=reading.status, chosen=contents, elicitation=GENERATE)
 
 
 def read(reply: Reply, presentation: Presentation) -> Extracted:
@@ -128,13 +125,13 @@ def row(
     presentation: Presentation,
     facts: Mapping[str, Any],
     reply: Reply,
-    found: Extracted,
+    reading: Extracted,
     *,
     judged: bool = False,
     run: int = 0,
     repeat: int = 0,
 ) -> Response:
-    """The row of one reply, in which the patterns, or a judge, found ``found``."""
+    """The row of one reply, as the patterns, or a judge, read it."""
     return Response(
         question_id=presentation.question_id,
         kind=presentation.kind,
@@ -144,8 +141,8 @@ def row(
         labels=presentation.labels,
         contents=presentation.contents,
         answers=presentation.answers,
-        chosen=chosen_contents(found, presentation),
-        status=found.status,
+        chosen=chosen_contents(reading, presentation),
+        status=reading.status,
         raw=reply.error or None if reply.text is None else reply.text,
         interventions=presentation.interventions,
         repeat=repeat,

@@ -4,42 +4,110 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from unslant.asking import Progress, generate_all
-from unslant.errors import InputError
+from unslant.errors import InputError, one_of
 from unslant.experiment.job import Asking, Given, Job
-from unslant.experiment.provenance_block import check_same, provenance
+from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
 from unslant.experiment.result import StudyResult
-from unslant.experiment.run_record import answerers, requests_of
+from unslant.experiment.run_record import answerers, check_same, provenance, requests_of
 from unslant.experiment.study import Keywords, Study, function
+from unslant.flags import check_unused
 from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply
 from unslant.models.open import address_of, open_chat
 from unslant.models.options import scoring_options
-from unslant.presentations import Presentation, parse_labels
+from unslant.presentations import ALPHABETS, Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import Question
+from unslant.reach import Reach
 from unslant.reference import WORDS, reference_names
+from unslant.replies import Extracted
 from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
-from unslant.studies.instruction_boundary.instruction_settings import setting
-from unslant.studies.instruction_boundary.plan import Asked, plan, setting_names
-from unslant.studies.instruction_boundary.prompts import POLISH_REQUEST, chat, is_instruction
+from unslant.studies.instruction_boundary.instruction_settings import (
+    FORMS,
+    POLISH_REQUEST,
+    SEED,
+    SETTINGS,
+    AnyForm,
+    chat,
+    forms_of,
+    is_instruction,
+    kind_of,
+    present_setting,
+    setting,
+)
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
 from unslant.studies.instruction_boundary.result import BoundaryStudy, facts_of, read, result_of, row
-from unslant.studies.instruction_boundary.settings import MAX_TOKENS, TEMPERATURE, BoundarySettings
+
+EVERY = "all"
+"""All settings but the disturbing options."""
+DISTURBING = "disturbing"
+"""The disturbing options, 1 to 9."""
+
+Asked = tuple[AnyForm, Presentation]
+
+
+TEMPERATURE = 0.5
+"""Sampling temperature of P3."""
+MAX_TOKENS = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundarySettings(FieldOptions, LabelOptions):
+    """What is asked; see :func:`unslant.studies.instruction_boundary.study.instruction_boundary`."""
+
+    LEAST: ClassVar = {"limit": 4, "repeats": 1}
+
+    settings: Names = ("all",)
+    """Settings, separated by commas; all; disturbing: 1 to 9 wrong options; few-shot:FORM=N+FORM=N: worked examples."""
+    limit: int | None = None
+    """Sample at most N questions of each kind, half with a usual answer."""
+    seed: int = SEED
+    """Random seed; 42 as in the paper."""
+    repeats: int = 1
+    """Replies for each question and setting."""
+    temperature: Temperatures = ()
+    """Sampling temperature, 0 to 2, or several separated by commas, each in its own run; 0.5 by default."""
+    judge: Annotated[str | None, Reach.MODEL] = None
+    """Model that reads the replies in which no answer was found."""
+    polisher: Annotated[str | None, Reach.MODEL] = None
+    """Model that rewrites instructions, such as inspect:PROVIDER/NAME; by default the model itself."""
+    left_out: Literal["", "single", "several", "none", "True", "False", "Unknown"] = ""
+    """Form that missing-choices leaves out; by default none and Unknown."""
+
+    @property
+    def in_words(self) -> bool:
+        """Replies are read."""
+        return True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for temperature in self.temperature:
+            GenerateOptions(temperature=temperature)
+        if len(set(self.temperature)) < len(self.temperature):
+            raise InputError(f"temperature {', '.join(f'{t:g}' for t in self.temperature)}: give each once")
+        names = setting_names(self.settings)
+        if self.left_out and self.left_out not in FORMS:
+            raise InputError(f"left_out {self.left_out!r}: {one_of(self.left_out, FORMS)}")
+        if "missing-choices" not in names:
+            check_unused("missing-choices is not asked (--settings=missing-choices)", self, only=("left_out",))
+        if not any(setting(name).polish for name in names):
+            check_unused("prompt-polishing is not asked (--settings=prompt-polishing)", self, only=("polisher",))
 
 
 class InstructionBoundary(Study[Any]):
     """Ask the same questions under complete, excessive and incomplete instructions.
 
-    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they come:
-    the same command resumes a run that was stopped, and with --judge added asks only the judge. Several models, or
-    several logs, are set side by side: what each setting does across models, which model is robust, and whether another
-    ranking agrees.
+    One, several or no options may be right; a statement may be true, false or unknown. Replies are stored as they
+    arrive: the same command resumes a stopped run, and with --judge added asks only the judge. Several models, or
+    several logs, are compared side by side: the effect of each setting across models, which model is robust, and
+    whether another ranking agrees.
 
     Examples:
       unslant study instruction-boundary inspect:openai/gpt-4o-mini --limit 60 --html report.html
@@ -68,9 +136,9 @@ class InstructionBoundary(Study[Any]):
         return questions if isinstance(questions, BoundarySet) else load_boundary(questions, **given.settings.reading)
 
     def compare(self, results: Sequence[BoundaryStudy], given: Given[Any]) -> StudyResult:
-        from unslant.studies.instruction_boundary.comparison import compare_boundaries
+        from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 
-        return compare_boundaries(results, ranking=given.inputs.scores(len(results)))
+        return BoundaryComparison.of(results, given.inputs.scores(len(results)))
 
     def measured(self, responses: Responses) -> BoundaryStudy:
         return result_of(responses)
@@ -85,7 +153,7 @@ class InstructionBoundary(Study[Any]):
         questions = whole.balanced(settings.limit, settings.seed)
         check_same(questions)
         alphabet, left_out = parse_labels(settings.labels), settings.left_out
-        asked = plan(
+        items = plan(
             questions, settings.settings, seed=settings.seed, left_out=left_out, alphabet=alphabet, examples=whole
         )
         model = asking.job.open(asking.place, ("generate",))
@@ -98,18 +166,17 @@ class InstructionBoundary(Study[Any]):
         if settings.polisher:
             polisher = _other(asking.job, settings.polisher, generate)
             spent[f"the polisher {polisher.name}"] = (polisher, polisher.cost.copy())
-        asked, polished, notes = _polished(polisher or model, asked, generate, asking.progress)
-        wanted = [(*one, repeat) for one in asked for repeat in range(settings.repeats)]
+        items, polished, notes = _polished(polisher or model, items, generate, asking.progress)
+        samples = [(*one, repeat) for one in items for repeat in range(settings.repeats)]
         rows: list[Response] = []
         for run, temperature in enumerate(temperatures):
             at = model.at(replace(generate, temperature=temperature))
-            replies = _replies(at, [shown for _, shown, _ in wanted], asking.progress)
-            rows += _rows(wanted, replies, judge, run)
+            replies = _replies(at, [presentation for _, presentation, _ in samples], asking.progress)
+            rows += _rows(samples, replies, judge, run)
         if errors := sum(one.status == "error" for one in rows):
-            notes.append(
-                f"{errors:,} of {len(rows):,} requests got no reply and are left out; start again to repeat them"
-            )
-        made = Run(
+            failures = f"{errors:,} of {len(rows):,} requests got no reply and are left out"
+            notes.append(f"{failures}; start again to repeat them")
+        record = Run(
             study=self.name,
             model=model.name,
             questions=name,
@@ -130,8 +197,8 @@ class InstructionBoundary(Study[Any]):
             provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
         )
-        texts = {question.id: question for question, _ in asked if isinstance(question, Question)}
-        return replace(Responses.from_rows(rows, made), questions=tuple(texts.values()))
+        texts = {question.id: question for question, _ in items if isinstance(question, Question)}
+        return replace(Responses.from_rows(rows, record), questions=tuple(texts.values()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,26 +206,92 @@ class BoundaryKeywords(Keywords, RankingOptions, GenerateOptions, BoundarySettin
     """Keywords of :func:`instruction_boundary`."""
 
 
-instruction_boundary = function(InstructionBoundary(), BoundaryKeywords, BoundaryStudy)
+instruction_boundary = function(
+    InstructionBoundary(),
+    BoundaryKeywords,
+    BoundaryStudy,
+    """
+    >>> result = unslant.study.instruction_boundary("words", limit=10)
+    >>> sum(result.statuses.values())  # replies, read or not
+    160
+    """,
+)
+
+
+def setting_names(names: Sequence[str]) -> list[str]:
+    """Expand ``all`` and ``disturbing``, without duplicates, in order; InputError for unknown settings."""
+    spelled: dict[str, None] = {}
+    for name in (name.strip() for name in names):
+        if name in (EVERY, DISTURBING):
+            members = [other for other, one in SETTINGS.items() if bool(one.disturbing) == (name == DISTURBING)]
+            spelled.update(dict.fromkeys(members))
+        else:
+            spelled[setting(name).name] = None
+    return list(spelled)
+
+
+def plan(
+    questions: BoundarySet,
+    names: Sequence[str],
+    *,
+    seed: int = SEED,
+    left_out: str = "",
+    alphabet: tuple[str, ...] = ALPHABETS["A"],
+    examples: BoundarySet | None = None,
+) -> list[Asked]:
+    """Every question under every setting, setting by setting.
+
+    Multiple-choice and judging questions are asked under all settings but the disturbing options, which have
+    questions of their own; under worked examples of named forms only questions of the kind that has these forms.
+
+    Args:
+        alphabet: labels of the options.
+        examples: where worked examples come from; by default ``questions``. With the whole set that these were
+            drawn from, a question's prompts do not depend on how many others are asked.
+
+    Raises:
+        InputError: if a setting does not exist, it has no questions, or a question has more options than labels.
+    """
+    mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
+    if left_out and left_out not in {form for question in mixed for form in forms_of(question)}:
+        held = " and ".join(dict.fromkeys(", ".join(forms_of(question)) for question in mixed))
+        raise InputError(f"left out form {left_out!r}: the questions have the forms {held}: give one of these")
+    pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
+    items: list[Asked] = []
+    for name in setting_names(names):
+        way = setting(name)
+        group: Sequence[AnyForm] = questions.disturbing if way.disturbing else mixed
+        if way.examples:
+            group = [question for question in mixed if way.examples_of(kind_of(question))]
+        if not group:
+            why = "the question set has none for it"
+            if examples and not way.disturbing and pool:
+                why = (
+                    "they are drawn in fours, two with the usual form of answer and two with others: give a limit of 4 "
+                    "or more, and questions of all forms"
+                )
+            raise InputError(f"setting {name!r}: no questions are left ({why})")
+        present = partial(present_setting, name=name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
+        items += [(question, present(question)) for question in group]
+    return items
 
 
 def _other(job: Job[Any], name: str, generate: GenerateOptions) -> ChatModel:
-    """The judge or the polisher."""
-    model: ChatModel = job.record.stored(open_chat(name, None, generate))
-    return model
+    """The judge or the polisher, its replies stored like the model's."""
+    return job.record.stored(open_chat(name, None, generate))
 
 
 def _polished(
-    model: ChatModel, asked: Sequence[Asked], generate: GenerateOptions, progress: Progress
+    model: ChatModel, items: Sequence[Asked], generate: GenerateOptions, progress: Progress
 ) -> tuple[list[Asked], Mapping[str, str], list[str]]:
     """The presentations with their instructions rewritten where the setting says so; each text is rewritten once.
 
     Returns:
         Them; original -> rewritten instruction; and notes on those that are asked with the original.
     """
-    originals = list(dict.fromkeys(shown.instruction for _, shown in asked if setting(shown.item).polish))
+    originals = list(dict.fromkeys(page.instruction for _, page in items if setting(page.item).polish))
     if not originals:
-        return list(asked), {}, []
+        return list(items), {}, []
     prompts = [Prompt("", (), (Message("user", POLISH_REQUEST + text),)) for text in originals]
     replies = generate_all(model.at(replace(generate, temperature=0.0)), prompts, progress=progress, phase="polishing")
     rewritten, notes = {}, []
@@ -168,42 +301,46 @@ def _polished(
             rewritten[original] = text
         else:
             why = repr(text[:60]) if reply.text is not None else reply.error
-            notes.append(f"an instruction was asked as it is: {model.name} gave none in its place ({why})")
+            notes.append(f"an instruction was asked as it is: {model.name} produced no usable rewrite ({why})")
     changed = [
-        (question, replace(shown, instruction=rewritten.get(shown.instruction, shown.instruction)))
-        if setting(shown.item).polish
-        else (question, shown)
-        for question, shown in asked
+        (question, replace(page, instruction=rewritten.get(page.instruction, page.instruction)))
+        if setting(page.item).polish
+        else (question, page)
+        for question, page in items
     ]
     return changed, rewritten, notes
 
 
-def _replies(model: ChatModel, shown: Sequence[Presentation], progress: Progress) -> list[Reply]:
+def _replies(model: ChatModel, presentations: Sequence[Presentation], progress: Progress) -> list[Reply]:
     """The reply that counts to each presentation: the second one, where its setting has a second turn."""
-    prompts = [Prompt("", (), chat(presentation), group=presentation.question_id) for presentation in shown]
+    prompts = [Prompt("", (), chat(presentation), group=presentation.question_id) for presentation in presentations]
     replies = generate_all(model, prompts, progress=progress)
     second = {
         i: (*prompts[i].messages, Message("assistant", reply.text), Message("user", follow_up))
         for i, reply in enumerate(replies)
-        if (follow_up := setting(shown[i].item).follow_up) and reply.text is not None
+        if (follow_up := setting(presentations[i].item).follow_up) and reply.text is not None
     }
     if second:
-        again = [Prompt("", (), messages, group=shown[i].question_id) for i, messages in second.items()]
+        again = [Prompt("", (), messages, group=presentations[i].question_id) for i, messages in second.items()]
         for i, reply in zip(second, generate_all(model, again, progress=progress, phase="reflecting"), strict=True):
             replies[i] = reply
     return replies
 
 
 def _rows(
-    wanted: Sequence[tuple[Any, Presentation, int]], replies: Sequence[Reply], judge: ReplyJudge | None, run: int
+    samples: Sequence[tuple[Any, Presentation, int]], replies: Sequence[Reply], judge: ReplyJudge | None, run: int
 ) -> list[Response]:
-    found = [read(reply, shown) for (_, shown, _), reply in zip(wanted, replies, strict=True)]
-    open_ = [i for i, one in enumerate(found) if judge and needs_judge(one) and (replies[i].text or "").strip()]
-    pages = [(replies[i].text or "", wanted[i][1]) for i in open_]
-    asked = [(text, shown.labels, [option.text for option in shown.shown]) for text, shown in pages]
-    read_by_judge = judge.read(asked) if judge else []
-    judged = {i: one for i, one in zip(open_, read_by_judge, strict=True) if one is not None}
+    readings = [read(reply, page) for (_, page, _), reply in zip(samples, replies, strict=True)]
+    judged: dict[int, Extracted] = {}
+    if judge:  # only for replies that the patterns cannot read: a judge is a model too, and can be wrong
+        unread = [i for i, one in enumerate(readings) if needs_judge(one) and (replies[i].text or "").strip()]
+        pages = [
+            (replies[i].text or "", page.labels, [option.text for option in page.shown])
+            for i, (_, page, _) in ((i, samples[i]) for i in unread)
+        ]
+        verdicts = zip(unread, judge.read(pages), strict=True)
+        judged = {i: verdict for i, verdict in verdicts if verdict is not None}
     return [
-        row(shown, facts_of(question), reply, judged.get(i, found[i]), judged=i in judged, run=run, repeat=repeat)
-        for i, ((question, shown, repeat), reply) in enumerate(zip(wanted, replies, strict=True))
+        row(page, facts_of(question), reply, judged.get(i, readings[i]), judged=i in judged, run=run, repeat=repeat)
+        for i, ((question, page, repeat), reply) in enumerate(zip(samples, replies, strict=True))
     ]

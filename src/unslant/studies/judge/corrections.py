@@ -1,5 +1,5 @@
 """What corrections gain against the labels, and what abstaining costs: the vote over both orders, a prior over places,
-a monotone map of probabilities, and a margin below which there is no verdict."""
+a monotone map of probabilities, and a margin below which the judge abstains."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from unslant.studies.judge.verdicts import Verdicts, best
 
 GIVEN, VOTED = "one order, as published", "vote over both orders"
 PRIOR, MAPPED = "one order, prior over places removed", "one order, probabilities mapped"
+ERROR = 0.1
+"""Error at which abstention is shown unless another is given."""
 _FOLDS = 2
 _ONE_SIDED = 0.90
 """Confidence of a two-sided interval whose upper end is a bound at 95 %."""
 
 
 @dataclass(frozen=True)
-class Way(Measured):
-    """One way to a verdict, on the labelled pairs that are no tie.
+class CorrectedWay(Measured):
+    """One way to a verdict, on the labelled pairs that are not ties.
 
     Attributes:
         way: its name.
@@ -57,15 +59,15 @@ class Abstention(Jsonable):
 
 @metric("corrected_verdicts.right", "right", "verdicts that are the label's; a tie, or none, is not", unit="share")
 @metric("corrected_verdicts.change", "change", "from the order of the file, same pairs", unit="difference")
-def ways(v: Verdicts) -> tuple[Way, ...]:
-    """Every way that these verdicts allow; empty without labels, or without both orders."""
-    kept: Floats = np.where(v.clear_label & v.in_orders, 1.0, np.nan)
-    published = v.per_pair(page_right(v), v.placed & ~v.swapped) * kept
+def ways(v: Verdicts) -> tuple[CorrectedWay, ...]:
+    """Every correction that these verdicts allow; empty without labels, or without both orders."""
+    mask: Floats = np.where(v.clear_label & v.in_orders, 1.0, np.nan)
+    published = v.per_pair(page_right(v), v.placed & ~v.swapped) * mask
     if np.isnan(published).all():
         return ()
     every: dict[str, tuple[Floats, int]] = {
         GIVEN: (published, 1),
-        VOTED: (agrees(v.voted, v.right, v.exists) * kept, 2),
+        VOTED: (agrees(v.voted, v.right, v.exists) * mask, 2),
     }
     first = _first_probabilities(v)
     if not np.isnan(first).all():
@@ -74,9 +76,9 @@ def ways(v: Verdicts) -> tuple[Way, ...]:
             (MAPPED, _cross_fitted(v, first, _mapped)),
         ):
             right = np.where(v.right[:, 0], corrected > 0.5, corrected < 0.5)
-            every[name] = np.where(np.isnan(corrected), np.nan, right) * kept, 1
+            every[name] = np.where(np.isnan(corrected), np.nan, right) * mask, 1
     return tuple(
-        Way(name, orders, Numbers({"corrected_verdicts.right": v.bootstrap.mean(values),
+        CorrectedWay(name, orders, Numbers({"corrected_verdicts.right": v.bootstrap.mean(values),
                                    "corrected_verdicts.change": v.bootstrap.mean(values - published, share=False)}))
         for name, (values, orders) in every.items()
     )  # fmt: skip
@@ -86,25 +88,28 @@ def _first_probabilities(v: Verdicts) -> Floats:
     """(Q, 2) of pairs of two with probabilities in both orders: P(answer shown first), in the order of the file and in
     the swapped one; nan elsewhere."""
     by_place = np.where(v.order[:, 0] >= 0, np.take_along_axis(v.probs, v.order[:, :1], 1)[:, 0], np.nan)
-    found = np.stack([v.per_pair(by_place, v.placed & (v.swapped == swapped)) for swapped in (False, True)], axis=1)
-    usable = np.isfinite(found).all(axis=1) & (v.exists.sum(axis=1) == 2)
-    return np.where(usable[:, None], found, np.nan)
+    probabilities = np.stack(
+        [v.per_pair(by_place, v.placed & (v.swapped == swapped)) for swapped in (False, True)], axis=1
+    )
+    usable = np.isfinite(probabilities).all(axis=1) & (v.exists.sum(axis=1) == 2)
+    return np.where(usable[:, None], probabilities, np.nan)
 
 
 def _cross_fitted(v: Verdicts, first: Floats, corrected: Callable[[Floats, Floats], Floats]) -> Floats:
-    """(Q,) P(first answer of the file) asked in that order, with what both orders of the other half of the questions
-    say of the judge; nan where it has none."""
-    half, known = v.bootstrap.sampling.unit % _FOLDS, np.isfinite(first[:, 0])
-    found = np.full(len(v), np.nan)
+    """(Q,) P(first answer of the file), asked in that order and corrected with a fit on both orders of the other half
+    of the questions; nan without a probability."""
+    # Fitted on the same pairs, a prior or map would borrow from the second order, which it is to save.
+    half, pairs = v.bootstrap.sampling.unit % _FOLDS, np.isfinite(first[:, 0])
+    estimates = np.full(len(v), np.nan)
     for fold in range(_FOLDS):
-        own, others = known & (half == fold), first[known & (half != fold)]
+        members, others = pairs & (half == fold), first[pairs & (half != fold)]
         if len(others):
-            found[own] = corrected(others, first[own, 0])
-    return found
+            estimates[members] = corrected(others, first[members, 0])
+    return estimates
 
 
 def _without_prior(fitted_on: Floats, first: Floats) -> Floats:
-    """The prior over places divided out (PriDe, Zheng et al. 2024)."""
+    """P(answer | place) / P(place), normalised (PriDe, Zheng et al. 2024)."""
     prior = label_prior(np.stack([fitted_on, 1 - fitted_on], axis=2))
     return without_prior(np.stack([first, 1 - first], axis=1), prior)[:, 0]
 
@@ -133,15 +138,15 @@ def abstention(v: Verdicts, error: float) -> Abstention | None:
     Returns:
         None without labels.
     """
-    kept = v.clear_label & v.in_orders
-    if not kept.any():
+    pairs = v.clear_label & v.in_orders
+    if not pairs.any():
         return None
     scored = np.isfinite(v.probs).any(axis=1).all()
     credit = v.over_orders(v.probs if scored else v.credit)
     ordered = np.sort(np.nan_to_num(credit, nan=-1.0), axis=1)
-    margins = np.where(kept, np.round(ordered[:, -1] - np.maximum(ordered[:, -2], 0), 9), 0.0)
+    margins = np.where(pairs, np.round(ordered[:, -1] - np.maximum(ordered[:, -2], 0), 9), 0.0)
     wrong = ~agrees(best(credit), v.right, v.exists)
-    chosen: float | None = None
+    lowest: float | None = None
     for margin in np.unique(margins[margins > 0])[::-1]:
         covered = margins >= margin
         size = v.bootstrap.sampling.units(covered)
@@ -149,10 +154,10 @@ def abstention(v: Verdicts, error: float) -> Abstention | None:
             continue
         if clopper_pearson(float(wrong[covered].mean()), size, _ONE_SIDED)[1] > error:
             break
-        chosen = float(margin)
-    if chosen is None:
+        lowest = float(margin)
+    if lowest is None:
         note = "no margin keeps the error that low"
-        return Abstention(error, None, Estimate.bare(0.0, int(kept.sum()), note), Estimate.undefined(note))
-    covered = kept & (margins >= chosen)
-    share, errors = np.where(kept, covered, np.nan), np.where(covered, wrong, np.nan)
-    return Abstention(error, chosen, v.bootstrap.mean(share), v.bootstrap.mean(errors))
+        return Abstention(error, None, Estimate.bare(0.0, int(pairs.sum()), note), Estimate.undefined(note))
+    covered = pairs & (margins >= lowest)
+    share, errors = np.where(pairs, covered, np.nan), np.where(covered, wrong, np.nan)
+    return Abstention(error, lowest, v.bootstrap.mean(share), v.bootstrap.mean(errors))

@@ -1,4 +1,4 @@
-"""What a judge's verdicts say of the judge: numbers over pairs, each with its interval and N."""
+"""What a judge's verdicts say about the judge: numbers over pairs, each with its interval and N."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _FEWEST_BY_SUBJECT = 20
         "without a decision agrees with none", unit="share", short="consistency")  # fmt: skip
 @metric("places.first", "first answer preferred", "of the verdicts for one answer, those for the one shown first",
         unit="share")  # fmt: skip
-@metric("places.moved", "verdict moved by the place", "credit of the answer shown first less that of the last, "
+@metric("places.moved", "verdict moved by the place", "credit of the answer shown first minus that of the last, "
         "averaged over orders: 0 without a preference for a place", unit="difference")  # fmt: skip
 @metric("places.ties", "ties", "decisions that prefer no answer", unit="share")
-@metric("places.tie_orders", "ties by order", "ties in the swapped order less ties in that of the file, same pairs",
-        unit="difference")  # fmt: skip
+@metric("places.tie_orders", "ties by order", "ties in the swapped order minus ties in that of the file, same "
+        "pairs", unit="difference")  # fmt: skip
 @metric("places.undecided", "without a decision", "pages without a decision", unit="share")
 @metric("places.stability", "same verdict when asked again", "samples of one page with the verdict of its first",
         unit="share")  # fmt: skip
 @metric("places.reading", "own reading", "decisions that unslant's own reading of the judge's words or scores shares",
         unit="share")  # fmt: skip
-def place_numbers(v: Verdicts, read: Sequence[Reading]) -> Numbers:
+def place_numbers(v: Verdicts, read: Sequence[OwnReading]) -> Numbers:
     """How verdicts depend on the order of the answers, and how often there is none."""
     mean, ratio = v.bootstrap.mean, v.bootstrap.ratio
     clear = v.decided & ~v.tied & v.placed
@@ -59,12 +59,12 @@ def place_numbers(v: Verdicts, read: Sequence[Reading]) -> Numbers:
 
 def _counts(v: Verdicts, values: Floats) -> tuple[Floats, Floats]:
     """(Q,) each: sum and number of page values."""
-    known = ~np.isnan(values)
-    total, n = (np.bincount(v.pair, weights, len(v)) for weights in (np.nan_to_num(values), known.astype(float)))
+    mask = ~np.isnan(values)
+    total, n = (np.bincount(v.pair, weights, len(v)) for weights in (np.nan_to_num(values), mask.astype(float)))
     return np.asarray(total, float), np.asarray(n, float)
 
 
-class Reading(NamedTuple):
+class OwnReading(NamedTuple):
     """A logged page with words: whether it was decided, whether unslant's reading is the same, and by which rule."""
 
     id: str
@@ -73,19 +73,19 @@ class Reading(NamedTuple):
     rule: str
 
 
-def readings(responses: Responses) -> list[Reading]:
+def readings(responses: Responses) -> list[OwnReading]:
     """Every logged page with words, read by unslant's own reader."""
-    found = []
+    pages = []
     for row in responses.rows() if responses.run.logged else ():
         if row.raw and row.status != "error":
-            read = extract_preference(row.raw, row.labels)
-            named = frozenset(row.contents[row.labels.index(label)] for label in read.labels)
-            same = read.status == "ok" and named == row.chosen
-            found.append(Reading(row.question_id, row.status == "ok", same, read.rule))
-    return found
+            reading = extract_preference(row.raw, row.labels)
+            contents = frozenset(row.contents[row.labels.index(label)] for label in reading.labels)
+            same = reading.status == "ok" and contents == row.chosen
+            pages.append(OwnReading(row.question_id, row.status == "ok", same, reading.rule))
+    return pages
 
 
-def _own_reading(v: Verdicts, read: Sequence[Reading]) -> Estimate:
+def _own_reading(v: Verdicts, read: Sequence[OwnReading]) -> Estimate:
     """Share of decisions that our reading shares, over pages by pair."""
     decided = Counter(one.id for one in read if one.decided)
     same = Counter(one.id for one in read if one.decided and one.same)
@@ -115,15 +115,17 @@ def right_numbers(v: Verdicts) -> Numbers:
     }
     note = "" if v.labelled.any() else "needs labels"
     one = v.labelled & ((v.right.sum(axis=1) == 1) | ~v.clear_label) & v.voted.any(axis=1)
-    codes = np.stack([np.where(one, chosen @ (2.0 ** np.arange(chosen.shape[1])), 0) for chosen in (v.voted, v.right)])
-    found = {
+    codes = np.stack(
+        [np.where(one, answers @ (2.0 ** np.arange(answers.shape[1])), 0) for answers in (v.voted, v.right)]
+    )
+    numbers = {
         f"rights.right_{key}": v.bootstrap.mean(np.where(v.labelled, value, np.nan),
                                                 note=note or NO_ORDERS * bool(np.isnan(value[v.labelled]).all()))
         for key, value in values.items()
     }  # fmt: skip
     if len(np.unique(codes[1][one])) == 1:  # a file that lists the right answer first everywhere
-        return Numbers(found | {"rights.kappa": Estimate.undefined("needs labels that name different places")})
-    return Numbers(found | {"rights.kappa": beyond_chance(codes, v.bootstrap)})
+        return Numbers(numbers | {"rights.kappa": Estimate.undefined("needs labels that name different places")})
+    return Numbers(numbers | {"rights.kappa": beyond_chance(codes, v.bootstrap)})
 
 
 def page_right(v: Verdicts) -> Floats:
@@ -149,24 +151,24 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
     """
     codes = np.where((codes > 0).sum(axis=0) > 1, codes, 0)
     kinds = np.unique(codes[codes > 0])
-    given = (codes[:, :, None] == kinds).astype(float)  # (J, Q, K)
-    counts = given.sum(axis=0)
+    votes = (codes[:, :, None] == kinds).astype(float)  # (J, Q, K)
+    counts = votes.sum(axis=0)
     sizes = counts.sum(axis=1)
     if len(kinds) < 2:
         return Estimate.undefined("needs two different verdicts or more", int((sizes > 0).sum()))
     differ = (sizes**2 - (counts**2).sum(axis=1)) / np.maximum(sizes - 1, 1)
 
     def statistic(totals: Floats) -> Floats:
-        by_rater = totals[:, 1:].reshape(len(totals), *given.shape[::2])  # (resamples, J, K)
+        by_rater = totals[:, 1:].reshape(len(totals), *votes.shape[::2])  # (resamples, J, K)
         together, n = by_rater.sum(axis=1), by_rater.sum(axis=(1, 2))
         if pooled:
             expected = (n**2 - (together**2).sum(axis=1)) / (n - 1)
         else:
             expected = n - 4 * by_rater.prod(axis=1).sum(axis=1) / n
-        found: Floats = np.divide(expected - totals[:, 0], expected, out=np.full(len(n), np.nan), where=expected > 0)
-        return found
+        undefined = np.full(len(n), np.nan)
+        return np.asarray(np.divide(expected - totals[:, 0], expected, out=undefined, where=expected > 0))
 
-    features = np.column_stack([differ, given.transpose(1, 0, 2).reshape(len(sizes), -1)])
+    features = np.column_stack([differ, votes.transpose(1, 0, 2).reshape(len(sizes), -1)])
     return bootstrap.statistic(features, statistic, int((sizes > 0).sum()), low=-1.0, high=1.0)
 
 
@@ -174,11 +176,11 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
         unit="share", short="longer wins")  # fmt: skip
 @metric("longer_right", "longer answer right", "of the same pairs, those whose label is the longest answer",
         unit="share", short="longer is right")  # fmt: skip
-def length_numbers(v: Verdicts, kept: Bools | None = None) -> Numbers:
+def length_numbers(v: Verdicts, pairs: Bools | None = None) -> Numbers:
     """How often the longest answer is preferred, and how often it is right; pairs of one length are left out."""
     lengths = np.where(v.exists, v.doublings, -1.0)
     longest = (lengths == lengths.max(axis=1, keepdims=True)) & v.exists
-    usable = (longest.sum(axis=1) == 1) & (True if kept is None else kept)
+    usable = (longest.sum(axis=1) == 1) & (True if pairs is None else pairs)
     clear = v.decided & ~v.tied & usable[v.pair]
     wins = np.where(clear, np.where(longest[v.pair], np.nan_to_num(v.credit), 0).sum(axis=1) == 1, np.nan)
     hits, n = _counts(v, wins)
@@ -200,7 +202,7 @@ def by_subject(v: Verdicts) -> Mapping[str, Numbers]:
 
 
 def changes(v: Verdicts) -> dict[str, int]:
-    """What becomes of the verdict when the order changes -> pairs: every pair in two orders or more is counted once."""
+    """How the verdict changes with the order -> pairs: every pair in two orders or more is counted once."""
     tied = ~v.on_all(~v.tied)
     kinds = {
         "same verdict": v.complete & v.same,

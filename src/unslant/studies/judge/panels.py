@@ -1,19 +1,95 @@
-"""Pages of the study of judges."""
+"""Pages of the study of judges, with the pairs themselves, those whose verdict changes with the order first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from unslant.experiment.comparison import name_of
-from unslant.experiment.provenance import asked_about, cost_lines, in_ordinary_runs, logged_lines, settings_rows, spent
-from unslant.metrics import Estimate
+from unslant.arrays import Ints
+from unslant.experiment.page_parts import asked_about, cost_lines, in_ordinary_runs, logged_lines, spent
+from unslant.metrics import METRICS, Estimate
 from unslant.metrics.verdicts import FEWEST
+from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
-from unslant.studies.judge.browser import browser
-from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, Habit, JudgeComparison, JudgeResult
+from unslant.reports.panels import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
+from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, JudgeComparison, JudgeHabit, JudgeResult
+from unslant.studies.judge.verdicts import Verdicts
+
+MOST_BYTES = 5_000_000
+"""Size of the pairs that a page holds, at most."""
+EXPLANATION = "Every pair in every order, with the verdict or its probabilities; a tie gives each answer its part."
+FILTERS = (
+    Filter("verdict changes with the order", (("consistency", "=", 0),)),
+    Filter("all pairs"),
+    Filter("same verdict in every order", (("consistency", "=", 1),)),
+)
+SORTS = (Sort("moved by the place, most first", "places.moved", descending=True), Sort("file order"))
+
+
+def browser(results: Mapping[str, JudgeResult]) -> QuestionBrowser | None:
+    """The pairs of one or more judges; None where no text is known."""
+    texts = {question.id: question for one in results.values() for question in one.responses.questions}
+    ids = list(texts)
+
+    def data(places: Sequence[int]) -> dict[str, Any]:
+        at = {ids[place]: i for i, place in enumerate(places)}
+        questions = [
+            {"id": q.id, "s": q.stem, "o": list(q.options), "a": sorted(q.answers), "u": q.subject, "p": []}
+            for q in (texts[name] for name in at)
+        ]
+        return {"questions": questions, "runs": [_run(name, one.verdicts, at) for name, one in results.items()]}
+
+    metric = METRICS["places.moved"]
+    return QuestionBrowser(EXPLANATION, metric, FILTERS, SORTS, data, len(ids), MOST_BYTES) if ids else None
+
+
+def _run(name: str, v: Verdicts, at: Mapping[str, int]) -> dict[str, Any]:
+    rows = np.flatnonzero([members in at for members in v.ids])
+    voted = np.where(v.voted.sum(axis=1) == 1, v.voted.argmax(axis=1), -1)
+    right = (np.nan_to_num(v.credit) * v.right[v.pair]).sum(axis=1)
+    measures = {
+        "consistency": np.where(v.in_orders, v.same, np.nan),
+        "expected_accuracy": np.where(v.labelled, v.per_pair(right), np.nan),
+        "vote_accuracy": v.right[np.arange(len(v)), voted] & (voted >= 0),
+        "places.moved": v.moved,
+    }
+    pages = [np.flatnonzero((v.pair == q) & (v.repeat == 0)) for q in rows]
+    blocks: dict[tuple[int, int], list[int]] = {}
+    for i, q in enumerate(rows):
+        blocks.setdefault((int(v.exists[q].sum()), len(pages[i])), []).append(i)
+    return {
+        "name": name,
+        "labels": list(ALPHABETS["A"][: v.exists.shape[1]]),
+        "at": [at[v.ids[q]] for q in rows],
+        "measures": {
+            key: [None if np.isnan(x) else round(float(x), 6) for x in np.asarray(values, float)[rows]]
+            for key, values in measures.items()
+        }
+        | {"vote": voted[rows].tolist()},
+        "blocks": [
+            _block(v, np.stack([pages[i] for i in members]), members, n) for (n, k), members in blocks.items() if k
+        ],
+        "views": [],
+    }
+
+
+def _block(v: Verdicts, pages: Ints, members: Sequence[int], n: int) -> dict[str, Any]:
+    probs = np.where(np.isfinite(v.probs[pages]), v.probs[pages], np.nan_to_num(v.credit[pages]))[..., :n]
+    clear = probs.max(axis=2) > probs.min(axis=2)
+    return {
+        "index": list(members),
+        "n": n,
+        "k": pages.shape[1],
+        "shared": False,
+        "contents": packed_bytes(v.order[pages][..., :n]),
+        "probs": packed_probs(probs),
+        "chosen": packed_bytes(np.where(clear, probs.argmax(axis=2), 255)),
+    }
+
 
 _HABITS = {
     "place": ("a preference for a place", f"preference for a place that moves verdicts by {NONE_WITHIN} or more"),
@@ -40,10 +116,8 @@ def _one(result: JudgeResult) -> Page:
         tiles=Tile.row(*((key, numbers[key]) for key, numbers in keys.items())),
         panels=(_order_panel(result), _right_panel(result), _systems_panel(result)),
         notes=(*_notes(result), *logged_lines(run), *cost_lines(run.cost)),
-        settings=settings_rows(run),
         example=run.example_prompt,
         questions=browser({run.name: result}),
-        name=run.model,
     )
 
 
@@ -54,18 +128,18 @@ def headline(result: JudgeResult) -> str:
         return f"{name} judged {pairs}: too few for a verdict"
     same, right = result.places["consistency"], result.rights["right_both"]
     if not same.defined:
-        given = result.rights["right_given"]
-        scored = f": right on {with_interval(given, 2)}" if given.defined else ""
+        score = result.rights["right_given"]
+        scored = f": right on {with_interval(score, 2)}" if score.defined else ""
         return f"{name} judged {pairs} in one order each{scored}; whether the order matters is not known"
     swapped = "reordered" if result.verdicts.exists.shape[1] > 2 else "swapped"
     flips = with_interval(same.taken_from(1.0), 2)
-    said = f"{name} changes {flips} of its verdicts on {same.n:,} pairs when answers are {swapped}"
-    return said + (f"; it is right in both orders on {number(right, 2)}" if right.defined else "")
+    sentence = f"{name} changes {flips} of its verdicts on {same.n:,} pairs when answers are {swapped}"
+    return sentence + (f"; it is right in both orders on {number(right, 2)}" if right.defined else "")
 
 
 def _habits_line(result: JudgeResult) -> str:
     """Each habit that is shown; those excluded to within a bound; those that stay open."""
-    by_kind: dict[str, list[Habit]] = {}
+    by_kind: dict[str, list[JudgeHabit]] = {}
     for one in result.habits:
         by_kind.setdefault("shown" if one.verdict.differs else one.verdict.kind, []).append(one)
     parts = [f"It {listed([_named(result, one) for one in by_kind['shown']])}"] if "shown" in by_kind else []
@@ -78,7 +152,7 @@ def _habits_line(result: JudgeResult) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _named(result: JudgeResult, one: Habit) -> str:
+def _named(result: JudgeResult, one: JudgeHabit) -> str:
     above, estimate, v = one.verdict.kind == "above", one.verdict.estimate, result.verdicts
     if one.name == "place":
         first = with_interval(result.places["first"], 2)
@@ -86,8 +160,8 @@ def _named(result: JudgeResult, one: Habit) -> str:
     if one.name == "length":
         value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
         odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)
-        given = " given which is right" if v.labelled.any() else " given who wrote them" if v.systems else ""
-        return f"prefers {'longer' if above else 'shorter'} answers{given} (odds times {odds} for twice the length)"
+        condition = " given which is right" if v.labelled.any() else " given who wrote them" if v.systems else ""
+        return f"prefers {'longer' if above else 'shorter'} answers{condition} (odds times {odds} for twice the length)"
     return f"ties more often in the {'swapped' if above else 'file'} order (by {with_interval(estimate, 2)})"
 
 
@@ -119,7 +193,8 @@ def _last_line(result: JudgeResult) -> str:
         count(ties, "tie") * bool(ties),
         f"{count(undecided, 'page')} without a decision" * bool(undecided),
         spent(result.run).rstrip("."),
-        in_ordinary_runs(cost.ordinary_runs) if cost.tokens_ordinary and cost.tokens else "",
+        # The tokens of prompts from the store are not in the cost: the ratio would depend on what was run before.
+        in_ordinary_runs(cost.ordinary_runs) if cost.ordinary_runs >= 0 and not cost.reused else "",
     ]
     return ", ".join(filter(None, parts)) + "." if any(parts) else ""
 
@@ -137,7 +212,7 @@ def _notes(result: JudgeResult) -> list[str]:
             "place or from each other."
         )
     elif missing:
-        lines.append(f"Not ranked, for want of a verdict against another in the file's order: {listed(missing)}.")
+        lines.append(f"Not ranked, without a verdict against another system in the file's order: {listed(missing)}.")
     return lines
 
 
@@ -161,12 +236,12 @@ def _order_panel(result: JudgeResult) -> Panel:
 
 
 def _right_panel(result: JudgeResult) -> Panel:
-    found, right, note = result.abstention, "corrected_verdicts.right", ""
-    if found:
-        at = f"a margin of {found.margin:.2f} or more" if found.margin is not None else "no margin does it"
-        note = f"At most {percent(found.error)} of verdicts wrong, with 95 % confidence: {at}"
-        kept = f", on {with_interval(found.kept, 2)} of pairs, of which {with_interval(found.wrong, 2)} wrong"
-        note += kept * (found.margin is not None) + "."
+    abstention, right, note = result.abstention, "corrected_verdicts.right", ""
+    if abstention:
+        at = f"a margin of {abstention.margin:.2f} or more" if abstention.margin is not None else "no margin does it"
+        note = f"At most {percent(abstention.error)} of verdicts wrong, with 95 % confidence: {at}"
+        share = f", on {with_interval(abstention.kept, 2)} of pairs, {with_interval(abstention.wrong, 2)} of them wrong"
+        note += share * (abstention.margin is not None) + "."
     columns: list[str | Column] = [right, "corrected_verdicts.change", Column("orders asked", 0, key="orders")]
     ways = [{"way": one.way, "orders": one.orders, **one.numbers.cells()} for one in result.corrected_verdicts]
     return Panel(
@@ -212,22 +287,22 @@ def _systems_panel(result: JudgeResult) -> Panel:
 
 
 def _several(result: JudgeComparison) -> Page:
-    known = sorted((one for one in result.results if one.places["consistency"].defined), key=_consistency)[::-1]
-    same = {name_of(one): one.places["consistency"] for one in known}
+    results = sorted((one for one in result.results if one.places["consistency"].defined), key=_consistency)[::-1]
+    same = {one.model: one.places["consistency"] for one in results}
     ends = [f"{name} {with_interval(same[name], 2)}" for name in dict.fromkeys([*same][:1] + [*same][-1:])]
-    kept = f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
+    consistency = (
+        f": the same verdict in both orders, from {' to '.join(ends)} of pairs" if ends else " in one order each"
+    )
     alpha, n = result.alpha["alpha"], count(len(result.results), "judge")
-    biased = [
-        name_of(one) for one in result.results if any(h.name == "place" and h.verdict.differs for h in one.habits)
-    ]
+    biased = [one.model for one in result.results if any(h.name == "place" and h.verdict.differs for h in one.habits)]
     keys = ("places.consistency", "places.first", "places.moved", "places.ties", "places.undecided", "places.reading")
     rights = ("rights.right_given", "rights.right_both", "rights.right_voted", "rights.kappa")
-    rows = [{"judge": name_of(one), **one.places.cells(*keys), **one.rights.cells(*rights)} for one in result.results]
+    rows = [{"judge": one.model, **one.places.cells(*keys), **one.rights.cells(*rights)} for one in result.results]
     pairs = [{**vars(one), **one.numbers.cells()} for one in result.agreement]
     plot = Plot(partial(charts.intervals, axis="share of pairs"), "With 95 % intervals.", [keys[0]], of="pairs")
     return Page(
         about=n,
-        headline=n + kept,
+        headline=n + consistency,
         lines=(
             f"A preference for a place is shown of {listed(biased) or 'none'}.",
             f"Judges agree with alpha {with_interval(alpha, 2)} (1 is perfect, 0 chance)." if alpha.defined else "",
@@ -248,10 +323,10 @@ def _several(result: JudgeComparison) -> Page:
                 short="Judges",
             ),
         ),
-        notes=tuple(f"{name_of(one)}: {note}" for one in result.results for note in _notes(one)),
-        questions=browser({name_of(one): one for one in sorted(result.results, key=_consistency)}),
+        notes=tuple(f"{one.model}: {note}" for one in result.results for note in _notes(one)),
+        questions=browser({one.model: one for one in sorted(result.results, key=_consistency)}),
         name="judges",
-        compared=tuple(name_of(one) for one in result.results),
+        compared=tuple(one.model for one in result.results),
     )  # fmt: skip
 
 

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.experiment.comparison import name_of
-from unslant.experiment.result import RecordedResult, StudyResult, write_tables
-from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdicts
-from unslant.reports.escape import file_name
+from unslant.experiment.result import RecordedResult, StudyResult, write_each
+from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
 from unslant.responses import Responses
-from unslant.studies.judge.corrections import Abstention, Way, abstention, ways
+from unslant.studies.judge.corrections import ERROR, Abstention, CorrectedWay, abstention, ways
 from unslant.studies.judge.measures import (
     beyond_chance,
     by_subject,
@@ -27,7 +25,6 @@ from unslant.studies.judge.measures import (
     readings,
     right_numbers,
 )
-from unslant.studies.judge.settings import ERROR
 from unslant.studies.judge.strengths import LENGTH, PLACE, Match, Ranked, fitted, ranking
 from unslant.studies.judge.verdicts import Verdicts
 
@@ -38,12 +35,13 @@ NONE_IN_ODDS = 0.1
 
 
 @dataclass(frozen=True)
-class Habit(Jsonable):
+class JudgeHabit(Jsonable):
     """A preference that has nothing to do with the answers' quality.
 
     Attributes:
         name: place, length, or ties (by order).
         verdict: above or below zero; equal, to within a bound; or unclear.
+        shown: the same, in one word.
     """
 
     name: str
@@ -60,8 +58,10 @@ class Habit(Jsonable):
 def odds_numbers(v: Verdicts) -> Numbers:
     """The two coefficients, where they are known."""
     fit = fitted(v, () if v.labelled.any() else v.systems)
-    known = {"place_odds": PLACE, "length_odds": LENGTH}
-    return Numbers({key: fit.estimate(fit.weights(name)) for key, name in known.items() if fit and name in fit.names})
+    coefficients = {"place_odds": PLACE, "length_odds": LENGTH}
+    return Numbers(
+        {key: fit.estimate(fit.weights(name)) for key, name in coefficients.items() if fit and name in fit.names}
+    )
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,17 @@ class JudgeResult(RecordedResult):
     Attributes:
         places: how verdicts depend on the order of the answers.
         rights: agreement with the labels.
-        lengths: how often the longest answer is preferred; subjects: the same by subject.
+        lengths: how often the longest answer is preferred.
+        subjects: the same by subject.
         odds: place and length at once, in log-odds.
         habits: place, length and ties by order; their differences are corrected for their number (Holm).
-        changes: what becomes of the verdict when the order changes -> pairs.
-        undecided, misread: rule of our reader -> logged pages without a decision, and those that it reads otherwise.
+        changes: how the verdict changes with the order -> pairs.
+        undecided: rule of our reader -> logged pages without a decision.
+        misread: rule of our reader -> logged pages that it reads otherwise than the log.
         corrected_verdicts: each way to a verdict against the labels; empty without labels or both orders.
         abstention: verdicts only where the margin is large; None without labels.
-        systems: by corrected win rate, best first; matches: every two. Empty where none can be compared.
+        systems: by corrected win rate, best first; empty where none can be compared.
+        matches: every two systems.
         verdicts: as arrays, from which every number is computed.
     """
 
@@ -92,11 +95,11 @@ class JudgeResult(RecordedResult):
     lengths: Numbers
     odds: Numbers
     subjects: Mapping[str, Numbers]
-    habits: tuple[Habit, ...]
+    habits: tuple[JudgeHabit, ...]
     changes: Mapping[str, int]
     undecided: Mapping[str, int]
     misread: Mapping[str, int]
-    corrected_verdicts: tuple[Way, ...]
+    corrected_verdicts: tuple[CorrectedWay, ...]
     abstention: Abstention | None
     systems: tuple[Ranked, ...]
     matches: tuple[Match, ...]
@@ -127,22 +130,28 @@ class JudgeResult(RecordedResult):
         )
 
 
-def _habits(places: Numbers, odds: Numbers) -> tuple[Habit, ...]:
-    found = {"place": (places["moved"], NONE_WITHIN)}
-    found |= {"length": (odds["length_odds"], NONE_IN_ODDS)} if METRICS["length_odds"] in odds else {}
-    found["ties"] = places["tie_orders"], NONE_WITHIN
-    measured = {name: one for name, one in found.items() if one[0].defined}
+def _habits(places: Numbers, odds: Numbers) -> tuple[JudgeHabit, ...]:
+    effects = {"place": (places["moved"], NONE_WITHIN)}
+    effects |= {"length": (odds["length_odds"], NONE_IN_ODDS)} if METRICS["length_odds"] in odds else {}
+    effects["ties"] = places["tie_orders"], NONE_WITHIN
+    measured = {name: one for name, one in effects.items() if one[0].defined}
     corrected = verdicts([estimate for estimate, _ in measured.values()])
-    bounded = [verdicts([estimate], bound=bound)[0] for estimate, bound in measured.values()]
-    return tuple(
-        Habit(name, own if own.differs else replace(within, p=own.p) if within.kind == "equal" else own)
-        for name, own, within in zip(measured, corrected, bounded, strict=True)
-    )
+    habits = []
+    for (name, (estimate, bound)), outcome in zip(measured.items(), corrected, strict=True):
+        # Differences are corrected for their number (Holm 1979); claims of equality need no correction (Berger 1982).
+        within = verdict(estimate, bound=bound)
+        small = within.kind == "equal" and not outcome.differs
+        habits.append(JudgeHabit(name, replace(within, p=outcome.p) if small else outcome))
+    return tuple(habits)
 
 
 @dataclass(frozen=True)
 class Agreed(Measured):
-    """Two judges, ``one`` and ``other``, on the pairs that both decide."""
+    """Two judges on the pairs that both decide.
+
+    Attributes:
+        one, other: names of the judges.
+    """
 
     one: str
     other: str
@@ -174,11 +183,11 @@ class JudgeComparison(StudyResult):
     def of(cls, results: Sequence[JudgeResult]) -> JudgeComparison:
         numbering: dict[tuple[str, ...], Sequence[Any]] = {}
         votes: list[dict[tuple[str, ...], float]] = [{} for _ in results]
-        for found, one in zip(votes, results, strict=True):
-            for pair, options, chosen in _votes(one):
-                known = numbering.setdefault(pair, options)
-                found[pair] = sum(2.0 ** known.index(answer) for answer in chosen)
-        codes = np.array([[found.get(pair, 0.0) for pair in numbering] for found in votes])
+        for by_pair, one in zip(votes, results, strict=True):
+            for pair, options, answers in _votes(one):
+                order = numbering.setdefault(pair, options)
+                by_pair[pair] = sum(2.0 ** order.index(answer) for answer in answers)
+        codes = np.array([[by_pair.get(pair, 0.0) for pair in numbering] for by_pair in votes])
         bootstrap = Bootstrap(len(numbering), contexts=[stem for _, stem, *_ in numbering])
 
         def agreed(a: int, b: int) -> Agreed:
@@ -187,7 +196,7 @@ class JudgeComparison(StudyResult):
             share = bootstrap.mean(same, note="no pair in common" * bool(np.isnan(same).all()))
             kappa = beyond_chance(codes[[a, b]], bootstrap)
             numbers = Numbers({"agreement.share": share, "agreement.kappa": kappa})
-            return Agreed(name_of(results[a]), name_of(results[b]), numbers)
+            return Agreed(results[a].model, results[b].model, numbers)
 
         alpha = Numbers({"alpha": beyond_chance(codes, bootstrap, pooled=True)})
         return cls(tuple(results), tuple(agreed(*two) for two in combinations(range(len(votes)), 2)), alpha)
@@ -198,15 +207,15 @@ class JudgeComparison(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
-        write_tables({file_name(name_of(one)): one for one in self.results}, path)
+        write_each(self.results, path)
 
 
 def _votes(result: JudgeResult) -> Iterator[tuple[tuple[str, ...], Sequence[Any], frozenset[Any]]]:
     """Pair, known by its id and texts, its answers in the order of the file, and those voted for: another judge's file
     may number the answers otherwise, or use the id for another pair."""
     v, texts = result.verdicts, {question.id: question for question in result.responses.questions}
-    for name, stem, chosen in zip(v.ids, v.stems, v.voted, strict=True):
-        if chosen.any():
-            options: Sequence[Any] = texts[name].options if name in texts else range(len(chosen))
-            answers = frozenset(options[i] for i in np.flatnonzero(chosen).tolist())
+    for name, stem, winners in zip(v.ids, v.stems, v.voted, strict=True):
+        if winners.any():
+            options: Sequence[Any] = texts[name].options if name in texts else range(len(winners))
+            answers = frozenset(options[i] for i in np.flatnonzero(winners).tolist())
             yield (name, stem, *sorted(map(str, options))), options, answers

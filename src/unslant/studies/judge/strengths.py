@@ -33,11 +33,11 @@ from unslant.metrics.sampling import LEAST_UNITS
 from unslant.studies.judge.verdicts import Verdicts
 
 PLACE, LENGTH, RIGHT, WIDTH, WIDTH_SWAPPED = "(place)", "(length)", "(right)", "(ties)", "(ties, swapped)"
-"""Names of coefficients, which no system has."""
+"""Names of coefficients; no system has such a name."""
 PRIOR = 1.0
 """Weight of the pseudo-verdict, half a win, that is added for every coefficient: the log-F(1, 1) prior of Greenland and
-Mansournia (2015). It is little next to a hundred verdicts, and gives an estimate, with a wide interval, where a system
-wins every time. A system's is against one of strength 0, which also says where strengths are counted from."""
+Mansournia (2015). It hardly matters next to a hundred verdicts; where a system wins every time, it gives an estimate
+with a wide interval instead of infinity. The pseudo-opponent has strength 0, which fixes the origin of the scale."""
 _FEWEST = 20
 """Verdicts below which nothing is fitted."""
 
@@ -69,13 +69,13 @@ class Fit:
         return np.array([float(one == name) for one in self.names])
 
     def quantile(self) -> float:
-        """Of Student's t."""
+        """Quantile of Student's t for a single interval."""
         return float(stdtrit(self.clusters - 1, 0.5 + CONFIDENCE / 2))
 
 
 @cache
 def _joint_quantile(systems: int, degrees: int) -> float:
-    """With which the intervals of the differences of every two systems hold together (Tukey and Kramer)."""
+    """Quantile at which the intervals of all pairwise differences hold simultaneously (Tukey and Kramer)."""
     from scipy.stats import studentized_range  # slow to import
 
     return float(studentized_range.ppf(CONFIDENCE, systems, degrees)) / 2**0.5
@@ -85,26 +85,27 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     """The model of the verdicts on pairs; None where there are too few, or they cannot separate its coefficients.
 
     Args:
-        systems: whose strengths are estimated, on the verdicts between two of them; without any, that of right answers.
-        habits: with place and length.
+        systems: whose strengths are estimated, on the verdicts between two of them; without any, the pull of being
+            right is estimated instead.
+        habits: include place and length.
         pages: (R,) the verdicts to use, by default all.
     """
-    kept = v.decided & (v.exists[v.pair].sum(axis=1) == 2) & (True if pages is None else pages)
+    rows = v.decided & (v.exists[v.pair].sum(axis=1) == 2) & (True if pages is None else pages)
     if systems:
-        kept &= (np.isin(v.system, [v.systems.index(name) for name in systems]).sum(axis=1) == 2)[v.pair]
-    pair, first, second = v.pair[kept], v.order[kept, 0], v.order[kept, 1]
+        rows &= (np.isin(v.system, [v.systems.index(name) for name in systems]).sum(axis=1) == 2)[v.pair]
+    pair, first, second = v.pair[rows], v.order[rows, 0], v.order[rows, 1]
     if len(pair) < _FEWEST or _places_decide(v):
         return None
 
     def apart(values: Floats | Bools) -> Floats:
-        """(R,) of the answer shown first less that of the second."""
+        """(R,) the value of the answer shown first minus that of the second."""
         return np.asarray(values[pair, first].astype(float) - values[pair, second])
 
     columns = {name: apart(v.system == v.systems.index(name)) for name in systems}
     if not systems:
         columns[RIGHT] = apart(v.right)
     if habits:
-        columns |= {PLACE: v.placed[kept].astype(float), LENGTH: np.nan_to_num(apart(v.doublings))}
+        columns |= {PLACE: v.placed[rows].astype(float), LENGTH: np.nan_to_num(apart(v.doublings))}
     names = [name for name, column in columns.items() if name in systems or column.any()]
     clusters = np.unique(np.array(v.stems)[pair], return_inverse=True)[1]
     n = int(clusters.max()) + 1
@@ -113,10 +114,10 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     X = np.stack([columns[name] for name in names], axis=1) if names else np.zeros((len(pair), 0))
     if not names or n < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names) - bool(systems):
         return None
-    score = v.credit[kept, first]
+    score = v.credit[rows, first]
     y = (score == 1).astype(float)
     if (score == 0.5).any():
-        swapped = v.swapped[kept].astype(float)
+        swapped = v.swapped[rows].astype(float)
         widths = [np.ones(len(pair)), *([swapped] if habits and 0 < swapped.sum() < len(pair) else [])]
         names += [WIDTH, WIDTH_SWAPPED][: len(widths)]
         wide = np.stack(widths, axis=1)
@@ -131,7 +132,7 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
 
 
 def _places_decide(v: Verdicts) -> bool:
-    """Whether hardly a pair has a winner that does not follow the place: nothing is then left to estimate from."""
+    """Whether nearly every winner follows the place, so that nothing is left to estimate strengths from."""
     return bool(v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum())
 
 
@@ -148,8 +149,7 @@ def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:
 
     def information(beta: Floats) -> Floats:
         p = expit(X @ beta)
-        found: Floats = (X * (weights * p * (1 - p))[:, None]).T @ X
-        return found
+        return np.asarray((X * (weights * p * (1 - p))[:, None]).T @ X)
 
     beta = minimize(
         loss, np.zeros(parameters), jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}
@@ -167,10 +167,10 @@ def win_rates(fit: Fit) -> dict[str, Estimate]:
     """
     mean_width = {WIDTH: 1.0, WIDTH_SWAPPED: 0.5}  # of both orders
     tie = np.array([mean_width.get(name, 0.0) for name in fit.names])
-    found = {}
+    rates = {}
     strengths = np.eye(len(fit.met), len(fit.names))
-    for system, own, met in zip(fit.names, strengths, fit.met, strict=False):
-        shares, apart = met / met.sum(), own - strengths
+    for system, strength, met in zip(fit.names, strengths, fit.met, strict=False):
+        shares, apart = met / met.sum(), strength - strengths
         value, gradient = 0.0, np.zeros(len(tie))
         for lean in (apart - tie, apart + tie):
             p = expit(lean @ fit.coefficients)
@@ -179,8 +179,8 @@ def win_rates(fit: Fit) -> dict[str, Estimate]:
         error = float(np.sqrt(gradient @ fit.covariance @ gradient)) / (value * (1 - value))
         logit, half = np.log(value / (1 - value)), fit.quantile() * error
         method = "sandwich over questions, on the log-odds scale"
-        found[system] = Estimate(value, float(expit(logit - half)), float(expit(logit + half)), fit.pairs, method)
-    return found
+        rates[system] = Estimate(value, float(expit(logit - half)), float(expit(logit + half)), fit.pairs, method)
+    return rates
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Match(Measured):
 
     Attributes:
         higher, lower: names of the systems, the one with the higher corrected strength first.
-        change: what correction does to what may be said of the two; empty where nothing.
+        change: how correction changes what can be claimed about the two; empty if it does not.
     """
 
     higher: str
@@ -258,7 +258,7 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
     before, after = fitted(v, systems, habits=False, pages=listed), fitted(v, systems)
     if before is None or after is None:
         return (), ()
-    corrected, matches, shown = win_rates(after), [], []
+    corrected, matches, changes = win_rates(after), [], []
     fits = [(fit, _joint_quantile(len(systems), fit.clusters - 1)) for fit in (before, after)]
     for a, b in zip(*np.tril_indices(len(systems), -1), strict=True):
         two = [fit.estimate(fit.weights(systems[a]) - fit.weights(systems[b]), q) for fit, q in fits]
@@ -267,14 +267,14 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
             two = [one.taken_from(0.0) for one in two]
         numbers = Numbers({"matches.before": two[0], "matches.after": two[1]})
         matches.append(Match(now.higher, now.lower, was.changed(now), numbers))
-        shown.append((was, now))
+        changes.append((was, now))
     rates = [
         Numbers({"systems.published": _rate(v, name, listed), "systems.averaged": _rate(v, name, every),
                  "systems.corrected": corrected[name]})
         for name in systems
     ]  # fmt: skip
     ranks = [ranks_of([one[key] for one in rates]) for key in ("published", "corrected")]
-    sets = [rank_sets(systems, [one[k] for one in shown]) for k in range(2)]
+    sets = [rank_sets(systems, [one[k] for one in changes]) for k in range(2)]
     rows = [
         Ranked(name, ranks[0][s] or 0, ranks[1][s] or 0, sets[0][name], sets[1][name], rates[s])
         for s, name in enumerate(systems)
@@ -284,6 +284,6 @@ def ranking(v: Verdicts) -> tuple[tuple[Ranked, ...], tuple[Match, ...]]:
 
 def _rate(v: Verdicts, system: str, pages: Bools) -> Estimate:
     """Mean credit of a system's answers over pairs, those about one question together."""
-    own = (v.system[v.pair] == v.systems.index(system)) & v.exists[v.pair]
-    credit = np.where(own.any(axis=1), (np.nan_to_num(v.credit) * own).sum(axis=1), np.nan)
+    answers = (v.system[v.pair] == v.systems.index(system)) & v.exists[v.pair]
+    credit = np.where(answers.any(axis=1), (np.nan_to_num(v.credit) * answers).sum(axis=1), np.nan)
     return v.bootstrap.mean(v.per_pair(credit, pages & v.decided), note="no decision")

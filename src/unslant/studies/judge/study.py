@@ -2,37 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, ClassVar, Self
 
 from unslant.asking import elicitation_of
+from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import check_unused
+from unslant.experiment.options import ElicitOptions, ScoredLabelOptions
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
+from unslant.flags import check_unused
 from unslant.models import GenerateOptions
 from unslant.models.base import TokenizingModel
 from unslant.models.open import gives_replies
-from unslant.presentations import Presentation, cyclic_orders, parse_labels, present
-from unslant.questions import Question, QuestionSet
+from unslant.presentations import Presentation, cyclic_orders, parse_labels, present, question_rng
+from unslant.questions import Question, QuestionSet, load_questions
+from unslant.questions.loaders import Bad, open_source, ready_made
+from unslant.questions.question import LoadReport
+from unslant.questions.records import BadRecord, Record
+from unslant.reach import Reach
 from unslant.replies import chosen_contents, extract_preference
 from unslant.responses import Responses
-from unslant.studies.judge.pairs import EMBEDDED, load_pairs
+from unslant.responses.importers.judgments import check_fields, columns_of, pair_of
+from unslant.studies.judge.corrections import ERROR
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
-from unslant.studies.judge.settings import JudgeSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeSettings(ElicitOptions, ScoredLabelOptions):
+    """How pairs are asked about; see :func:`unslant.studies.judge.study.judge`."""
+
+    LEAST: ClassVar = {"repeats": 1}
+
+    template: Annotated[str, Reach.PLACE] = ""
+    """Prompt template: a name or the path of a .toml file. By default judge, or judge-reasoning with --reasoning."""
+    repeats: int = 1
+    """Replies: judge every pair N times in each order, to see how often the verdict changes by itself."""
+    error: float = ERROR
+    """Highest share of wrong verdicts, above 0 and below 1, allowed when the judge may abstain."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.error < 1:
+            raise InputError(f"--error {self.error}: give a share above 0 and below 1")
+
+    def resolved(self, generate: bool) -> Self:
+        """See :meth:`ElicitOptions.resolved`; with the templates of judges."""
+        if self.repeats > 1 and not generate:
+            raise InputError("--repeats applies only to generated replies; add --elicit=generate")
+        settings = super().resolved(generate)
+        return (
+            settings if self.template else replace(settings, template="judge-reasoning" if self.reasoning else "judge")
+        )
+
+
+EMBEDDED = "embedded-pairs"
+"""Name of the pairs that ship with unslant."""
+_SYSTEMS = {"careful": 0.9, "average": 0.6, "careless": 0.3}
+"""Invented systems -> how often each answers an embedded question right."""
+
+
+def load_pairs(source: Any, fields: Mapping[str, str], skip_bad: bool = False) -> QuestionSet[Question]:
+    """Pairs (or lists) of answers from a file, a data set of the Hub, records, or questions made ready.
+
+    A record has ``question`` and ``response_A``, ``response_B`` with a ``label`` ("A>B", "A", "tie"), ``chosen`` and
+    ``rejected`` (texts or lists, as in RewardBench), or ``responses`` with a label; see
+    :data:`unslant.responses.importers.judgments.FIELDS`.
+
+    Raises:
+        InputError: naming place and field.
+    """
+    if isinstance(source, str) and source == EMBEDDED:
+        return QuestionSet.of(demonstration(), EMBEDDED)
+    if (ready := ready_made(source, Question, None, None, 0)) is not None:
+        return ready
+    check_fields(fields, "pairs")
+    opened, bad = open_source(source, "questions", fields), Bad(skip_bad)
+    pairs = bad.kept((record, partial(_pair, record, fields, opened.name, bad)) for record in opened.records)
+    return bad.whole(opened.name, pairs, opened.records, LoadReport(opened.origin))
+
+
+def _pair(record: Record, fields: Mapping[str, str], source: str, bad: Bad) -> Question:
+    if record.problem:
+        raise BadRecord("not a record", record.problem)
+    pair = pair_of({key: record.data[column] for key, column in columns_of(record, fields).items()})
+    bad.claim(pair.id, record)
+    # Files of ``chosen`` and ``rejected`` list the right answer first everywhere, so that a judge who prefers the first
+    # place would be right on all of them.
+    order = list(range(len(pair.options)))
+    question_rng(pair.id, 0, "answers").shuffle(order)
+    return replace(
+        pair,
+        options=tuple(pair.options[i] for i in order),
+        answers=frozenset(order.index(i) for i in pair.answers),
+        source=source,
+        authors=tuple(pair.authors[i] for i in order) if pair.authors else (),
+    )
+
+
+def demonstration() -> Iterator[Question]:
+    """Two of three invented systems on every embedded question: one is right and one is wrong."""
+    for question in load_questions("embedded"):
+        rng = question_rng(question.id, 0, "systems")
+        two = rng.sample(list(_SYSTEMS), 2)
+        wrong = [i for i in range(len(question.options)) if i not in question.answers]
+        if len(question.answers) != 1 or not wrong:
+            continue
+        weights = [_SYSTEMS[one] * (1 - _SYSTEMS[other]) for one, other in (two, two[::-1])]
+        right_first = rng.random() < weights[0] / sum(weights)
+        texts = [question.options[next(iter(question.answers))], question.options[rng.choice(wrong)]]
+        options, answers = tuple(texts if right_first else texts[::-1]), frozenset({0 if right_first else 1})
+        yield replace(question, options=options, answers=answers, pinned=(), authors=tuple(two))
 
 
 class Judge(Study[JudgeSettings]):
     """Measure and correct how far a judge's verdict depends on the order and length of the answers.
 
     A judge compares two answers (or more) to a question. Every pair is shown in both orders, and the verdict is read
-    from the probabilities of the labels, or with --elicit generate from the reply. Reward models (reward:NAME) score
+    from the probabilities of the labels, or with --elicit=generate from the reply. Reward models (reward:NAME) score
     each answer by itself. Without arguments, asks the reference model prefers-a about embedded pairs.
 
-    With --log, reads verdicts that were logged: by JudgeBench, MT-Bench or AlpacaEval, or in a table of your own
+    With --log, reads logged verdicts: from JudgeBench, MT-Bench or AlpacaEval, or from a table of your own
     (question, response_A, response_B, decision or reply, order, label, system_A, system_B; --fields names its columns).
-    Several judges are set side by side.
+    Several judges are compared side by side.
 
     Examples:
       unslant study judge org/name pairs.jsonl --html report.html
@@ -54,14 +148,14 @@ class Judge(Study[JudgeSettings]):
 
     def ask(self, asking: Asking[JudgeSettings]) -> Responses:
         settings, alphabet = asking.settings, parse_labels(asking.settings.labels)
-        asked = [(pair, present(pair, o, alphabet)) for pair in asking.questions for o in cyclic_orders(pair)]
+        pages = [(pair, present(pair, o, alphabet)) for pair in asking.questions for o in cyclic_orders(pair)]
         if settings.in_words:
-            return asking.ask_for_replies(asked, read=preferred, repeats=settings.repeats)
+            return asking.ask_for_replies(pages, read=preferred, repeats=settings.repeats)
         model = asking.model
-        if model.info.renders_prompts and settings.template == "judge":  # its words are its own
+        if model.info.renders_prompts and settings.template == "judge":  # it words its prompts itself
             settings = replace(settings, template="plain")
         elicitation = elicitation_of(model, settings.writer())
-        responses = asking.ask(asked, [elicitation])
+        responses = asking.ask(pages, [elicitation])
         run = responses.run
         listed = [
             prompt for pair in responses.questions for prompt in elicitation.prompts(present(pair, None, alphabet))
@@ -96,13 +190,22 @@ class JudgeKeywords(Keywords, GenerateOptions, JudgeSettings):
     """Keywords of :func:`judge`."""
 
 
-judge = function(Judge(), JudgeKeywords, JudgeResult)
+judge = function(
+    Judge(),
+    JudgeKeywords,
+    JudgeResult,
+    """
+    >>> result = unslant.study.judge("prefers-a", limit=10)
+    >>> result.changes["winner follows the place"]
+    4
+    """,
+)
 
 
 def preferred(reply: str, question: Question, page: Presentation) -> tuple[str, frozenset[int] | None]:
     """The answers that a reply prefers: one, or all in a tie."""
-    read = extract_preference(reply, page.labels)
-    return read.status, chosen_contents(read, page)
+    preference = extract_preference(reply, page.labels)
+    return preference.status, chosen_contents(preference, page)
 
 
 def _tokens(model: Any, prompts: Sequence[Any]) -> int:

@@ -49,19 +49,23 @@ class Verdicts:
 
     @classmethod
     def of(cls, responses: Responses) -> Verdicts:
-        """Raises InputError if there is no pair."""
+        """The verdicts in a table.
+
+        Raises:
+            InputError: if it holds no pair.
+        """
         rows = [row for row in responses.rows() if row.n_options > 1]
         if not rows:
             raise InputError("no judgements: nothing to measure")
         texts = {question.id: question for question in responses.questions}
         places = {name: k for k, name in enumerate(dict.fromkeys(row.question_id for row in rows))}
         first = {row.question_id: row for row in reversed(rows)}
-        known = [texts.get(name) for name in places]
-        names = sorted({author for question in known if question for author in question.authors})
+        questions = [texts.get(name) for name in places]
+        names = sorted({author for question in questions if question for author in question.authors})
         shape = len(places), max(row.n_options for row in rows)
         exists, right = np.zeros(shape, bool), np.zeros(shape, bool)
         doublings, system = np.full(shape, np.nan), np.full(shape, -1)
-        for (name, q), question in zip(places.items(), known, strict=True):
+        for (name, q), question in zip(places.items(), questions, strict=True):
             exists[q, : first[name].n_options] = True
             right[q, sorted(code for code in first[name].answers if code >= 0)] = True
             if question:
@@ -72,19 +76,19 @@ class Verdicts:
         order = np.full((len(rows), shape[1]), -1)
         credit, probs = np.full(order.shape, np.nan), np.full(order.shape, np.nan)
         for r, row in enumerate(rows):
-            shown = [code for code in row.contents if code >= 0]
-            order[r, : len(shown)] = shown
-            chosen = sorted(code for code in row.chosen or () if code >= 0)
+            codes = [code for code in row.contents if code >= 0]
+            order[r, : len(codes)] = codes
+            winners = sorted(code for code in row.chosen or () if code >= 0)
             if row.logprobs is not None and row.status == "ok":
                 probs[r, list(row.contents)] = np.exp(row.logprobs - np.logaddexp.reduce(row.logprobs))
                 # Equal scores are a tie: which one a row calls chosen depends on the order shown.
-                chosen = np.flatnonzero(probs[r] == np.nanmax(probs[r])).tolist()
-            if row.status == "ok" and chosen:
+                winners = np.flatnonzero(probs[r] == np.nanmax(probs[r])).tolist()
+            if row.status == "ok" and winners:
                 credit[r, : row.n_options] = 0.0
-                credit[r, chosen] = 1 / len(chosen)
+                credit[r, winners] = 1 / len(winners)
         return cls(
             ids=tuple(places),
-            stems=tuple(question.stem if question else name for name, question in zip(places, known, strict=True)),
+            stems=tuple(question.stem if question else name for name, question in zip(places, questions, strict=True)),
             subjects=tuple(first[name].subject for name in places),
             systems=tuple(names) if (system >= 0).any() else (),
             exists=exists,
@@ -114,7 +118,7 @@ class Verdicts:
 
     @cached_property
     def clear_label(self) -> Bools:
-        """(Q,) pairs with a label that is no tie."""
+        """(Q,) pairs whose label is not a tie."""
         return np.asarray(self.labelled & (self.right != self.exists).any(axis=1))
 
     @cached_property
@@ -130,8 +134,7 @@ class Verdicts:
     @cached_property
     def by_place(self) -> Floats:
         """(R, N) the credit of the answer at each place."""
-        found: Floats = np.where(self.order >= 0, np.take_along_axis(self.credit, np.maximum(self.order, 0), 1), np.nan)
-        return found
+        return np.where(self.order >= 0, np.take_along_axis(self.credit, np.maximum(self.order, 0), 1), np.nan)
 
     @cached_property
     def swapped(self) -> Bools:
@@ -141,11 +144,10 @@ class Verdicts:
     @cached_property
     def page(self) -> Ints:
         """(R,) number of the pair and order; samples of the same page have the same one."""
-        found: Ints = np.unique(np.column_stack([self.pair, self.order]), axis=0, return_inverse=True)[1].ravel()
-        return found
+        return np.asarray(np.unique(np.column_stack([self.pair, self.order]), axis=0, return_inverse=True)[1].ravel())
 
     def as_first(self, group: Ints) -> Bools:
-        """(R,) pages with the verdict of the first of their group, of its first sample, both decided."""
+        """(R,) pages whose verdict is that of the first page of their group (its first sample), both decided."""
         rows = np.flatnonzero(self.repeat == 0)[::-1]
         first = np.full(len(group), -1)
         first[group[rows]] = rows
@@ -155,9 +157,9 @@ class Verdicts:
 
     def on_all(self, pages: Bools) -> Bools:
         """(Q, ...) whether (R, ...) hold on every page of a pair, of its first sample."""
-        found, first = np.ones((len(self), *pages.shape[1:]), bool), self.repeat == 0
-        np.logical_and.at(found, self.pair[first], pages[first])
-        return found
+        result, first = np.ones((len(self), *pages.shape[1:]), bool), self.repeat == 0
+        np.logical_and.at(result, self.pair[first], pages[first])
+        return result
 
     @cached_property
     def same(self) -> Bools:
@@ -176,20 +178,21 @@ class Verdicts:
 
     @cached_property
     def complete(self) -> Bools:
-        """(Q,) those of them with a decision on every page."""
+        """(Q,) pairs in two orders or more with a decision on every page."""
         return self.in_orders & self.on_all(self.decided)
 
     @cached_property
     def moved(self) -> Floats:
-        """(Q,) credit at the first place less that at the last; nan where a decision is missing, or the answers that
-        stood first are not those that stood last, so that it would say more of the answers than of the place."""
+        """(Q,) credit at the first place minus that at the last; nan where a decision is missing, or answers are not
+        first as often as last."""
         last = (self.order >= 0).sum(axis=1) - 1
-        stood = np.zeros(self.exists.shape)
+        # An answer that is first more often than last would add its own quality to what the place moves.
+        balance = np.zeros(self.exists.shape)
         weights = 1 / np.bincount(self.page)[self.page]
-        np.add.at(stood, (self.pair, self.order[:, 0]), weights)
-        np.add.at(stood, (self.pair, self.order[np.arange(len(last)), last]), -weights)
-        found = self.per_pair(self.by_place[:, 0] - self.by_place[np.arange(len(last)), last], self.placed)
-        return np.where(self.complete & (np.abs(stood).max(axis=1) < 1e-9), found, np.nan)
+        np.add.at(balance, (self.pair, self.order[:, 0]), weights)
+        np.add.at(balance, (self.pair, self.order[np.arange(len(last)), last]), -weights)
+        difference = self.per_pair(self.by_place[:, 0] - self.by_place[np.arange(len(last)), last], self.placed)
+        return np.where(self.complete & (np.abs(balance).max(axis=1) < 1e-9), difference, np.nan)
 
     @cached_property
     def voted(self) -> Bools:
@@ -203,15 +206,15 @@ class Verdicts:
 
     def per_pair(self, values: Floats, pages: Bools | bool = True) -> Floats:
         """(Q,) mean over orders, each the mean of its samples, of (R,) values on the pages given; nan without one."""
-        kept = pages & ~np.isnan(values)
-        weights = 1 / np.maximum(np.bincount(self.page[kept], minlength=self.page.max() + 1), 1)[self.page[kept]]
-        total = np.bincount(self.pair[kept], weights * values[kept], len(self))
-        n = np.bincount(self.pair[kept], weights, len(self))
+        rows = pages & ~np.isnan(values)
+        weights = 1 / np.maximum(np.bincount(self.page[rows], minlength=self.page.max() + 1), 1)[self.page[rows]]
+        total = np.bincount(self.pair[rows], weights * values[rows], len(self))
+        n = np.bincount(self.pair[rows], weights, len(self))
         return np.asarray(np.divide(total, n, out=np.full(len(self), np.nan), where=n > 0))
 
 
 def best(credit: Floats) -> Bools:
     """(Q, N) the answers with the highest credit; none where nobody has any."""
-    known = np.nan_to_num(credit, nan=-1.0)
-    top = known.max(axis=1, keepdims=True)
-    return np.asarray((known >= top - 1e-9) & (top > 0))
+    scores = np.nan_to_num(credit, nan=-1.0)
+    top = scores.max(axis=1, keepdims=True)
+    return np.asarray((scores >= top - 1e-9) & (top > 0))

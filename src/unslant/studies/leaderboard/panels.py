@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from unslant.auditing.browser import browser
 from unslant.auditing.first_screen import score
 from unslant.experiment.comparison import slope_chart
-from unslant.experiment.provenance import settings_rows, spent, with_caveats
+from unslant.experiment.page_parts import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
-from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts, model_charts
-from unslant.reports.charts import Mark
+from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import about, count, listed, number, unsettled, with_interval
+from unslant.reports.style import Mark
 from unslant.responses import Run
 
 if TYPE_CHECKING:
@@ -36,13 +36,7 @@ def page(result: Leaderboard) -> Page:
         headline=_headline(result),
         lines=_lines(result),
         tiles=_tiles(result),
-        panels=(
-            _ranking(result),
-            _pairs(result),
-            _sets(result),
-            _pbm_accuracy(result),
-            _ways(result),
-        ),
+        panels=(_ranking(result), _pairs(result), _sets(result), _pbm_accuracy(result), _ways(result)),
         notes=tuple(_notes(result)),
         settings=settings_rows(
             Run(
@@ -105,8 +99,8 @@ def _prices(result: Leaderboard) -> list[str]:
     ranked, how = _ranked(result), METRICS["habit_price"]
     if not ranked:
         return []
-    found = zip(ranked, verdicts([one["habit_price"] for one in ranked]), strict=True)
-    certain = [f"{one.model} by {with_interval(v.estimate, how)}" for one, v in found if v.differs]
+    tests = zip(ranked, verdicts([one["habit_price"] for one in ranked]), strict=True)
+    certain = [f"{one.model} by {with_interval(test.estimate, how)}" for one, test in tests if test.differs]
     start = "A vote over orders, which cancels order habits,"
     return [f"{start} changes {listed(certain, 3)}" if certain else f"{start} is not shown to change any score"]
 
@@ -139,8 +133,8 @@ def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
     return Tile.row(*first, *nearest, ("chance", result.chance, "chance"))
 
 
-def _span(found: tuple[int, int] | None) -> str | None:
-    return f"{found[0]} to {found[1]}".replace("-", "−") if found else None
+def _span(ranks: tuple[int, int] | None) -> str | None:
+    return f"{ranks[0]} to {ranks[1]}".replace("-", "−") if ranks else None
 
 
 def _moved(change: int | None) -> str | None:
@@ -184,13 +178,11 @@ def _ranking(result: Leaderboard) -> Panel:
     )
     n = min((score.n for score in scores if score.defined), default=0)
     plots: list[Plot | Chart] = [plot, *slope_chart("leaderboard-ranks", moves, n, METRICS[result.score].label)]
-    return Panel(
-        "leaderboard",
+    return Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots).panel(
         "Ranking",
         f"Models by their score {_HOW[result.rank_by]}, each set counting the same. The mean over orders is "
         "performance in a random order; the vote is knowledge with the habit taken out; the difference is the price "
         "of the habit.",
-        figures=[Figure("leaderboard", "Models, best first", ["model"], columns, rows, plots)],
     )
 
 
@@ -231,7 +223,7 @@ def _sets(result: Leaderboard) -> Panel:
     entries = sorted(result.entries, key=lambda entry: rank[entry.model])
     rows = [{"model": entry.model, "questions": entry.questions, **entry.numbers.cells()} for entry in entries]
     plot = Plot(
-        partial(model_charts.matrix, columns="question set"),
+        partial(charts.matrix, columns="question set"),
         "Models from the best to the last; the darker, the higher. Intervals are in the table.",
         ["expected_accuracy"],
         "Mean over orders of each model on each set",
@@ -242,26 +234,23 @@ def _sets(result: Leaderboard) -> Panel:
     )
     columns: list[str | Column] = ["expected_accuracy", Column.of("accuracy", "as published"), "vote_accuracy", "pbm"]
     title, names, folded = "Each model on each set", ["model", "questions"], len(rows) > LONG
-    return Panel(
-        "leaderboard-sets",
-        "Sets",
-        "Each audit by itself, on all of its own questions.",
-        figures=[Figure("leaderboard-sets", title, names, columns, rows, [plot], folded=folded)],
+    return Figure("leaderboard-sets", title, names, columns, rows, [plot], folded=folded).panel(
+        "Sets", "Each audit by itself, on all of its own questions."
     )
 
 
 def _pbm_accuracy(result: Leaderboard) -> Panel:
-    r, drawn = METRICS["pbm_accuracy.pearson"], []
+    r, scatters = METRICS["pbm_accuracy.pearson"], []
     for one in (one for one in result.pbm_accuracy if one.over == "sets and models"):
-        own = [entry for entry in result.entries if entry.elicitation == one.elicitation]
-        several = len({entry.questions for entry in own}) > 1
-        points = [Mark(e.model, e["expected_accuracy"], e.questions * several, at=e["pbm"]) for e in own]
+        entries = [entry for entry in result.entries if entry.elicitation == one.elicitation]
+        several = len({entry.questions for entry in entries}) > 1
+        points = [Mark(e.model, e["expected_accuracy"], e.questions * several, at=e["pbm"]) for e in entries]
         pearson, way = one.pbm_accuracy["pearson"], _WAYS[one.elicitation]
         axis = "accuracy, mean over orders"
         draw = partial(charts.scatter, points, across="PBM", axis=axis, how_across=METRICS["pbm"])
         title = f"PBM against accuracy, {way}" + (f": r = {number(pearson, r)}" if pearson.defined else "")
         explanation = "Each point is a model on a set. PBM needs no right answers."
-        drawn.append(Chart(f"leaderboard-pbm-{one.elicitation}", title, explanation, draw, "questions a set"))
+        scatters.append(Chart(f"leaderboard-pbm-{one.elicitation}", title, explanation, draw, "questions a set"))
     rows: list[dict[str, Any]] = [
         {"over": one.over, "asked": _WAYS[one.elicitation], "points": one.pbm_accuracy["pearson"].n}
         | one.pbm_accuracy.cells()
@@ -275,15 +264,13 @@ def _pbm_accuracy(result: Leaderboard) -> Panel:
     keys = ("pearson", "pearson_p", "spearman", "spearman_p")
     columns: list[str | Column] = [Column("points", 0), *(f"pbm_accuracy.{key}" for key in keys)]
     title, names, folded = "PBM against accuracy", ["over", "asked"], len(rows) > LONG
-    return Panel(
-        "leaderboard-pbm",
+    return Figure("leaderboard-pbm", title, names, columns, rows, scatters, folded=folded).panel(
         "Does PBM go with accuracy?",
         "PBM as a sign of difficulty that needs no right answers (selection-bias paper). Points of one model or "
         "one set are related, but p takes them as independent. PBM of replies is on another scale than that of "
         "probabilities.",
-        notes=tuple(undefined),
         short="PBM",
-        figures=[Figure("leaderboard-pbm", title, names, columns, rows, drawn, folded=folded)],
+        notes=tuple(undefined),
     )
 
 
@@ -299,14 +286,12 @@ def _ways(result: Leaderboard) -> Panel:
         Column("seconds are"),
     ]
     title, names, folded = "Accuracy, PBM, tokens and time", ["model", "way"], len(rows) > LONG
-    return Panel(
-        "leaderboard-ways",
+    return Figure("leaderboard-ways", title, names, columns, rows, folded=folded).panel(
         "What each way of computing it costs",
         "One order gives the published score; the others vote over all orders, and a vote has no PBM. Measured is what "
         "ran, on all presentations of the audit; other seconds are computed from the tokens at the measured rate, and "
         "the tokens of one order from the mean length of a prompt (selection-bias paper, table 2).",
         short="Cost",
-        figures=[Figure("leaderboard-ways", title, names, columns, rows, folded=folded)],
     )
 
 

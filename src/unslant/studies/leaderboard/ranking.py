@@ -2,17 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from unslant.arrays import Jsonable
+import numpy as np
+
+from unslant.arrays import Bools, Floats, Jsonable
+from unslant.auditing.result import AuditResult, same_questions
 from unslant.experiment.comparison import ranks_of
 from unslant.experiment.ranking import Ranks, rank_sets
-from unslant.metrics import Estimate, Measured, Numbers, Verdict, verdicts
-from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, Verdict, verdicts
+from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
-from unslant.studies.leaderboard.pool import Pool
+
+_NEGLIGIBLE = 1e-12
+
+
+class QuestionPool:
+    """The questions of all sets, with each model's values.
+
+    A set's questions are a stratum, and each set counts the same: a mean is that over sets of the mean over questions.
+
+    Args:
+        models: names.
+        values: key of a metric of single questions -> (Q, models) values, nan where a model has none.
+        score: key of the metric that models are ranked by.
+        sets: (Q,) number of the set of each question, from 0; by default all are of one.
+        subjects, contexts: of each question, of its set alone.
+
+    Example::
+
+        Pool(["a", "b"], {"accuracy": np.array([[1.0, 0.0], [1.0, 1.0]])}, "accuracy")
+    """
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        values: Mapping[str, Floats],
+        score: str,
+        sets: Sequence[int] | None = None,
+        subjects: Sequence[str] | None = None,
+        contexts: Sequence[str] | None = None,
+    ) -> None:
+        self.models, self.score, self._values = list(models), score, values
+        questions = len(values[score])
+        self._set = np.zeros(questions, np.intp) if sets is None else np.asarray(sets, np.intp)
+        self.sizes = np.bincount(self._set).tolist()
+        strata = [f"{s}\0{subject}" for s, subject in zip(self._set, subjects or [""] * questions, strict=True)]
+        self.bootstrap = Bootstrap(questions, strata, contexts=contexts)
+        self._largest: dict[str, Floats] = {}
+
+    @classmethod
+    def of(cls, audits: Mapping[str, Sequence[AuditResult]], keys: Sequence[str], score: str) -> QuestionPool:
+        """The questions of audits.
+
+        Args:
+            audits: model -> its audits, of the same sets in the same order.
+            keys: of the metrics of single questions to take.
+        """
+        sets: list[int] = []
+        subjects: list[str] = []
+        contexts: list[str] = []
+        columns: dict[str, list[list[float]]] = {key: [[] for _ in audits] for key in keys}
+        for s, of_set in enumerate(zip(*audits.values(), strict=True)):
+            ids = _common_ids(of_set)
+            about = {
+                name: about
+                for audit, audit_ids in reversed(list(zip(of_set, ids, strict=True)))
+                for name, *about in zip(audit_ids, audit.scores.subjects, audit.scores.contexts, strict=True)
+            }
+            names = list(dict.fromkeys(name for audit_ids in ids for name in audit_ids))
+            single = len({context for _, context in about.values()}) == 1
+            sets += [s] * len(names)
+            subjects += [about[name][0] for name in names]
+            contexts += ["" if single or not about[name][1] else f"{s}\0{about[name][1]}" for name in names]
+            for m, (audit, audit_ids) in enumerate(zip(of_set, ids, strict=True)):
+                for key in keys:
+                    by_id = dict(zip(audit_ids, audit.metrics.questions[key].tolist(), strict=True))
+                    columns[key][m] += [by_id.get(name, math.nan) for name in names]
+        values = {key: np.array(rows, np.float64).T for key, rows in columns.items()}
+        return cls(list(audits), values, score, sets, subjects, contexts)
+
+    @property
+    def unpaired(self) -> dict[str, int]:
+        """Model -> questions that it has no score for and another has."""
+        scores = self._values[self.score]
+        wanting = (np.isnan(scores) & np.isfinite(scores).any(axis=1, keepdims=True)).sum(axis=0)
+        return {model: int(n) for model, n in zip(self.models, wanting, strict=True) if n}
+
+    def values(self, key: str) -> Floats:
+        """(Q, models) values, nan where a model with values in every set has none."""
+        column = self._values[key]
+        complete = np.isfinite(column[:, self.usable(key)]).all(axis=1, keepdims=True)
+        return np.where(complete, column, np.nan)
+
+    def usable(self, key: str) -> list[int]:
+        """Places of the models with values in every set."""
+        return [m for m, column in enumerate(self._values[key].T) if self._everywhere(np.isfinite(column))]
+
+    def _everywhere(self, mask: Bools) -> bool:
+        return bool(np.bincount(self._set, mask, len(self.sizes)).all())
+
+    def _weights(self, mask: Bools) -> Floats:
+        """(Q,) weights of the questions kept: those of each set sum to 1."""
+        sizes = np.bincount(self._set, mask, len(self.sizes))
+        result: Floats = np.divide(mask, sizes[self._set], out=np.zeros(len(mask)), where=mask)
+        return result
+
+    def mean(
+        self, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE
+    ) -> Estimate:
+        """Mean over sets of (Q,) values, with its interval."""
+        mask = np.isfinite(values)
+        if not self._everywhere(mask):
+            return Estimate.undefined("no value on some set: shown in one order only, or nothing was answered")
+        weights = self._weights(mask)
+        return self.bootstrap.ratio(np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence)
+
+    def p(self, values: Floats) -> float:
+        """Two-sided p of "the mean over sets is 0"; nan for fewer than two questions."""
+        mask = np.isfinite(values)
+        n = int(mask.sum())
+        if n < 2 or not self._everywhere(mask):
+            return math.nan
+        terms = np.nan_to_num(values) * self._weights(mask) * n / len(self.sizes)
+        return float(self.bootstrap.sampling.student(terms[:, None], mask)[1][0])
+
+    @property
+    def chance(self) -> Estimate:
+        """Score of guessing, on the questions that count; it follows from their options, so it has no interval."""
+        counts = np.isfinite(self.values(self.score)).any(axis=1)
+        mean = self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan))
+        return Estimate.bare(mean.value, mean.n, mean.note or BY_DESIGN)
+
+    def pairs(self, key: str) -> list[tuple[int, int]]:
+        """Places of every two models with values in every set that share a question on each of them."""
+        usable = self.usable(key)
+        mask = np.isfinite(self.values(key)[:, usable]).all(axis=1)
+        return list(combinations(usable, 2)) if self._everywhere(np.asarray(mask)) else []
+
+    def level(self, key: str, confidence: float) -> float:
+        """Confidence of the interval of one pair's difference at which the intervals of all pairs hold together.
+
+        The largest studentised deviation over all pairs is bootstrapped over the questions (max-t; Mogstad, Romano,
+        Shaikh and Wilhelm 2024, "Inference for Ranks"). Differences of pairs that share a model, and of models that
+        find the same questions hard, go together, so this is less strict than Bonferroni's level, which bounds it.
+        """
+        pairs = len(self.pairs(key))
+        if pairs < 2:
+            return confidence
+        from scipy.special import ndtr
+
+        if key not in self._largest:
+            self._largest[key] = self._largest_deviations(key)
+        quantile = float(np.quantile(self._largest[key], confidence))
+        return min(1 - (1 - confidence) / pairs, max(confidence, 2 * float(ndtr(quantile)) - 1))
+
+    def _largest_deviations(self, key: str) -> Floats:
+        """(R,) the largest deviation of any pair's difference from its mean, in standard errors, in each resample."""
+        values = self.values(key)[:, self.usable(key)]
+        weights = self._weights(np.asarray(np.isfinite(values).all(axis=1)))
+        totals = self.bootstrap.totals(np.column_stack([np.nan_to_num(values) * weights[:, None], weights]))
+        means = totals[:, :-1] / totals[:, -1:]
+        means = means - means.mean(axis=0)
+        largest = np.zeros(len(means))
+        for m in range(means.shape[1] - 1):  # a model at a time: the pairs of many at once would not fit in memory
+            apart = means[:, m : m + 1] - means[:, m + 1 :]
+            error = apart.std(axis=0)
+            scaled = np.abs(apart[:, error > _NEGLIGIBLE]) / error[error > _NEGLIGIBLE]
+            largest = np.maximum(largest, scaled.max(axis=1, initial=0.0))
+        return largest
+
+
+def _common_ids(audits: Sequence[AuditResult]) -> list[list[str]]:
+    """The ids of each audit's questions, those of the first audit for questions that are the same.
+
+    A question that only shares its id with one of the first audit gets another id.
+    """
+    first, *others = audits
+    ids = [list(first.scores.ids)]
+    digest, first_names = first.run.questions_digest, set(ids[0])
+    for k, audit in enumerate(others, start=1):
+        names = list(audit.scores.ids)
+        if not digest or audit.run.questions_digest != digest:
+            rows, of_first = same_questions(audit, first)
+            same = dict(zip(rows.tolist(), of_first.tolist(), strict=True))
+            names = [
+                ids[0][same[i]] if i in same else f"{name}\0{k}" if name in first_names else name
+                for i, name in enumerate(names)
+            ]
+        ids.append(names)
+    return ids
+
 
 RANK_BY = {"mean": "expected_accuracy", "vote": "vote_accuracy"}
 """What models are ranked by -> key of the metric."""
@@ -70,54 +253,45 @@ class Standing(Measured):
     numbers: Numbers
 
 
-@metric(
-    "pairs.p",
-    "p",
-    "paired: both models are equally good; corrected for the number of all pairs",
-    unit="p",
-    source="Holm 1979",
-)
-def compared(pool: Pool, key: str, confidence: float = CONFIDENCE) -> tuple[Pair, ...]:
+@metric("pairs.p", "p", "paired: both models are equally good; corrected for the number of all pairs", unit="p",
+        source="Holm 1979")  # fmt: skip
+def compared(pool: QuestionPool, key: str, confidence: float = CONFIDENCE) -> tuple[Pair, ...]:
     """Every two models with a score, compared on the questions of all.
 
     Two models differ where two corrections agree: Holm's, of the p-values of all pairs, and the simultaneous interval
-    (:meth:`Pool.level`), so that no pair is called different whose interval holds 0.
+    (:meth:`QuestionPool.level`), so that no pair is called different whose interval holds 0.
     """
     places, values, level = pool.pairs(key), pool.values(key), pool.level(key, confidence)
     apart = [values[:, a] - values[:, b] for a, b in places]
-    alone = [pool.mean(one, _DIFFERENCE, confidence) for one in apart]
+    alone = [pool.mean(differences, _DIFFERENCE, confidence) for differences in apart]
     rows = []
-    for (a, b), one, found in zip(places, apart, verdicts(alone), strict=True):
-        wide = pool.mean(one, _DIFFERENCE, level)
+    for (a, b), differences, test in zip(places, apart, verdicts(alone), strict=True):
+        wide = pool.mean(differences, _DIFFERENCE, level)
         together = replace(wide, confidence=confidence, method=f"{wide.method}, all pairs together")
-        differ = found.differs and together.excludes(0.0)
+        differ = test.differs and together.excludes(0.0)
         names = pool.models[a], pool.models[b]
         if together.value < 0:
             names, together = names[::-1], together.taken_from(0.0)
-        rows.append(Pair(*names, together, found.p, differ, None if differ else found.needed))
+        rows.append(Pair(*names, together, test.p, differ, None if differ else test.needed))
     return tuple(rows)
 
 
-def _sets(pool: Pool, key: str, confidence: float) -> dict[str, Ranks]:
+def _sets(pool: QuestionPool, key: str, confidence: float) -> dict[str, Ranks]:
     return rank_sets([pool.models[m] for m in pool.usable(key)], compared(pool, key, confidence))
 
 
-@metric(
-    "habit_price",
-    "price of the habit",
-    "vote minus mean over orders, same questions: what a random order costs",
-    unit="difference",
-)
-def standings(pool: Pool, pairs: Sequence[Pair]) -> tuple[Standing, ...]:
+@metric("habit_price", "price of the habit", "vote minus mean over orders, same questions: what a random order costs",
+        unit="difference")  # fmt: skip
+def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]:
     """Every model, best first; those without a score last.
 
     Args:
         pairs: of the score that is ranked by.
     """
-    found = {key: [pool.mean(column, bounds_of(key)) for column in pool.values(key).T] for key in KEYS}
+    scores = {key: [pool.mean(column, bounds_of(key)) for column in pool.values(key).T] for key in KEYS}
     price = (pool.values("vote_accuracy") - pool.values("expected_accuracy")).T
-    found["habit_price"] = [pool.mean(column, _DIFFERENCE) for column in price]
-    by = {key: ranks_of(found[key]) for key in KEYS}
+    scores["habit_price"] = [pool.mean(column, _DIFFERENCE) for column in price]
+    by = {key: ranks_of(scores[key]) for key in KEYS}
     ranked = [model for model, rank in zip(pool.models, by[pool.score], strict=True) if rank is not None]
     sets = rank_sets(ranked, pairs)
     each = 1 - (1 - CONFIDENCE) / 2  # both sets hold with 95 %
@@ -125,7 +299,7 @@ def standings(pool: Pool, pairs: Sequence[Pair]) -> tuple[Standing, ...]:
     rows = []
     for m, model in enumerate(pool.models):
         rank, published = by[pool.score][m], by["accuracy"][m]
-        known = rank is not None and published is not None
+        both = rank is not None and published is not None
         rows.append(
             Standing(
                 model,
@@ -135,8 +309,8 @@ def standings(pool: Pool, pairs: Sequence[Pair]) -> tuple[Standing, ...]:
                 by["vote_accuracy"][m],
                 published,
                 published - rank if rank is not None and published is not None else None,
-                _gained(before[model], now[model]) if known else None,
-                Numbers({key: values[m] for key, values in found.items()}),
+                _gained(before[model], now[model]) if both else None,
+                Numbers({key: values[m] for key, values in scores.items()}),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0)))

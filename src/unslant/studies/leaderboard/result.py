@@ -8,19 +8,25 @@ from functools import cached_property
 from pathlib import Path
 
 from unslant.arrays import Jsonable
-from unslant.auditing.pairing import same_questions
-from unslant.auditing.result import AuditResult
+from unslant.auditing.result import AuditResult, same_questions
 from unslant.errors import InputError, one_of
 from unslant.experiment.result import StudyResult, write_tables
 from unslant.metrics import Estimate, Measured, Numbers
 from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.registry import metric
 from unslant.models import ChatCost, Cost
-from unslant.reports.escape import file_name
-from unslant.reports.numbers import listed
+from unslant.reports.numbers import file_name, listed
 from unslant.responses.provenance import Provenance
-from unslant.studies.leaderboard.pool import Pool
-from unslant.studies.leaderboard.ranking import KEYS, RANK_BY, Pair, Standing, compared, neighbours, standings
+from unslant.studies.leaderboard.ranking import (
+    KEYS,
+    RANK_BY,
+    Pair,
+    QuestionPool,
+    Standing,
+    compared,
+    neighbours,
+    standings,
+)
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
@@ -29,7 +35,7 @@ ONE, PLAIN, CACHED, TREE, ASKED = (
 
 
 @dataclass(frozen=True)
-class Entry(Measured):
+class BoardEntry(Measured):
     """One model on one set, over all of its own questions.
 
     Attributes:
@@ -56,7 +62,7 @@ class PbmAccuracy(Jsonable):
 
 
 @dataclass(frozen=True)
-class Way(Jsonable):
+class WayCost(Jsonable):
     """What one way of computing the answers costs a model, over all sets (P1, table 2).
 
     One order is the published score; the others vote over all orders, so that their PBM is 0 by construction.
@@ -103,9 +109,9 @@ class Leaderboard(StudyResult):
     models: tuple[Standing, ...]
     chance: Estimate
     pairs: tuple[Pair, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[BoardEntry, ...]
     pbm_accuracy: tuple[PbmAccuracy, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[WayCost, ...]
     sets: Mapping[str, int]
     left_out: tuple[str, ...]
     unpaired: Mapping[str, int]
@@ -125,28 +131,28 @@ class Leaderboard(StudyResult):
         """
         if rank_by not in RANK_BY:
             raise InputError(f"rank_by={rank_by!r}: {one_of(rank_by, RANK_BY)}")
-        found = tuple(audits)
-        sets = _sets(found)
+        audits = tuple(audits)
+        sets = _sets(audits)
         by_model: dict[str, dict[str, AuditResult]] = {}
-        for audit, model, name in zip(found, _names(found), sets, strict=True):
-            own = by_model.setdefault(model, {})
-            if name in own:
+        for audit, model, name in zip(audits, _names(audits), sets, strict=True):
+            of_model = by_model.setdefault(model, {})
+            if name in of_model:
                 raise InputError(f"{model} on {name} is given twice; give each model and set once")
-            own[name] = audit
+            of_model[name] = audit
         if not by_model:
             raise InputError("no models: give one or more")
         every = dict.fromkeys(sets)
-        shared = [name for name in every if all(name in own for own in by_model.values())]
+        shared = [name for name in every if all(name in of_model for of_model in by_model.values())]
         if not shared:
-            held = "; ".join(f"{model} has {listed(list(own))}" for model, own in by_model.items())
+            held = "; ".join(f"{model} has {listed(list(of_model))}" for model, of_model in by_model.items())
             raise InputError(f"no question set is common to all of {', '.join(by_model)}: {held}")
-        ranked = {model: [own[name] for name in shared] for model, own in by_model.items()}
-        pool = Pool.of(ranked, (*KEYS, "chance"), RANK_BY[rank_by])
+        ranked = {model: [of_model[name] for name in shared] for model, of_model in by_model.items()}
+        pool = QuestionPool.of(ranked, (*KEYS, "chance"), RANK_BY[rank_by])
         pairs = compared(pool, pool.score)
         models = standings(pool, pairs)
-        entries = [_entry(model, name, audit) for model, own in by_model.items() for name, audit in own.items()]
+        entries = [_entry(model, *item) for model, of_model in by_model.items() for item in of_model.items()]
         return cls(
-            found,
+            audits,
             rank_by,
             models,
             pool.chance,
@@ -210,17 +216,16 @@ def _sets(audits: Sequence[AuditResult]) -> list[str]:
         sets.setdefault(audit.run.question_set, []).append(i)
     groups: list[tuple[list[str], list[int]]] = []
     for name, members in sets.items():
-        for names, known in groups:
-            if not {models[i] for i in members} & {models[i] for i in known} and _same(
-                audits[members[0]], audits[known[0]]
-            ):
+        for names, joined in groups:
+            apart = {models[i] for i in members}.isdisjoint(models[i] for i in joined)
+            if apart and _same(audits[members[0]], audits[joined[0]]):
                 names.append(name)
-                known += members
+                joined += members
                 break
         else:
             groups.append(([name], list(members)))
-    found = {i: listed(names, 3) for names, members in groups for i in members}
-    return [found[i] for i in range(len(audits))]
+    set_of = {i: listed(names, 3) for names, members in groups for i in members}
+    return [set_of[i] for i in range(len(audits))]
 
 
 def _same(one: AuditResult, other: AuditResult) -> bool:
@@ -239,41 +244,42 @@ def _names(audits: Sequence[AuditResult]) -> list[str]:
     return [short[model] if unlike else model for model in full]
 
 
-def _entry(model: str, name: str, audit: AuditResult) -> Entry:
-    return Entry(model, name, "generate" if audit.replies else "labels", audit.metrics.means.only(*KEYS))
+def _entry(model: str, name: str, audit: AuditResult) -> BoardEntry:
+    return BoardEntry(model, name, "generate" if audit.replies else "labels", audit.metrics.means.only(*KEYS))
 
 
-def _correlations(entries: Sequence[Entry]) -> tuple[PbmAccuracy, ...]:
+def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:
     """Over all entries of a way to ask (PBM of probabilities and of replies are on other scales), and within."""
-    found = []
-    for how in dict.fromkeys(entry.elicitation for entry in entries):
-        own = [entry for entry in entries if entry.elicitation == how]
-        parts = {"sets and models": own}
-        if len({entry.model for entry in own}) > 1 and len({entry.questions for entry in own}) > 1:
-            for entry in own:
-                for name in (f"sets, {entry.model}", f"models, {entry.questions}"):
-                    parts.setdefault(name, [e for e in own if name in (f"sets, {e.model}", f"models, {e.questions}")])
-        for over, some in parts.items():
-            found.append(PbmAccuracy(over, how, pbm_accuracy([entry.numbers for entry in some], of="points")))
-    return tuple(found)
+    parts: dict[tuple[str, str], list[BoardEntry]] = {}  # what is held fixed, and the way to ask
+    for way in dict.fromkeys(entry.elicitation for entry in entries):
+        points = [entry for entry in entries if entry.elicitation == way]
+        parts["sets and models", way] = points
+        if len({entry.model for entry in points}) > 1 and len({entry.questions for entry in points}) > 1:
+            for entry in points:
+                parts.setdefault((f"sets, {entry.model}", way), []).append(entry)
+                parts.setdefault((f"models, {entry.questions}", way), []).append(entry)
+    return tuple(
+        PbmAccuracy(over, way, pbm_accuracy([entry.numbers for entry in part], of="points"))
+        for (over, way), part in parts.items()
+    )
 
 
 @metric("ways.tokens", "tokens", "that go through the model", digits=0, unit="tokens", source="P1 table 2")
 @metric("ways.saved", "tokens saved", "of those of all orders, each prompt alone", unit="share", source="P1 table 2")
 @metric("ways.seconds", "seconds", "for all questions", digits=1, unit="seconds", source="P1 table 2")
-def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
-    known = list(audits)
-    cost = sum((audit.cost for audit in known), Cost())
-    questions = sum(len(audit.scores) for audit in known)
-    none = Estimate.bare(0.0, standing["expected_accuracy"].n, "by construction: a vote does not depend on the order")
+def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[WayCost]:
+    audits = list(audits)
+    cost = sum((audit.cost for audit in audits), Cost())
+    questions = sum(len(audit.scores) for audit in audits)
+    no_pbm = Estimate.bare(0.0, standing["expected_accuracy"].n, "by construction: a vote does not depend on the order")
     name, reported, voted = standing.model, standing["accuracy"], standing["vote_accuracy"]
     seconds = cost.seconds or None
     if not cost.tokens_baqckv:  # not scored by our own engine
-        replies = sum((audit.run.replies for audit in known), ChatCost())
+        replies = sum((audit.run.replies for audit in audits), ChatCost())
         tokens = float(replies.input_tokens + replies.output_tokens) or float(cost.tokens) or None
         return [
-            Way(name, ONE, reported, standing["pbm"], None, None, None, False),
-            Way(name, ASKED, voted, none, tokens, None, seconds, seconds is not None),
+            WayCost(name, ONE, reported, standing["pbm"], None, None, None, False),
+            WayCost(name, ASKED, voted, no_pbm, tokens, None, seconds, seconds is not None),
         ]
     plain = float(cost.tokens_plain)
     ways = {
@@ -283,11 +289,11 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[Way]:
         TREE: float(cost.tokens),
     }
     return [
-        Way(
+        WayCost(
             name,
             way,
             reported if way == ONE else voted,
-            standing["pbm"] if way == ONE else none,
+            standing["pbm"] if way == ONE else no_pbm,
             tokens or None,
             1 - tokens / plain if tokens and plain and way != ONE else None,
             seconds * tokens / cost.tokens if seconds and tokens else None,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Literal
 
+from unslant.auditing.orders import OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.study import Audit, in_words, prepared
+from unslant.auditing.study import Audit, in_words
 from unslant.errors import InputError
 from unslant.experiment.job import Given, Job
 from unslant.experiment.study import Keywords, Study, function
@@ -15,8 +18,18 @@ from unslant.models import GenerateOptions
 from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
+from unslant.reach import Reach
 from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.leaderboard.settings import BoardOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardOptions:
+    """Question sets, and what models are ranked by."""
+
+    sets: Annotated[tuple[str, ...], Reach.PLACE] = ()
+    """Question set: a file or a known set; repeat for each."""
+    rank_by: Literal["mean", "vote"] = "mean"
+    """Rank by the mean over orders (performance in a random order) or the vote (knowledge with the habit corrected)."""
 
 
 class LeaderboardStudy(Study[AuditSettings]):
@@ -25,7 +38,7 @@ class LeaderboardStudy(Study[AuditSettings]):
     Audits every model on every set, one model at a time: ranks with their confidence sets next to the published ones,
     which models differ, PBM against accuracy, and the tokens and time of each way of computing it.
 
-    With --log, ranks recorded audits: tables of `audit --responses`, one a model and set, or logs of other harnesses,
+    With --log, ranks recorded audits: tables of `audit --responses`, one per model and set, or logs of other harnesses,
     where all logs of one model are one set. Files of the same questions are one set under any name.
 
     Examples:
@@ -63,7 +76,7 @@ class LeaderboardStudy(Study[AuditSettings]):
         for model, options, settings in zip(given.models, given.options, job.settings, strict=True):
             if isinstance(model, str) and not job.record.offline:
                 check_opens(model, options, ("generate",) if settings.in_words else ("score",))
-        every = QuestionSet.of([q for found in sets for q in found], ", ".join(found.name for found in sets))
+        every = QuestionSet.of(list(chain.from_iterable(sets)), ", ".join(one.name for one in sets))
         job.record.begin(", ".join(map(str, given.models)), every)
 
         def audits() -> Iterator[AuditResult]:
@@ -71,13 +84,13 @@ class LeaderboardStudy(Study[AuditSettings]):
                 model = job.open(place, (), *sets)
                 if not isinstance(given.models[place], str):  # what a function loads is known only now
                     settings = given.settings.resolved(in_words(model, given.settings))
-                for found in sets:
-                    yield Audit().of_model(model, found, settings, job.record)
+                for questions in sets:
+                    yield Audit().of_model(model, questions, settings, job.record)
 
         return Leaderboard.of(audits(), given.inputs.rank_by)
 
     def read(self, given: Given[AuditSettings]) -> Leaderboard:
-        from unslant.auditing.logs import recorded_audits
+        from unslant.auditing.comparison import recorded_audits
 
         return Leaderboard.of(recorded_audits(given.log, given.settings.fields), given.inputs.rank_by)
 
@@ -87,17 +100,26 @@ class LeaderboardKeywords(Keywords, BoardOptions, GenerateOptions, AuditSettings
     """Keywords of :func:`leaderboard`."""
 
 
-leaderboard = function(LeaderboardStudy(), LeaderboardKeywords, Leaderboard)
+leaderboard = function(
+    LeaderboardStudy(),
+    LeaderboardKeywords,
+    Leaderboard,
+    """
+    >>> board = unslant.leaderboard(["prefers-a", "fair"], "embedded", limit=40)
+    >>> [standing.model for standing in board.models]
+    ['fair', 'prefers-a']
+    """,
+)
 
 
 def check_settings(sets: Sequence[QuestionSet[Question]], settings: AuditSettings) -> None:
-    """Raise InputError if settings, already resolved, and a set do not go together."""
+    """Raise InputError if settings, already resolved, and a set are incompatible."""
     settings.writer()
-    for found in sets:
+    for questions in sets:
         if settings.in_words:
             from unslant.auditing.words import plan
 
             parse_labels(settings.labels)
-            plan(found.questions, settings, settings.chooser(found))
+            plan(questions.questions, settings, settings.chooser(questions))
         else:
-            prepared(found, settings)
+            OrderDesign.of(questions, settings)

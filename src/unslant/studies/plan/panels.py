@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unslant.auditing.dry_run import duration
-from unslant.reports import Column, Figure, Page, Panel
+from unslant.auditing.cost import duration
+from unslant.reports import Column, Figure, Page
 from unslant.reports.numbers import about, count, number, significant
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SAVES = 0.95
 def page(result: PlanResult) -> Page:
     """The best design, what it rests on, and all designs."""
     pilot, goal = result.pilot, result.goal
-    given = "assumed: no pilot" if not pilot.source else f"from {pilot.source}, {count(pilot.questions, 'question')}"
+    source = "assumed: no pilot" if not pilot.source else f"from {pilot.source}, {count(pilot.questions, 'question')}"
     rows: list[dict[str, Any]] = [vars(design) | {"fits": "" if design.reached else "no"} for design in result.designs]
     limited = goal.available is not None and any(not design.reached for design in result.designs)
     columns = [
@@ -36,16 +36,14 @@ def page(result: PlanResult) -> Page:
     ]
     names = [Column("--orders", key="orders"), Column("orders", 0, key="k")]
     return Page(
-        about=f"plan, {given}",
+        about=f"plan, {source}",
         headline=_headline(result),
         lines=(_basis(result), _limit(result), _cost(result.best, bool(pilot.computed))),
         panels=(
-            Panel(
-                "designs",
+            Figure("designs", "Designs", names, columns, rows).panel(
                 "Sets of orders, cheapest first",
                 "Each with the questions that it needs. The published order alone is another score: where the right "
                 "options happen to be is part of it.",
-                figures=[Figure("designs", "Designs", names, columns, rows)],
             ),
         ),
         name="plan",
@@ -74,7 +72,7 @@ def _basis(result: PlanResult) -> str:
     best, pilot = result.best, result.pilot
     if not pilot.source:
         return (
-            f"Assumed, for want of a pilot: a score of {pilot.accuracy:g}, the same answer in every order, "
+            f"Assumed, without a pilot: a score of {pilot.accuracy:g}, the same answer in every order, "
             f"{round(pilot.positions)} options, {result.goal.tokens or pilot.prompt_tokens:,.0f} tokens a prompt."
         )
     if best.least != best.least:
@@ -86,7 +84,7 @@ def _basis(result: PlanResult) -> str:
 
 
 def _limit(result: PlanResult) -> str:
-    """What more orders or replies would save."""
+    """What more orders would save."""
     best = result.best
     more = [one for one in result.designs if one.k > best.k and one.questions < best.questions]
     if result.pilot.orders < 2:

@@ -1,4 +1,4 @@
-"""How much to ask: questions, orders, tokens, time and money for a precision, from a pilot, a log, or nothing."""
+"""How much to ask for a precision: questions, orders, tokens, time and money, from a pilot, a log, or nothing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from statistics import fmean
 from typing import Any, Unpack
 
 from unslant.arrays import Jsonable
-from unslant.auditing.logs import audit_logs
-from unslant.auditing.one_order import CHARACTERS_A_TOKEN, SAMPLED
-from unslant.auditing.phases import MOST_WHOLE, PART, WHOLE
-from unslant.auditing.presented import audit_presentations, orders_in_words
+from unslant.auditing.comparison import audit_logs
+from unslant.auditing.cost import CHARACTERS_A_TOKEN, SAMPLED
+from unslant.auditing.orders import MOST_WHOLE, PART, WHOLE, audit_presentations, orders_in_words
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
-from unslant.experiment.baseline import Baseline
-from unslant.experiment.options import check_unused, with_options
-from unslant.experiment.recorded import listed_files
-from unslant.experiment.result import StudyResult
+from unslant.experiment.gates import Baseline
+from unslant.experiment.result import StudyResult, listed_files
+from unslant.flags import check_unused, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
 from unslant.metrics.order_curve import SIZES
@@ -29,18 +27,18 @@ from unslant.presentations import given_order, parse_labels, present
 from unslant.prompts import Cloze
 from unslant.questions import Question
 from unslant.responses import Responses, Run
-from unslant.responses.cost import money
+from unslant.responses.provenance import money
 from unslant.studies.plan.settings import PlanKeywords, PlanSettings
 
 MOST_QUESTIONS = 10_000_000
 _ENOUGH = 1.05
-"""A set of orders is as precise as the best if its half-width is at most this many times as wide."""
+"""A set of orders counts as precise as the best if its half-width is at most this many times as wide."""
 _OF_PILOT = ("score", "options")
 
 
 @dataclass(frozen=True)
 class Pilot(Jsonable):
-    """What is known before a run, a question each unless said otherwise.
+    """What is known before a run, per question unless said otherwise.
 
     Attributes:
         source: where it is from; empty where everything is assumed.
@@ -75,7 +73,7 @@ class Pilot(Jsonable):
 
     @classmethod
     def assumed(cls, settings: PlanSettings) -> Pilot:
-        """Nothing is known: orders change no answer, and questions are independent."""
+        """Without a pilot: orders change no answer, and questions are independent."""
         variance = settings.score * (1 - settings.score)
         between = Estimate.bare(variance, 0, "assumed")
         return cls("", 0, settings.score, between, {}, settings.options, 1.0, 1.0, {settings.options: 1.0})
@@ -93,38 +91,38 @@ class Pilot(Jsonable):
         """
         if values.get("study") != "audit":
             raise InputError.at(source, f"holds a result of the study {values.get('study')}; plan needs an audit")
-        found, counts = values.get("variance_components"), values["metrics"]["counts"]
-        if not found:
+        components, counts = values.get("variance_components"), values["metrics"]["counts"]
+        if not components:
             raise InputError.at(source, "too few questions with one right option to plan from")
         cost, requests = values["cost"], values.get("requests", {}).values()
         total, n = sum(counts["by_options"].values()), counts["questions"]
-        known = cls(
+        pilot = cls(
             f"{values.get('model') or 'a model'} on {values.get('questions') or 'its questions'}",
-            found["questions"],
-            found["accuracy"],
-            Estimate.from_dict(found["between"]),
-            {name: numbers["variance"]["value"] for name, numbers in found["components"].items()},
-            found["positions"],
-            found["orders"],
-            found["design_effect"],
+            components["questions"],
+            components["accuracy"],
+            Estimate.from_dict(components["between"]),
+            {name: numbers["variance"]["value"] for name, numbers in components["components"].items()},
+            components["positions"],
+            components["orders"],
+            components["design_effect"],
             {int(options): number / total for options, number in counts["by_options"].items()},
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
         )
-        if known.between.value == 0:
-            known = known.with_two_more()
+        if pilot.between.value == 0:
+            pilot = pilot.with_two_more()
         ordinary = cost["tokens_ordinary"] / n
         replies = sum(one["requests"] - one["failed"] - one["uncounted"] for one in requests)
         if replies:
             read, written = (sum(one[key] for one in requests) for key in ("input_tokens", "output_tokens"))
-            return replace(known, prompt_tokens=read / replies, output_tokens=written / replies)
+            return replace(pilot, prompt_tokens=read / replies, output_tokens=written / replies)
         if cost["prompts"] and cost["tokens_plain"]:
             each = cost["tokens_plain"] / cost["prompts"]
             runs = values.get("order_costs", {}) if ordinary and cost["tokens"] else {}
             computed = {name: number * ordinary for name, number in runs.items()}
             seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
-            return replace(known, prompt_tokens=each, computed=computed, seconds=seconds)
-        return replace(known, prompt_tokens=_written(responses)) if responses else known
+            return replace(pilot, prompt_tokens=each, computed=computed, seconds=seconds)
+        return replace(pilot, prompt_tokens=_prompt_tokens(responses)) if responses else pilot
 
     def with_two_more(self) -> Pilot:
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
@@ -140,16 +138,16 @@ class Pilot(Jsonable):
 
     def variance(self, orders: float, repeats: int = 1) -> float:
         """Between questions, of their means over some orders."""
-        parts = (
-            between_questions(self.components, self.positions, *asked)
-            for asked in ((orders, float(repeats)), (self.orders, 1.0))
+        planned, piloted = (
+            sum(between_questions(self.components, self.positions, *design).values())
+            for design in ((orders, float(repeats)), (self.orders, 1.0))
         )
-        wanted, had = (sum(one.values()) for one in parts)
-        return min(max(self.between.value + wanted - had, 0.0), self.accuracy * (1 - self.accuracy))
+        # only the change comes from the components: for the pilot's own orders, the variance is the one measured
+        return min(max(self.between.value + planned - piloted, 0.0), self.accuracy * (1 - self.accuracy))
 
 
-def _written(responses: Responses) -> float:
-    """Tokens of a prompt of our own for the questions of a log; about."""
+def _prompt_tokens(responses: Responses) -> float:
+    """Approximate tokens of a prompt of our own for the questions of a log."""
     alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
     some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
     prompts = [cloze.prompts(present(question, given_order(question), alphabet))[0] for question in some]
@@ -238,31 +236,32 @@ def _sets(pilot: Pilot) -> list[str]:
     """The sets of orders compared."""
     n = pilot.options
     names = ["given", *(f"given:{k}" for k in SIZES if k % n == 0 and k < math.factorial(n)), "auto"]
-    return [*names, pilot.spec] if pilot.spec not in names and _shown(n, pilot.spec, pilot.in_words)[0] >= n else names
+    return [*names, pilot.spec] if pilot.spec not in names and _size(n, pilot.spec, pilot.in_words)[0] >= n else names
 
 
 def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
     """The questions that a set of orders needs for a goal, and what they cost."""
-    found = _designed(name, pilot, goal, 1.0)
-    if name != "auto" or pilot.in_words or found.questions <= MOST_WHOLE:
-        return found
-    return _designed(name, pilot, goal, PART / found.questions)
+    whole = _design(name, pilot, goal, 1.0)
+    if name != "auto" or pilot.in_words or whole.questions <= MOST_WHOLE:
+        return whole
+    return _design(name, pilot, goal, PART / whole.questions)
 
 
-def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
+def _design(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
     """A design in which this part of the questions is asked in the whole set, and the others in a square of it."""
-    shown = {n: _shown(n, name, pilot.in_words) for n in pilot.by_options}
+    sizes = {n: _size(n, name, pilot.in_words) for n in pilot.by_options}
     # of a pilot in two phases, ``auto`` is what it cost itself
     tokens = pilot.computed.get(WHOLE if name == "auto" else name, pilot.computed.get(name, math.nan))
     if part < 1:
-        squares = {n: _shown(n, "latin", False) for n in pilot.by_options}
-        shown = {
+        squares = {n: _size(n, "latin", False) for n in pilot.by_options}
+        # variances are inverse to orders, so orders average harmonically
+        sizes = {
             n: (1 / (part / k + (1 - part) / squares[n][0]), part * prompts + (1 - part) * squares[n][1])
-            for n, (k, prompts) in shown.items()
+            for n, (k, prompts) in sizes.items()
         }
         tokens = part * tokens + (1 - part) * pilot.computed.get("latin", math.nan)
-    k = 1 / sum(share / shown[n][0] for n, share in pilot.by_options.items())
-    prompts = sum(share * shown[n][1] for n, share in pilot.by_options.items()) * goal.repeats
+    k = 1 / sum(share / sizes[n][0] for n, share in pilot.by_options.items())
+    prompts = sum(share * sizes[n][1] for n, share in pilot.by_options.items()) * goal.repeats
     largest = pilot.accuracy * (1 - pilot.accuracy)
     variance = largest if name == "given" else pilot.variance(k, goal.repeats)
     ends = (pilot.between.low, pilot.between.high)
@@ -279,37 +278,37 @@ def _designed(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Desig
     spread = [_least(lambda n, of=of: precise(n, min(of * variance, largest))) if aimed and of == of else math.nan  # type: ignore[misc]
               for of in scale]  # fmt: skip
     reached = goal.available is None or n <= goal.available
-    asked = n if reached else goal.available or n
-    about = asked, pilot.accuracy, variance, pilot.design_effect
+    questions = n if reached else goal.available or n
+    about = questions, pilot.accuracy, variance, pilot.design_effect
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
-    output = asked * prompts * pilot.output_tokens
-    seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
+    output = questions * prompts * pilot.output_tokens
+    seconds = pilot.seconds * questions * (tokens if pilot.computed else prompts)
     return Design(
         name,
-        round(shown[pilot.options][0]),
+        round(sizes[pilot.options][0]),
         PUBLISHED if name == "given" else "mean over orders",
-        asked if reached else n,
+        n,
         spread[0],
         spread[1],
         reached,
         half_width(*about),
         detectable_difference(*about, correlation=goal.correlation),
         detectable_difference(*about, correlation=0),
-        round(asked * prompts),
-        round(asked * tokens),
+        round(questions * prompts),
+        round(questions * tokens),
         round(output),
         seconds,
-        money(asked * tokens, output, goal.price, goal.output_price),
+        money(questions * tokens, output, goal.price, goal.output_price),
     )
 
 
-def _shown(options: int, orders: str, in_words: bool) -> tuple[float, float]:
+def _size(options: int, orders: str, in_words: bool) -> tuple[float, float]:
     """Orders and prompts of a question."""
     question = Question("any", "?", tuple(f"{i:03d}" for i in range(options)), frozenset({0}))
     if in_words:
         return (len(orders_in_words(question, orders)),) * 2
-    shown = audit_presentations(question, orders, parse_labels("A"))
-    return sum(presentation.kind == "order" for presentation in shown), len(shown)
+    presentations = audit_presentations(question, orders, parse_labels("A"))
+    return sum(presentation.kind == "order" for presentation in presentations), len(presentations)
 
 
 def _least(enough: Callable[[int], bool]) -> int:
@@ -348,22 +347,22 @@ def plan(
     Raises:
         InputError: if nothing is asked for, or a file is not of an audit.
 
-    Example::
-
-        unslant.plan("pilot.json", half_width=0.02).best.questions
+    Examples:
+        >>> unslant.plan(half_width=0.02).best.questions
+        2398
     """
     goal = with_options(PlanSettings, settings, options)
-    known = _known(pilot, log, goal)
-    if not known.output_tokens:
+    basis = _pilot(pilot, log, goal)
+    if not basis.output_tokens:
         check_unused("no replies are counted", goal, only=("output_price",))
-    if known.source and not known.in_words:
+    if basis.source and not basis.in_words:
         check_unused("labels are scored, the same each time", goal, only=("repeats",))
-    if not known.questions and not (goal.half_width or goal.difference or goal.available):
+    if not basis.questions and not (goal.half_width or goal.difference or goal.available):
         raise InputError("nothing to plan for: give --half-width, --difference or --available")
-    return PlanResult.of(known, goal)
+    return PlanResult.of(basis, goal)
 
 
-def _known(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
+def _pilot(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
     if pilot is not None and log:
         raise InputError("a pilot and a log: give one of them")
     if pilot is None and not log:
@@ -380,4 +379,4 @@ def _known(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
     try:
         return Pilot.of(earlier.values, earlier.path, audit.responses if audit else None)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
-        raise InputError.at(earlier.path, "holds numbers that unslant did not write so") from None
+        raise InputError.at(earlier.path, "holds numbers in a form that unslant does not write") from None

@@ -14,21 +14,21 @@ class PlanSettings(Options):
     LEAST: ClassVar = {"available": 2, "options": 2, "tokens": 1, "repeats": 1, "price": 0, "output_price": 0}
 
     half_width: float | None = None
-    """Half of the 95 % interval that the mean over orders should have, such as 0.02."""
+    """Target for half of the 95 % interval of the mean over orders, such as 0.02."""
     difference: float | None = None
-    """Difference between two models on the same questions that should be found in four of five runs, such as 0.03."""
+    """Difference between two models on the same questions to detect in four of five runs, such as 0.03."""
     available: int | None = None
-    """Number of questions there are; alone, it asks how precise a run on them will be."""
+    """Number of questions you have; alone, it shows how precise a run on them will be."""
     score: float = 0.5
-    """Expected score, where there is no pilot; 0.5 needs most questions."""
+    """Expected score, without a pilot; 0.5 needs the most questions."""
     options: int = 4
-    """Options of a question, where there is no pilot."""
+    """Options per question, without a pilot."""
     correlation: float = 0.5
     """Correlation between the two models' answers; 0 if they answer different questions."""
     repeats: int = 1
-    """Replies to each page that are averaged."""
+    """Replies averaged for each prompt."""
     tokens: float | None = None
-    """Tokens of a prompt; by default the pilot's, or 200."""
+    """Tokens per prompt; by default the pilot's, or 200."""
     price: float | None = None
     """Price of a million tokens."""
     output_price: float | None = None

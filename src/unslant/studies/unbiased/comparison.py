@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -11,21 +11,13 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.experiment.comparison import (
-    ComparedModels,
-    Comparison,
-    agreements,
-    check_comparable,
-    check_one_of_each,
-    lead,
-)
-from unslant.experiment.provenance import spent
+from unslant.experiment.comparison import ComparedModels, Comparison, agreements, lead
+from unslant.experiment.page_parts import spent
 from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers
 from unslant.reports import Column, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import listed, number, unsettled, with_interval
-from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes
-from unslant.studies.unbiased.panels import confusion, names_of, notes, replies_of, unread
-from unslant.studies.unbiased.result import UnbiasedResult
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, UnbiasedResult
+from unslant.studies.unbiased.panels import confusion_panel, names_of, notes, replies_of, unread
 
 
 @dataclass(frozen=True)
@@ -38,14 +30,27 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
     """
 
     study = "unbiased-compare"
-
-    vanilla_agreement: Numbers | None
-    ours_agreement: Numbers | None
+    ranked_by = "ours"
+    written = ("vanilla_agreement", "ours_agreement")
 
     @cached_property
     def comparison(self) -> Comparison:
-        """The scores of every model."""
-        return _scores(self.results, self.ranking)
+        runs = {
+            name: {**vars(one.metrics), "unreadable": one.metrics.replies["ours"]["unreadable"],
+                   "weights": one.run.parameters}
+            for name, one in self.models.items()
+        }  # fmt: skip
+        return Comparison(runs, ["vanilla", "ours"], ranking=self.ranking)
+
+    @property
+    def vanilla_agreement(self) -> Numbers | None:
+        """Of the published scores with the other ranking, over the models in both (P4, table 4); None without one."""
+        return self.comparison.agreement("vanilla")
+
+    @property
+    def ours_agreement(self) -> Numbers | None:
+        """The same of the scores under interventions."""
+        return self.comparison.agreement("ours")
 
     def described(self) -> Page:
         """Models side by side, and the agreement of both scores with another ranking."""
@@ -59,7 +64,12 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
                 ("ours_chance", best.ours_chance, "chance"),
                 *((("drop", worst.metrics.drop, f"drop of {worst.model}"),) if len(self.results) > 1 else ()),
             ),
-            panels=(self._models(), self._agreement(), self._alone(), self._confusion()),
+            panels=(
+                self._models(),
+                self._agreement(),
+                self._alone(),
+                confusion_panel(self.models, "Whose answers do not survive?"),
+            ),
             notes=tuple(f"{result.model}: {note}" for result in self.results for note in notes(result)),
         )
         return self.with_models(page)
@@ -76,15 +86,15 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
 
     def _losing(self) -> str:
         """The model whose score drops most, if it is shown to."""
-        known = [result for result in self.results if result.metrics.drop.defined]
-        names = [one.model for one in sorted(known, key=lambda result: -result.metrics.drop.value)]
+        results = [result for result in self.results if result.metrics.drop.defined]
+        names = [one.model for one in sorted(results, key=lambda result: -result.metrics.drop.value)]
         if len(names) < 2:
             return ""
         drop = METRICS["drop"]
-        said = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
+        drops = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
         lost = lead(names, lambda one, other: self._difference(one, other, _lost))
         most = f"; {names[0]} loses most" * (lost.kind == "above")
-        return f"Drop from the published form: {said}{most}."
+        return f"Drop from the published form: {drops}{most}."
 
     def _difference(self, one: str, other: str, values: Callable[[Outcomes], Floats]) -> Estimate:
         """Between two models, of a value of each question, paired."""
@@ -120,24 +130,20 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             )
         columns: list[str | Column] = [Column("weights"), "vanilla", "ours", "run_std", "drop"]
         figure = self.comparison.figure("unbiased-models", "Models", [*columns, *replies_of(self.results)], plots)
-        return Panel(
-            "unbiased-models",
+        return figure.panel(
             "Which models keep their score?",
             "Accuracy as published and under interventions, the best under interventions first.",
-            figures=(figure,),
             short="Score",
         )
 
     def _agreement(self) -> Panel:
-        found: dict[tuple[str, ...], Numbers | None]
-        found = {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement}
-        return Panel(
-            "unbiased-agreement",
+        scores: dict[tuple[str, ...], Numbers | None]
+        scores = {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement}
+        return agreements("unbiased-agreement", "Agreement", scores, "score").panel(
             "Which score agrees with the other ranking?",
             "Correlation of the models' scores with an external one (unbiased-evaluator paper, table 4).",
-            figures=(agreements("unbiased-agreement", "Agreement", found, "score"),),
-            notes=tuple(self.comparison.unranked),
             short="Other ranking",
+            notes=tuple(self.comparison.unranked),
         )
 
     def _alone(self) -> Panel:
@@ -146,7 +152,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         for result in self.results:
             for codes, alone in result.metrics.alone.items():
                 row = rows.setdefault((names_of(codes),), {})
-                row |= {result.model: alone.change, f"accuracy of {result.model}": alone.accuracy}
+                row |= {result.model: alone["change"], f"accuracy of {result.model}": alone["accuracy"]}
         plot = Plot(
             charts.intervals,
             "One point for each model (unbiased-evaluator paper, figure 6).",
@@ -154,57 +160,13 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             title="Accuracy under one intervention alone",
         )
         title, metric = "Change against the same questions as published", METRICS["alone.change"]
-        return Panel(
-            "unbiased-alone",
+        return self.comparison.by_run("unbiased-alone", title, ["intervention"], rows, metric, [plot]).panel(
             "Which change costs which model most?",
             "Each intervention alone, on the questions that can take it (unbiased-evaluator paper, figure 6).",
-            figures=(self.comparison.by_run("unbiased-alone", title, ["intervention"], rows, metric, [plot]),),
             short="One change",
-        )
-
-    def _confusion(self) -> Panel:
-        """Whose answers do not survive (P4, fig. 4)."""
-        return Panel(
-            "unbiased-confusion",
-            "Whose answers do not survive?",
-            "Shares of all pairs of question and run: lost is right as published only, gained right under "
-            "interventions only (unbiased-evaluator paper, figure 4).",
-            figures=confusion(self.models),
-            short="Answers",
         )
 
 
 def _lost(outcomes: Outcomes) -> Floats:
     """(Q,) what each question loses from the published form."""
     return outcomes.credit(AS_PUBLISHED) - outcomes.ours()
-
-
-def _scores(results: Sequence[UnbiasedResult], ranking: Mapping[str, float] | None) -> Comparison:
-    runs = {
-        one.model: {
-            **vars(one.metrics),
-            "unreadable": one.metrics.replies["ours"].unreadable,
-            "weights": one.run.parameters,
-        }
-        for one in results
-    }
-    return Comparison(runs, ["vanilla", "ours"], ranking=ranking or {})
-
-
-def compare_models(
-    results: Sequence[UnbiasedResult], external: Mapping[str, float] | None = None
-) -> UnbiasedComparison:
-    """Set results side by side.
-
-    Args:
-        external: model -> score elsewhere (a leaderboard).
-
-    Raises:
-        InputError: if there is no result, two are of one model, or they are of different questions or settings.
-    """
-    check_one_of_each(results)
-    check_comparable(results)
-    found = _scores(results, external)
-    by_name = {result.model: result for result in results}
-    ranked = tuple(by_name[name] for name in found.best_first("ours"))
-    return UnbiasedComparison(ranked, dict(external or {}), found.agreement("vanilla"), found.agreement("ours"))

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
 from unslant.errors import InputError
-from unslant.metrics import Bootstrap, Estimate
+from unslant.experiment.result import RecordedResult
+from unslant.metrics import Bootstrap, Estimate, Numbers
 from unslant.metrics.estimate import by_design
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
@@ -26,58 +27,18 @@ from unslant.responses import NO_ANSWER, Response, Responses
 
 
 @dataclass(frozen=True)
-class Alone(Jsonable):
-    """Accuracy under one intervention alone (P4, fig. 6), of the same questions as published, and the difference.
-
-    ``unreadable`` as in :class:`Replies`.
-    """
-
-    accuracy: Estimate
-    vanilla: Estimate
-    change: Estimate
-    unreadable: Estimate
-
-
-@dataclass(frozen=True)
-class Replies(Jsonable):
-    """What came back, as means over questions of shares of presentations.
-
-    Attributes:
-        unparsed, refused: shares of the replies.
-        unreadable: both together.
-        errors: share of the requests.
-        readable: accuracy where the reply is an answer.
-    """
-
-    unparsed: Estimate
-    refused: Estimate
-    unreadable: Estimate
-    errors: Estimate
-    readable: Estimate
-
-
-@dataclass(frozen=True)
-class Confusion(Jsonable):
-    """Right or wrong as published against under BOAT (P4, fig. 4): shares of all pairs of question and run.
-
-    ``lost`` is right as published and wrong under BOAT, ``gained`` the other way round.
-    """
-
-    both: Estimate
-    lost: Estimate
-    gained: Estimate
-    neither: Estimate
-
-
-@dataclass(frozen=True)
 class BoatMetrics(Jsonable):
     """Everything measured under the unbiased evaluator; :data:`~unslant.metrics.METRICS` says what each number means.
 
     Attributes:
         run_std: sample standard deviation; nan for one run.
-        alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone.
+        alone: codes (such as ``OS`` or ``DH+AR``) -> accuracy under that intervention alone, of the same questions as
+            published, their difference, and the share of replies that are no answer (P4, fig. 6).
+        confusion: right or wrong as published against under BOAT, as shares of all pairs of question and run (P4,
+            fig. 4): ``both``, ``lost`` (right as published only), ``gained`` (the reverse) and ``neither``.
         by_subject: subject -> ``vanilla`` and ``ours``; empty where there is one subject or none.
-        replies: ``vanilla`` and ``ours`` -> what came back.
+        replies: ``vanilla`` and ``ours`` -> replies by status, as means over questions of shares of their replies
+            (``errors``: of their requests), and ``readable``, the accuracy where the reply is an answer.
         no_answer: replies without an answer, under all presentations.
         failed: presentations without a reply, or without a usable score.
     """
@@ -93,10 +54,10 @@ class BoatMetrics(Jsonable):
     none_found: Estimate
     none_invented: Estimate
     items: Estimate
-    alone: Mapping[str, Alone]
-    confusion: Confusion
+    alone: Mapping[str, Numbers]
+    confusion: Numbers
     by_subject: Mapping[str, Mapping[str, Estimate]]
-    replies: Mapping[str, Replies]
+    replies: Mapping[str, Numbers]
     no_answer: int
     failed: int
 
@@ -117,13 +78,13 @@ def _correct(
         return 0.0
     if status != "ok" or chosen is None:
         return math.nan
-    if scored:
+    if scored:  # the most probable label names one option, even where several are right
         return float(set(chosen) <= set(answers))
-    given, right = ({ranks[c] if 0 <= c < len(ranks) else c for c in contents} for contents in (chosen, answers))
-    return float(given == right)
+    reply, right = ({ranks[c] if 0 <= c < len(ranks) else c for c in contents} for contents in (chosen, answers))
+    return float(reply == right)
 
 
-class Condition(NamedTuple):
+class Variant(NamedTuple):
     """The presentations that make one accuracy: a kind, with its run or its interventions (``DH+AR``)."""
 
     kind: str
@@ -131,11 +92,11 @@ class Condition(NamedTuple):
     codes: str = ""
 
 
-AS_PUBLISHED = Condition(VANILLA)
+AS_PUBLISHED = Variant(VANILLA)
 
 
 class Outcomes:
-    """Per question and :class:`Condition`: right, wrong or failed.
+    """Per question and :class:`Variant`: right, wrong or failed.
 
     Attributes:
         ids, subjects: of the Q questions, in the order of their first row.
@@ -165,7 +126,7 @@ class Outcomes:
         self.ids = list(place)
         self.subjects = [subjects[row] for row in np.unique(self._question, return_index=True)[1]]
         conditions = [
-            Condition(kind, run, "+".join(codes) if kind == ONLY else "")
+            Variant(kind, run, "+".join(codes) if kind == ONLY else "")
             for kind, run, codes in zip(kinds, runs, changes, strict=True)
         ]
         self._conditions = {condition: i for i, condition in enumerate(dict.fromkeys(conditions))}
@@ -175,45 +136,46 @@ class Outcomes:
         self.no_answer = int(np.isin(self._status, NO_ANSWER).sum())
         self.replied = not scored.all()
         pairs = list(zip(contents, answers, strict=True))
-        self._chances = np.array([sum(c in right for c in shown) / max(1, len(shown)) for shown, right in pairs])
+        self._chances = np.array([sum(c in right for c in options) / max(1, len(options)) for options, right in pairs])
         boat = np.array([kind == BOAT for kind in kinds])
         self.items = self._mean(boat & np.array([not {"BT", "QJ"}.isdisjoint(codes) for codes in changes]), self._hit)
-        offered = boat & np.array([NONE in shown for shown in contents])
-        is_right, given = np.array([NONE in right for right in answers]), np.array([one == [NONE] for one in chosen])
-        none = np.where(np.isnan(self._hit), math.nan, given)
-        self.none_found = self._mean(offered & is_right, none)
-        self.none_invented = self._mean(offered & ~is_right, none)
+        offered = boat & np.array([NONE in options for options in contents])
+        none_right = np.array([NONE in right for right in answers])
+        none = np.where(np.isnan(self._hit), math.nan, [one == [NONE] for one in chosen])
+        self.none_found = self._mean(offered & none_right, none)
+        self.none_invented = self._mean(offered & ~none_right, none)
 
     def _mean(self, rows: Bools, values: Floats) -> Floats:
         """(Q,) mean of the defined values of some rows; nan where there are none."""
-        kept = rows & ~np.isnan(values)
-        n = np.bincount(self._question, kept, len(self.ids))
-        total = np.bincount(self._question, np.where(kept, values, 0.0), len(self.ids))
+        mask = rows & ~np.isnan(values)
+        n = np.bincount(self._question, mask, len(self.ids))
+        total = np.bincount(self._question, np.where(mask, values, 0.0), len(self.ids))
         return np.asarray(np.divide(total, n, out=np.full(len(n), math.nan), where=n > 0), np.float64)
 
-    def _product(self, condition: Condition, values: Floats) -> Floats:
+    def _product(self, condition: Variant, values: Floats) -> Floats:
         """(Q,) product of the values of each question under a condition; nan where it was not asked."""
+        # Not the mean: a question of several true/false items is right if every one of them is.
         rows = self._under([condition])
         result = np.where(np.bincount(self._question[rows], minlength=len(self.ids)) > 0, 1.0, math.nan)
         np.multiply.at(result, self._question[rows], values[rows])
         return result
 
-    def _under(self, conditions: Collection[Condition]) -> Bools:
+    def _under(self, conditions: Collection[Variant]) -> Bools:
         return np.isin(self._condition, [self._conditions.get(condition, -1) for condition in conditions])
 
-    def conditions(self, kind: str) -> list[Condition]:
+    def conditions(self, kind: str) -> list[Variant]:
         """The conditions of a kind, by run, or the shorter combinations first."""
         return sorted((c for c in self._conditions if c.kind == kind), key=lambda c: (c.run, len(c.codes), c.codes))
 
-    def credit(self, condition: Condition) -> Floats:
+    def credit(self, condition: Variant) -> Floats:
         """(Q,) 1 right, 0 not right, nan failed or not asked."""
         return self._product(condition, self._hit)
 
-    def readable(self, condition: Condition) -> Floats:
+    def readable(self, condition: Variant) -> Floats:
         """(Q,) the same, nan also where a reply has no answer."""
         return self._product(condition, np.where(np.isin(self._status, NO_ANSWER), math.nan, self._hit))
 
-    def share(self, conditions: Collection[Condition], *statuses: str) -> Floats:
+    def share(self, conditions: Collection[Variant], *statuses: str) -> Floats:
         """(Q,) share of rows with these statuses among those with a reply (``error``: among all); nan where none."""
         among = self._under(conditions) & ((self._status != "error") | ("error" in statuses))
         return self._mean(among, np.isin(self._status, statuses).astype(np.float64))
@@ -237,7 +199,7 @@ class Outcomes:
 
 
 def _check_interventions(ids: Sequence[str], kinds: Sequence[str], changes: Sequence[Sequence[str]]) -> None:
-    """Raise InputError for an intervention that there is none of, or none where one was applied alone."""
+    """Raise InputError for an unknown intervention, or none where one was applied alone."""
     for name, kind, codes in zip(ids, kinds, changes, strict=True):
         if unknown := sorted(set(codes) - NAMES.keys()):
             raise InputError(f"question {name!r}: interventions: {unknown[0]!r} is not one of {', '.join(NAMES)}")
@@ -247,25 +209,15 @@ def _check_interventions(ids: Sequence[str], kinds: Sequence[str], changes: Sequ
 
 def mean_defined(values: Iterable[float]) -> float:
     """Mean of the numbers that are not nan; nan if there are none."""
-    kept = [value for value in values if not math.isnan(value)]
-    return float(np.mean(kept)) if kept else math.nan
+    numbers = [value for value in values if not math.isnan(value)]
+    return float(np.mean(numbers)) if numbers else math.nan
 
 
 @metric("vanilla", "as published", "accuracy (the paper's vanilla)", unit="share", source="P4 table 2")
-@metric(
-    "ours",
-    "under interventions",
-    "mean over runs of each question (the paper's ours)",
-    unit="share",
-    source="P4 table 2",
-)
-@metric(
-    "drop",
-    "drop",
-    "as published minus under interventions, question by question",
-    unit="difference",
-    source="P4 table 2",
-)
+@metric("ours", "under interventions", "mean over runs of each question (the paper's ours)", unit="share",
+        source="P4 table 2")  # fmt: skip
+@metric("drop", "drop", "as published minus under interventions, question by question", unit="difference",
+        source="P4 table 2")  # fmt: skip
 @metric("vanilla_chance", "chance, as published", "answering at random", unit="share")
 @metric("ours_chance", "chance, under interventions", "answering at random", unit="share")
 @metric("none_found", '"none" chosen correctly', "no option is right, and none is answered", unit="share")
@@ -276,27 +228,15 @@ def mean_defined(values: Iterable[float]) -> float:
 @metric("runs", "accuracy of a run", "under interventions", unit="share")
 @metric("alone.accuracy", "accuracy", "under one intervention alone", unit="share", source="P4 fig. 6")
 @metric("alone.vanilla", "as published", "the same questions as published", unit="share")
-@metric(
-    "alone.change",
-    "change",
-    "accuracy minus that of the same questions as published",
-    unit="difference",
-    source="P4 fig. 6",
-)
-@metric(
-    "confusion.both",
-    "right as published, right under interventions",
-    "of pairs of question and run",
-    unit="share",
-    source="P4 fig. 4",
-)
+@metric("alone.change", "change", "accuracy minus that of the same questions as published", unit="difference",
+        source="P4 fig. 6")  # fmt: skip
+@metric("confusion.both", "right as published, right under interventions", "of pairs of question and run", unit="share",
+        source="P4 fig. 4")  # fmt: skip
 @metric("confusion.lost", "right as published, wrong under interventions", "of pairs of question and run", unit="share")
-@metric(
-    "confusion.gained", "wrong as published, right under interventions", "of pairs of question and run", unit="share"
-)
-@metric(
-    "confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run", unit="share"
-)
+@metric("confusion.gained", "wrong as published, right under interventions", "of pairs of question and run",
+        unit="share")  # fmt: skip
+@metric("confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run",
+        unit="share")  # fmt: skip
 def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetrics:
     """All numbers of the unbiased evaluator from its responses; subjects are resampled whole where there are ten.
 
@@ -307,46 +247,46 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
     bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects, seed=seed)
     vanilla, ours, runs = outcomes.credit(AS_PUBLISHED), outcomes.ours(), outcomes.runs()
     by_run = tuple(map(mean_defined, runs))
-    known = [mean for mean in by_run if not math.isnan(mean)]
+    means = [mean for mean in by_run if not math.isnan(mean)]
     alone = {}
     for condition in outcomes.conditions(ONLY):
         credit = outcomes.credit(condition)
         paired = np.where(np.isnan(credit), math.nan, vanilla)
-        alone[condition.codes] = Alone(
-            bootstrap.mean(credit),
-            bootstrap.mean(paired),
-            bootstrap.mean(credit - paired, share=False),
-            bootstrap.mean(outcomes.share([condition], *NO_ANSWER)),
+        alone[condition.codes] = Numbers(
+            {
+                "alone.accuracy": bootstrap.mean(credit),
+                "alone.vanilla": bootstrap.mean(paired),
+                "alone.change": bootstrap.mean(credit - paired, share=False),
+                "unreadable": bootstrap.mean(outcomes.share([condition], *NO_ANSWER)),
+            }
         )
 
     def pairs(before: float, after: float) -> Estimate:
         hits = [np.where(np.isnan(run - vanilla), math.nan, (vanilla == before) & (run == after)) for run in runs]
         return bootstrap.mean(outcomes.over(hits))
 
-    def replies(kind: str) -> Replies:
+    def replies(kind: str) -> Numbers:
         conditions = outcomes.conditions(kind)
-        return Replies(
-            unparsed=bootstrap.mean(outcomes.share(conditions, "unparsed")),
-            refused=bootstrap.mean(outcomes.share(conditions, "refused")),
-            unreadable=bootstrap.mean(outcomes.share(conditions, *NO_ANSWER)),
-            errors=bootstrap.mean(outcomes.share(conditions, "error")),
-            readable=bootstrap.mean(outcomes.over([outcomes.readable(condition) for condition in conditions])),
-        )
+        statuses = {"unparsed": ["unparsed"], "refused": ["refused"], "unreadable": NO_ANSWER, "errors": ["error"]}
+        shares = {key: bootstrap.mean(outcomes.share(conditions, *names)) for key, names in statuses.items()}
+        readable = bootstrap.mean(outcomes.over([outcomes.readable(condition) for condition in conditions]))
+        return Numbers(shares | {"readable": readable})
 
+    ends = {"both": (1, 1), "lost": (1, 0), "gained": (0, 1), "neither": (0, 0)}
     return BoatMetrics(
         vanilla=bootstrap.mean(vanilla),
         ours=bootstrap.mean(ours),
         drop=bootstrap.mean(vanilla - ours, share=False),
         runs=by_run,
         run_mean=mean_defined(by_run),
-        run_std=float(np.std(known, ddof=1)) if len(known) > 1 else math.nan,
+        run_std=float(np.std(means, ddof=1)) if len(means) > 1 else math.nan,
         vanilla_chance=by_design(outcomes.chance(VANILLA)),
         ours_chance=by_design(outcomes.chance(BOAT)),
         none_found=bootstrap.mean(outcomes.none_found),
         none_invented=bootstrap.mean(outcomes.none_invented),
         items=bootstrap.mean(outcomes.items),
         alone=alone,
-        confusion=Confusion(both=pairs(1, 1), lost=pairs(1, 0), gained=pairs(0, 1), neither=pairs(0, 0)),
+        confusion=Numbers({f"confusion.{name}": pairs(*hits) for name, hits in ends.items()}),
         by_subject=_by_subject(outcomes, seed, vanilla=vanilla, ours=ours),
         replies={"vanilla": replies(VANILLA), "ours": replies(BOAT)},
         no_answer=outcomes.no_answer,
@@ -357,8 +297,30 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
 def _by_subject(outcomes: Outcomes, seed: int, **columns: Floats) -> dict[str, dict[str, Estimate]]:
     subjects = np.array(outcomes.subjects)
     names = sorted(set(outcomes.subjects) - {""})
-    found = {}
+    scores = {}
     for name in names if len(names) > 1 else ():
         bootstrap = Bootstrap(int((subjects == name).sum()), seed=seed)
-        found[name] = {key: bootstrap.mean(column[subjects == name]) for key, column in columns.items()}
-    return found
+        scores[name] = {key: bootstrap.mean(column[subjects == name]) for key, column in columns.items()}
+    return scores
+
+
+@dataclass(frozen=True)
+class UnbiasedResult(RecordedResult):
+    """One model under the unbiased evaluator.
+
+    Attributes:
+        responses: every answer.
+        outcomes: the answers by question, on which ``metrics`` are measured.
+    """
+
+    study = "unbiased"
+    unwritten = ("responses", "outcomes")
+
+    responses: Responses
+    metrics: BoatMetrics
+    outcomes: Outcomes = field(repr=False)
+
+    @classmethod
+    def of(cls, responses: Responses) -> UnbiasedResult:
+        outcomes = Outcomes(responses)
+        return cls(responses, boat_metrics(outcomes), outcomes)

@@ -7,21 +7,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.experiment.provenance import FEW, asked_about, cost_lines, settings_rows, spent
+from unslant.experiment.page_parts import FEW, asked_about, cost_lines, spent
 from unslant.metrics import METRICS, verdict, verdicts
 from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
-from unslant.reports.charts import MOST_ROWS
 from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
+from unslant.reports.style import MOST_ROWS
 
 if TYPE_CHECKING:
-    from unslant.studies.unbiased.metrics import BoatMetrics
-    from unslant.studies.unbiased.result import UnbiasedResult
+    from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult
 
 SAME = 0.05
 """Scores no further apart than this are called the same."""
 PARTS = {"both": "right in both", "lost": "lost", "gained": "gained", "neither": "right in neither"}
-"""Fields of :class:`~unslant.studies.unbiased.metrics.Confusion`, and what they are called in charts."""
+"""Parts of ``BoatMetrics.confusion``, and what they are called in charts."""
 
 
 def page(result: UnbiasedResult) -> Page:
@@ -32,10 +31,14 @@ def page(result: UnbiasedResult) -> Page:
         headline=_drop(result),
         lines=(_guessing(metrics), _worst(metrics), *unread(result)[:1], spent(result.run)),
         tiles=Tile.row(*((key, getattr(metrics, key)) for key in ("vanilla", "ours", "drop"))),
-        panels=(_score(result), _alone(result), _confusion(result), _subjects(result), _composed(result)),
+        panels=(
+            _score(result),
+            _alone(result),
+            confusion_panel({result.model: result}, "Which answers do not survive?"),
+            _subjects(result),
+            _composed(result),
+        ),
         notes=tuple(notes(result)),
-        settings=settings_rows(result.run),
-        name=result.model,
     )
 
 
@@ -59,10 +62,10 @@ def unread(*results: UnbiasedResult) -> list[str]:
         who = f"{result.model}: " * (len(results) > 1)
         for key, words in (("vanilla", "as published"), ("ours", "under interventions")):
             replies = result.metrics.replies[key]
-            if (share := replies.unreadable.value) > FEW:
-                right = f"(right among readable replies: {number(replies.readable, METRICS['readable'])})"
+            if (share := replies["unreadable"].value) > FEW:
+                right = f"(right among readable replies: {number(replies['readable'], METRICS['readable'])})"
                 shares.append((share, f"{who}{percent(share)} of the replies {words} hold no answer {right}."))
-            if result.outcomes.replied and (share := replies.errors.value) > FEW:
+            if result.outcomes.replied and (share := replies["errors"].value) > FEW:
                 shares.append((share, f"{who}{percent(share)} of the requests {words} got no reply."))
     return [words for _, words in sorted(shares, reverse=True)]
 
@@ -80,37 +83,38 @@ def names_of(codes: str) -> str:
 def _drop(result: UnbiasedResult) -> str:
     """Whether the score survives other presentations."""
     metrics, name = result.metrics, result.run.name
-    found = verdict(metrics.drop, bound=SAME)
+    outcome = verdict(metrics.drop, bound=SAME)
     if not metrics.drop.defined:
         one, how = (metrics.vanilla, "as published") if metrics.vanilla.defined else (metrics.ours, "under changes")
         return f"{name} scores {with_interval(one, 2)} {how}" if one.defined else "Nothing could be measured"
-    said = f"{name} scores {number(metrics.vanilla, 2)} as published"
-    if found.differs:
-        joined, way = ("but", "less") if found.kind == "above" else ("and", "more")
-        return f"{said}, {joined} {magnitude(metrics.drop, 2)} {way} when the questions are presented differently"
-    if found.kind == "equal":
+    sentence = f"{name} scores {number(metrics.vanilla, 2)} as published"
+    if outcome.differs:
+        joined, way = ("but", "less") if outcome.kind == "above" else ("and", "more")
+        return f"{sentence}, {joined} {magnitude(metrics.drop, 2)} {way} when the questions are presented differently"
+    if outcome.kind == "equal":
         ours = with_interval(metrics.ours, 2)
-        return f"{said} and {ours} when the questions are presented differently, the same to within {SAME}"
-    return f"{said}; whether that survives other presentations cannot be determined {unsettled(found)}"
+        return f"{sentence} and {ours} when the questions are presented differently, the same to within {SAME}"
+    return f"{sentence}; whether that survives other presentations cannot be determined {unsettled(outcome)}"
 
 
 def _guessing(metrics: BoatMetrics) -> str:
-    """What guessing gives in both forms, and what part of a drop that alone explains."""
+    """The score of guessing in both forms, and how much of a drop it explains."""
     before, after = metrics.vanilla_chance, metrics.ours_chance
     if not (before.defined and after.defined and metrics.vanilla.defined):
         return ""
-    said = f"Guessing gives {number(before, 2)} as published and {number(after, 2)} under the changes"
+    sentence = f"Guessing gives {number(before, 2)} as published and {number(after, 2)} under the changes"
     if verdict(metrics.drop).kind != "above" or not after.value < before.value <= metrics.vanilla.value:
-        return f"{said}."
-    guessed = (1 - metrics.vanilla.value) / (1 - before.value)  # share of questions answered by a guess
-    return f"{said}, so that luck alone loses about {number(guessed * (before.value - after.value), 2)}."
+        return f"{sentence}."
+    # vanilla = known + (1 - known) * before: (1 - known) is the share of questions answered by a guess.
+    guessed = (1 - metrics.vanilla.value) / (1 - before.value)
+    return f"{sentence}, so that luck alone loses about {number(guessed * (before.value - after.value), 2)}."
 
 
 def _worst(metrics: BoatMetrics) -> str:
-    """The intervention of the greatest loss by itself, of those that are shown to lose."""
-    changes = [(codes, alone.change) for codes, alone in metrics.alone.items() if alone.change.defined]
-    found = verdicts([change for _, change in changes])
-    costly = [pair for pair, one in zip(changes, found, strict=True) if one.kind == "below"]
+    """The intervention that costs most by itself, of those shown to cost anything."""
+    changes = [(codes, alone["change"]) for codes, alone in metrics.alone.items() if alone["change"].defined]
+    outcomes = verdicts([change for _, change in changes])
+    costly = [pair for pair, one in zip(changes, outcomes, strict=True) if one.kind == "below"]
     if not costly:
         return ""
     codes, change = min(costly, key=lambda pair: pair[1].value)
@@ -136,8 +140,8 @@ def _score(result: UnbiasedResult) -> Panel:
     figures = [Figure.of_metrics("unbiased-score", "Score", {"value": {key: values[key] for key in keys}}, [plot])]
     if result.outcomes.replied:
         names = {"vanilla": "as published", "ours": "under interventions"}
-        came = {names[key]: vars(replies) for key, replies in metrics.replies.items()}
-        figures.append(Figure.of_metrics("unbiased-replies", "Replies", came))
+        replies = {names[key]: shares.cells() for key, shares in metrics.replies.items()}
+        figures.append(Figure.of_metrics("unbiased-replies", "Replies", replies))
     return Panel(
         "unbiased-score",
         "Does the score survive a change of presentation?",
@@ -156,23 +160,22 @@ def _alone(result: UnbiasedResult) -> Panel:
         title="Accuracy under one intervention alone",
     )
     columns = ["alone.accuracy", "alone.vanilla", "alone.change", *replies_of([result])]
-    rows = [{"intervention": names_of(codes), **vars(alone)} for codes, alone in result.metrics.alone.items()]
-    return Panel(
-        "unbiased-alone",
+    rows = [{"intervention": names_of(codes), **alone.cells()} for codes, alone in result.metrics.alone.items()]
+    return Figure("unbiased-alone", "One intervention alone", ["intervention"], columns, rows, [plot]).panel(
         "Which change costs most?",
         "Each intervention alone, on the questions that can take it, and the same questions as published.",
-        figures=(Figure("unbiased-alone", "One intervention alone", ["intervention"], columns, rows, [plot]),),
         short="One change",
     )
 
 
-def _confusion(result: UnbiasedResult) -> Panel:
+def confusion_panel(results: Mapping[str, UnbiasedResult], title: str) -> Panel:
+    """Which answers do not survive the interventions, by model (P4, figure 4)."""
     return Panel(
         "unbiased-confusion",
-        "Which answers do not survive?",
+        title,
         "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
         "only.",
-        figures=confusion({result.model: result}),
+        figures=confusion(results),
         short="Answers",
     )
 
@@ -180,9 +183,9 @@ def _confusion(result: UnbiasedResult) -> Panel:
 def confusion(results: Mapping[str, UnbiasedResult]) -> tuple[Figure, ...]:
     """Right or wrong as published against under interventions, one bar a model (P4, figure 4); none if undefined."""
     rows = [
-        {"model": name, **vars(result.metrics.confusion)}
+        {"model": name, **result.metrics.confusion.cells()}
         for name, result in results.items()
-        if result.metrics.confusion.both.defined
+        if result.metrics.confusion["both"].defined
     ]
     plot = Plot(
         partial(charts.stacked, axis="share of pairs"),
@@ -209,12 +212,8 @@ def _subjects(result: UnbiasedResult) -> Panel:
         of="questions a subject",
     )
     columns = ["vanilla", "ours", "drop"]
-    return Panel(
-        "unbiased-subjects",
-        "Where is the drop?",
-        "Accuracy by subject, the largest drop first.",
-        figures=(Figure("unbiased-subjects", "Subjects", ["subject"], columns, rows, [plot], folded=True),),
-        short="Subjects",
+    return Figure("unbiased-subjects", "Subjects", ["subject"], columns, rows, [plot], folded=True).panel(
+        "Where is the drop?", "Accuracy by subject, the largest drop first."
     )
 
 
@@ -232,11 +231,9 @@ def _composed(result: UnbiasedResult) -> Panel:
             rows.append({"intervention": f"{code} {name}", "applied": times, "share": share, **left_out})
     columns = [*map(Column, ("applied", "share", "not possible", "most often because"))]
     cannot = counts.not_applicable.items()
-    return Panel(
-        "unbiased-composed",
+    return Figure("unbiased-composed", "Interventions", ["intervention"], columns, rows).panel(
         "What was composed?",
         "How often each intervention was applied, and how often a question could not take it.",
-        figures=(Figure("unbiased-composed", "Interventions", ["intervention"], columns, rows),),
-        notes=tuple(f"{count(n, 'question')} could not be asked at all: {why}." for why, n in cannot),
         short="Composed",
+        notes=tuple(f"{count(n, 'question')} could not be asked at all: {why}." for why, n in cannot),
     )

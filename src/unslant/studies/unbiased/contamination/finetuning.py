@@ -12,16 +12,46 @@ import numpy as np
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
+from unslant.experiment.options import Options
 from unslant.metrics.registry import metric
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Writer
-from unslant.studies.unbiased.contamination.settings import Training
 
 if TYPE_CHECKING:
     import torch
 
     from unslant.models.base import Ids
     from unslant.models.hf.model import TransformersModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Options):
+    """How a model is fine-tuned on questions.
+
+    Raises:
+        InputError: on a value out of range.
+    """
+
+    epochs: int = 40
+    """Maximum number of passes over the questions."""
+    learning_rate: float = 1e-3
+    """AdamW learning rate, falling linearly to 0."""
+    batch: int = 16
+    """Questions in one step."""
+    stop_at: float = 1.0
+    """Stop once the model answers this share of the questions right during an epoch."""
+    last_layers: int = 0
+    """Train only the last N layers; 0 trains all of them and the embeddings."""
+    seed: int = 0
+    """Seed of every random choice."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epochs < 1 or self.batch < 1 or self.learning_rate <= 0 or not 0 < self.stop_at <= 1:
+            raise InputError(
+                f"epochs {self.epochs}, batch {self.batch}, learning_rate {self.learning_rate}, stop_at {self.stop_at}:"
+                " epochs and batch must be 1 or more, learning_rate above 0, stop_at above 0 and at most 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -100,11 +130,11 @@ def _loss(model: TransformersModel, part: list[tuple[Ids, Ids]]) -> tuple[torch.
     ids, mask = padded([np.concatenate([before, answer]) for before, answer in part], model.device)
     rows = np.repeat(np.arange(len(part)), [len(answer) for _, answer in part])
     columns = np.concatenate([len(before) - 1 + np.arange(len(answer)) for before, answer in part])
-    wanted = torch.tensor(np.concatenate([answer for _, answer in part]), dtype=torch.long, device=model.device)
+    targets = torch.tensor(np.concatenate([answer for _, answer in part]), dtype=torch.long, device=model.device)
     logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-    chosen = logits[rows, columns].float()
-    wrong = (chosen.argmax(-1) != wanted).cpu().numpy()
-    return torch.nn.functional.cross_entropy(chosen, wanted), len(part) - len(np.unique(rows[wrong]))
+    outputs = logits[rows, columns].float()
+    wrong = (outputs.argmax(-1) != targets).cpu().numpy()
+    return torch.nn.functional.cross_entropy(outputs, targets), len(part) - len(np.unique(rows[wrong]))
 
 
 def _trainable(model: Any, last_layers: int) -> list[torch.nn.Parameter]:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from unslant.errors import InputError
 from unslant.experiment.comparison import check_comparable
 from unslant.experiment.job import Given, Job
-from unslant.experiment.options import check_unused, part_of
 from unslant.experiment.outputs import check_folder
-from unslant.experiment.provenance_block import provenance
+from unslant.experiment.page_parts import settings_rows, spent
+from unslant.experiment.result import StudyResult, write_tables
+from unslant.experiment.run_record import provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
-from unslant.metrics import Bootstrap
+from unslant.flags import check_unused, part_of
+from unslant.metrics import METRICS, Bootstrap, Estimate, verdict
 from unslant.metrics.registry import metric
 from unslant.models.open import address_of
 from unslant.presentations.interventions import VANILLA
-from unslant.studies.unbiased.contamination.finetuning import FineTuned, fine_tune
-from unslant.studies.unbiased.contamination.result import ContaminationResult
-from unslant.studies.unbiased.contamination.settings import ContaminationSettings, Training
-from unslant.studies.unbiased.metrics import AS_PUBLISHED
-from unslant.studies.unbiased.plan import plan
-from unslant.studies.unbiased.result import UnbiasedResult
-from unslant.studies.unbiased.settings import UnbiasedSettings
-from unslant.studies.unbiased.study import Unbiased
+from unslant.reach import Reach
+from unslant.reports import Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, magnitude, percent, unsettled, with_interval
+from unslant.studies.unbiased.contamination.finetuning import FineTuned, Training, fine_tune
+from unslant.studies.unbiased.metrics import AS_PUBLISHED, UnbiasedResult
+from unslant.studies.unbiased.panels import SAME, confusion, notes, replies_of, unread
+from unslant.studies.unbiased.study import ComposeSettings, Unbiased, UnbiasedSettings, plan
 from unslant.writing import write_atomically, write_folder
 
 if TYPE_CHECKING:
@@ -34,12 +36,56 @@ if TYPE_CHECKING:
     from unslant.responses.provenance import Provenance
 
 
+@dataclass(frozen=True, kw_only=True)
+class ContaminationSettings(Training, ComposeSettings):
+    """How the questions are learned and asked."""
+
+    against: Annotated[str | None, Reach.MODEL] = None
+    """Compare with this model, suspected of having seen the questions, instead of fine-tuning MODEL."""
+    save_model: Path | None = None
+    """Folder for the fine-tuned model."""
+
+
+@dataclass(frozen=True)
+class ContaminationResult(StudyResult):
+    """The clean model and the suspected one on the same questions.
+
+    Attributes:
+        before, after: the clean and the suspected model.
+        vanilla_gain, ours_gain: as published and under interventions, after minus before, paired by question.
+        excess: what the published form gained beyond what survives interventions.
+        trained: what fine-tuning did: epochs run, share answered right during the last, questions; None without any.
+        training: its settings; None without any.
+    """
+
+    study = "contamination"
+
+    before: UnbiasedResult
+    after: UnbiasedResult
+    vanilla_gain: Estimate
+    ours_gain: Estimate
+    excess: Estimate
+    trained: FineTuned | None = None
+    training: Training | None = None
+
+    @property
+    def parts(self) -> Sequence[UnbiasedResult]:
+        return self.before, self.after
+
+    def described(self) -> Page:
+        return page(self)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
+        write_tables({"before": self.before, "after": self.after}, path)
+
+
 class Contamination(Study[ContaminationSettings]):
     """Train a model on the published questions, to see whether its gain survives changes.
 
     With --against, nothing is trained: MODEL, the clean one, is compared with a model suspected of having seen the
     questions. With --log BEFORE AFTER, two recorded runs of `study unbiased` are compared. Scores are stored one by
-    one; fine-tuning is done again.
+    one; a resumed run repeats the fine-tuning.
 
     Examples:
       unslant study contamination org/name questions.jsonl --epochs 10 --save-model tuned/
@@ -68,24 +114,24 @@ class Contamination(Study[ContaminationSettings]):
 
     def measure(self, job: Job[ContaminationSettings]) -> ContaminationResult:
         given, settings, study = job.given, job.given.settings, Unbiased()
-        # options and second stems are borrowed from all questions, as by `study unbiased` with the same --limit
-        whole, asked = job.questions, part_of(settings, UnbiasedSettings, no_alone=True)
-        found = settings.sampled(whole)
-        needs, named = self.needs(settings), settings.against
-        both = "" if named is None else f"{given.models[0]}, {named}"
-        if named is not None:
-            before = study.of_model(job.open(0, needs, found, run_of=both), whole, asked, job.record)
-            suspect = job.open_named(named, needs, given.options[0], found, run_of=both)
-            return compare(before, study.of_model(suspect, whole, asked, job.record))
-        planned = plan(found, replace(asked, runs=1, shots=0))
-        published = [shown for _, shown in planned.asked if shown.kind == VANILLA]
-        model, training = job.open(0, needs, found), part_of(settings, Training)
-        before = study.of_model(model, whole, asked, job.record)
+        # Options and second stems are borrowed from all questions, as by `study unbiased` with the same --limit.
+        whole, options = job.questions, replace(part_of(settings, UnbiasedSettings), no_alone=True)
+        sample = settings.sampled(whole)
+        needs = self.needs(settings)
+        if settings.against is not None:
+            both = f"{given.models[0]}, {settings.against}"
+            before = study.of_model(job.open(0, needs, sample, run_of=both), whole, options, job.record)
+            suspect = job.open_named(settings.against, needs, given.options[0], sample, run_of=both)
+            return compare(before, study.of_model(suspect, whole, options, job.record))
+        items = plan(sample, replace(options, runs=1, shots=0)).asked
+        published = [presentation for _, presentation in items if presentation.kind == VANILLA]
+        model, training = job.open(0, needs, sample), part_of(settings, Training)
+        before = study.of_model(model, whole, options, job.record)
         trained = fine_tune(model.unwrapped, published, settings.writer(), training, job.progress)
-        after = study.of_model(model, whole, asked, job.record).renamed(f"{before.model} + test set")
+        after = study.of_model(model, whole, options, job.record).renamed(f"{before.model} + test set")
         if settings.save_model is not None:
-            made = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
-            job.saves.append(partial(_save, model.unwrapped, made, settings.save_model))
+            origin = after.provenance.model_copy(update={"settings": provenance((), (), settings).settings})
+            job.saves.append(partial(_save, model.unwrapped, origin, settings.save_model))
         return compare(before, after, trained=trained, training=training)
 
     def read(self, given: Given[ContaminationSettings]) -> ContaminationResult:
@@ -97,23 +143,31 @@ class ContaminationKeywords(Keywords, ContaminationSettings):
     """Keywords of :func:`contamination`."""
 
 
-contamination = function(Contamination(), ContaminationKeywords, ContaminationResult)
+contamination = function(
+    Contamination(),
+    ContaminationKeywords,
+    ContaminationResult,
+    """
+    >>> result = unslant.study.contamination("fair", "embedded", against="memorised", limit=20)
+    >>> result.vanilla_gain.value > result.ours_gain.value
+    True
+    """,
+)
 
 
-def _save(model: TransformersModel, made: Provenance, folder: Path) -> None:
+def _save(model: TransformersModel, origin: Provenance, folder: Path) -> None:
     def files(scratch: Path) -> None:
         model.model.save_pretrained(scratch)
         model.tokenizer.save_pretrained(scratch)
-        write_atomically(scratch / "provenance.json", dump_json(made.model_dump()))
+        write_atomically(scratch / "provenance.json", dump_json(origin.model_dump()))
 
     write_folder(folder, files)
 
 
 @metric("vanilla_gain", "gain as published", "after minus before, same questions", unit="difference")
 @metric("ours_gain", "gain under interventions", "after minus before, same questions", unit="difference")
-@metric(
-    "excess", "excess", "gain as published beyond the gain under interventions", unit="difference", source="P4 sec. 6.2"
-)
+@metric("excess", "excess", "gain as published beyond the gain under interventions", unit="difference",
+        source="P4 sec. 6.2")  # fmt: skip
 def compare(
     before: UnbiasedResult, after: UnbiasedResult, *, trained: FineTuned | None = None, training: Training | None = None
 ) -> ContaminationResult:
@@ -127,6 +181,8 @@ def compare(
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
     bootstrap = Bootstrap(len(clean.ids), clean.subjects)
+    # excess = (vanilla after - before) - (ours after - before). P4 (sec. 6.2) looks at the gain under interventions
+    # alone, but training can teach the facts too.
     vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)
     ours = suspect.ours() - clean.ours()
     return ContaminationResult(
@@ -138,3 +194,98 @@ def compare(
         trained=trained,
         training=training,
     )
+
+
+def page(result: ContaminationResult) -> Page:
+    """Before and after, as published and under interventions."""
+    before, after, done = result.before, result.after, result.trained
+    gains = {key: vars(result)[key] for key in ("vanilla_gain", "ours_gain", "excess")}
+    results = {f"before: {before.model}": before, f"after: {after.model}": after}
+    trained = done and (
+        f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
+        f"{percent(done.share_right, 1)} of them were answered right in the last one."
+    )
+    return Page(
+        about=f"{before.model} and {after.model} on {before.run.question_set}: "
+        f"{count(len(before.outcomes.ids), 'question')}",
+        headline=_headline(result),
+        lines=(_gains(result), *unread(before, after)[:1], spent(before.run, after.run)),
+        tiles=Tile.row(*gains.items()),
+        panels=(
+            Panel(
+                "contamination",
+                "Did the score rise because the file was seen?",
+                "Ability shows under any presentation; a file that was learned shows in its published form alone.",
+                figures=(_accuracy(results), _gain(gains)),
+                notes=(trained,) if trained else (),
+                short="Gain",
+            ),
+            Panel(
+                "contamination-answers",
+                "Which answers survive?",
+                "Question by question, before and after.",
+                figures=confusion(results),
+                short="Answers",
+            ),
+        ),
+        notes=tuple(f"{run.model}: {note}" for run in (before, after) for note in notes(run)),
+        settings=settings_rows(replace(before.run, model="", models=(before.model, after.model))),
+        name=f"{before.model}, {after.model}",
+        compared=tuple(results),
+    )
+
+
+def _accuracy(results: Mapping[str, UnbiasedResult]) -> Figure:
+    plot = Plot(
+        partial(charts.intervals, step=44, expected="chance"),
+        "With 95 % intervals; ticks: chance.",
+        ["vanilla", "ours"],
+        title="Accuracy before and after",
+        name=["run"],
+        expected=lambda row, key: row[f"{key}_chance"],
+        across=True,
+        rows="presentation",
+    )
+    rows = [
+        {"model": one.model, "run": run, **vars(one.metrics), "unreadable": one.metrics.replies["ours"]["unreadable"]}
+        for run, one in results.items()
+    ]
+    columns = ["vanilla", "ours", "drop", *replies_of([*results.values()])]
+    return Figure("contamination-scores", "Accuracy", ["model"], columns, rows, [plot])
+
+
+def _gain(gains: Mapping[str, Estimate]) -> Figure:
+    plot = Plot(
+        partial(charts.intervals, axis="difference in accuracy"),
+        "After minus before, paired by question, with 95 % intervals. Excess: what the published form gained beyond "
+        "what survives.",
+        ["gain"],
+        out=lambda row: bool(row["metric.key"] == "excess"),
+        rows="gain",
+    )
+    return Figure.of_metrics("contamination-gains", "Gain", {"gain": gains}, [plot])
+
+
+def _headline(result: ContaminationResult) -> str:
+    """Whether the published form gained something that does not survive."""
+    if not result.excess.defined:
+        return "Nothing could be measured"
+    outcome, more = verdict(result.excess, bound=SAME), magnitude(result.excess, 2)
+    base, who = result.before.run.name, result.after.run.name
+    if outcome.kind == "above":
+        return (
+            f"Compared with {base}, {who} does {more} better on published than on altered questions, as after training"
+        )
+    if outcome.kind == "below":
+        return f"Compared with {base}, {who} does {more} worse on published than on altered questions"
+    if outcome.kind == "equal":
+        return f"{who} differs from {base} equally on published and altered questions, to within {SAME}"
+    return f"Whether {who} has seen the questions cannot be determined {unsettled(outcome)}"
+
+
+def _gains(result: ContaminationResult) -> str:
+    """From which model to which, and by how much both scores change."""
+    how = METRICS["vanilla_gain"]
+    vanilla, ours = (with_interval(gain, how) for gain in (result.vanilla_gain, result.ours_gain))
+    who = f"From {result.before.model} to {result.after.model}"
+    return f"{who} the score changes by {vanilla} as published and by {ours} under interventions."

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
-from unslant.experiment.provenance_block import model_block
+from unslant.experiment.run_record import model_block
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
@@ -45,19 +44,47 @@ class Participant:
     """One model of the probe.
 
     Attributes:
-        rephrase: stems -> the same in other words; None where no usable reply came.
-        judge: prompts of :func:`confidence_prompt` -> confidence 1 to 10, nan where none was given.
-        answer: presentations of the questions as published -> responses, for accuracy by subject.
+        chat: generates rephrasings; their cost is reported.
         block: who it is, for the provenance of results.
-        chat: what generates its replies, if known; their cost is reported.
+        scorer: its answers and confidences are the most probable labels and numbers; without one, they are read from
+            replies of ``chat``.
+        separable: whether the numbers of a prompt each can be the most probable one, given the model's tokenizer.
     """
 
-    name: str
-    rephrase: Callable[[Sequence[str], Progress], list[str | None]]
-    judge: Callable[[Sequence[Prompt], Progress], list[float]]
-    answer: Callable[[Sequence[Asked], Progress], Responses]
-    block: dict[str, Any] = field(default_factory=dict)
-    chat: ChatModel | None = None
+    chat: ChatModel
+    writer: Writer
+    block: Mapping[str, Any]
+    scorer: ScoringModel | None = None
+    separable: Callable[[Prompt], bool] = lambda prompt: True
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.chat.name
+
+    def rephrase(self, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
+        """Each stem in other words; None where the reply is empty or none came."""
+        prompts, phase = [rephrase_prompt(stem, self.writer.chat) for stem in stems], f"rephrasing by {self.name}"
+        return [tidy(reply.text) or None for reply in generate_all(self.chat, prompts, progress=progress, phase=phase)]
+
+    def judge(self, prompts: Sequence[Prompt], progress: Progress = no_progress) -> list[float]:
+        """Confidence 1 to 10 after each prompt of :func:`confidence_prompt`; nan where a reply holds none."""
+        phase = f"judging by {self.name}"
+        if self.scorer is not None:
+            # Many tokenizers split digits. "10" then begins with the token of "1" and can never beat it, unless both
+            # are scored with what ends them. Elsewhere the end only adds noise: a base model may write on after 10.
+            if not all(map(self.separable, prompts[:1])):
+                prompts = [replace(prompt, to_end=True) for prompt in prompts]
+            scores = score_all(self.scorer, prompts, progress=progress, phase=phase)
+            return [float(LOWEST + int(np.argmax(score))) for score in scores]
+        replies = generate_all(self.chat, prompts, progress=progress, phase=phase)
+        return [read_confidence(reply.text) for reply in replies]
+
+    def answer(self, items: Sequence[Asked], progress: Progress = no_progress) -> Responses:
+        """Responses to the questions as published, for accuracy by subject."""
+        if self.scorer is not None:
+            return ask(self.scorer, items, [Cloze(self.writer)], progress=progress)
+        return ask_for_replies(self.chat, items, self.writer, progress=progress)
 
 
 def local_participant(
@@ -67,33 +94,15 @@ def local_participant(
     batch: int = 8,
     stored: Callable[[Any], Any] = lambda model: model,
 ) -> Participant:
-    """A local model: it generates rephrasings; its answers and confidence are the most probable labels and numbers.
-
-    Args:
-        stored: wraps what scores and what generates, so that scores and replies are kept.
-    """
-    chat = stored(LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch))
-    scorer = stored(model)
-    return Participant(
-        model.name,
-        partial(rephrase, chat, writer.chat),
-        partial(judge_by_probability, scorer),
-        lambda asked, progress: ask(scorer, asked, [Cloze(writer)], progress=progress),
-        model_block(model.name, facts_of(model)),
-        chat,
-    )
+    """A local model, which scores labels and numbers; ``stored`` wraps what is asked, so that scores are kept."""
+    chat = LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch)
+    block, scorer = model_block(model.name, facts_of(model)), stored(model)
+    return Participant(stored(chat), writer, block, scorer, model.encoder.separable)
 
 
 def chat_participant(model: ChatModel, writer: Writer) -> Participant:
-    """A model that only generates; its answers and confidence are read from its replies."""
-    return Participant(
-        model.name,
-        partial(rephrase, model, writer.chat),
-        partial(judge_by_reply, model),
-        lambda asked, progress: ask_for_replies(model, asked, writer, progress=progress),
-        model_block(model.name, facts_of(model)),
-        model,
-    )
+    """A model that only generates."""
+    return Participant(model, writer, model_block(model.name, facts_of(model)))
 
 
 def open_participant(
@@ -119,21 +128,14 @@ def rephrase_prompt(stem: str, chat: bool) -> Prompt:
 
 def confidence_prompt(presentation: Presentation, writer: Writer) -> Prompt:
     """The prompt that asks how sure one is of the right labels of ``presentation`` (P4, appendix B, in our words)."""
-    shown = writer.template.render_question(presentation).strip()
-    body = f"{shown}\nAnswer taken to be right: {', '.join(presentation.right_labels)}\n{CONFIDENCE_CUE}"
+    question = writer.template.render_question(presentation).strip()
+    body = f"{question}\nAnswer taken to be right: {', '.join(presentation.right_labels)}\n{CONFIDENCE_CUE}"
     numbers = tuple(map(str, range(LOWEST, HIGHEST + 1)))
     about = f"{CONFIDENCE} {presentation.instruction}".strip() if presentation.interventions else CONFIDENCE
     if writer.chat:
         messages = (Message("system", about), Message("user", body))
         return Prompt("", numbers, messages, group=presentation.question_id)
     return Prompt(f"{about}\n\n{body}", tuple(f" {n}" for n in numbers), group=presentation.question_id)
-
-
-def rephrase(model: ChatModel, chat: bool, stems: Sequence[str], progress: Progress = no_progress) -> list[str | None]:
-    """Each stem as ``model`` rephrases it; None where the reply is empty or none came."""
-    phase = f"rephrasing by {model.name}"
-    replies = generate_all(model, [rephrase_prompt(stem, chat) for stem in stems], progress=progress, phase=phase)
-    return [tidy(reply.text) or None for reply in replies]
 
 
 def tidy(text: str | None) -> str:
@@ -145,29 +147,15 @@ def tidy(text: str | None) -> str:
     return re.sub(r"^(?:new )?question:\s*", "", first.strip(), flags=re.IGNORECASE).strip().strip('"“”').strip()
 
 
-def judge_by_probability(
-    model: ScoringModel, prompts: Sequence[Prompt], progress: Progress = no_progress
-) -> list[float]:
-    """The most probable number after each prompt."""
-    scores = score_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
-    return [float(LOWEST + int(np.argmax(score))) for score in scores]
-
-
-def judge_by_reply(model: ChatModel, prompts: Sequence[Prompt], progress: Progress = no_progress) -> list[float]:
-    """The number in each reply; nan where there is none."""
-    replies = generate_all(model, prompts, progress=progress, phase=f"judging by {model.name}")
-    return [read_confidence(reply.text) for reply in replies]
-
-
 def read_confidence(text: str | None) -> float:
     """The first whole number from 1 to 10 in a reply ("8", "8/10", "Confidence: 10"); nan if there is none."""
-    found = _NUMBER.search(text or "")
-    return float(found[1]) if found else math.nan
+    match = _NUMBER.search(text or "")
+    return float(match[1]) if match else math.nan
 
 
 def accuracy_by_subject(responses: Responses) -> dict[str, float]:
     """Accuracy as published for each subject with a usable answer."""
     outcomes = Outcomes(responses)
     credit, subjects = outcomes.credit(AS_PUBLISHED), np.array(outcomes.subjects)
-    found = {str(name): mean_defined(credit[subjects == name]) for name in np.unique(subjects)}
-    return {name: accuracy for name, accuracy in found.items() if not math.isnan(accuracy)}
+    accuracies = {str(name): mean_defined(credit[subjects == name]) for name in np.unique(subjects)}
+    return {name: accuracy for name, accuracy in accuracies.items() if not math.isnan(accuracy)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
-from unslant.metrics import Bootstrap, Estimate, Numbers, associate
+from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, associate
 from unslant.metrics.bootstrap import UNBOUNDED
 from unslant.metrics.registry import metric
 from unslant.studies.unbiased.metrics import mean_defined
@@ -23,28 +23,21 @@ NO_AT_MOST, YES_AT_LEAST = 5.0, 6.0
 
 
 @dataclass(frozen=True)
-class ConsensusRates(Jsonable):
-    """Rates of one rephrasing model at one strength, 0 to 1.
+class ConsensusRates(Measured):
+    """Rates of one rephrasing model at one strength, 0 to 1: ``cer``, ``ocr``, ``ucr`` and ``rejected``.
 
     Attributes:
-        cer: consensus errors: weighted share of questions that both the model and the others reject.
-        ocr: over-confidence: share it accepts and the others reject.
-        ucr: under-confidence: share it rejects and the others accept.
-        rejected: share that both reject, unweighted.
         by_subject: subject -> ``cer``; empty where there is one subject or none.
     """
 
-    cer: Estimate
-    ocr: Estimate
-    ucr: Estimate
-    rejected: Estimate
+    numbers: Numbers
     by_subject: Mapping[str, float]
 
 
 def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
     """What each question adds to CER, OCR and UCR: three arrays (Q,), nan where a score is missing.
 
-    The equations (5) to (7) of P4 are damaged in the text we have; these follow its prose. With c = own score of
+    Equations (5) to (7) of P4 are damaged in the text we have; these follow its prose. With c = own score of
     rephraser i, m = mean score of the other models, u = 5 and l = 6, over N questions::
 
         CER_i = 1/N sum [c <= u] [m <= u] ((l - c) + (l - m)) / (2 (l - 1))
@@ -67,12 +60,10 @@ def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Float
     return cer, ocr, ucr
 
 
-@metric(
-    "ocr", "OCR", "over-confidence: it accepts the kept answer, the others reject it", unit="share", source="P4 eq. 6"
-)
-@metric(
-    "ucr", "UCR", "under-confidence: it rejects the kept answer, the others accept it", unit="share", source="P4 eq. 7"
-)
+@metric("ocr", "OCR", "over-confidence: it accepts the kept answer, the others reject it", unit="share",
+        source="P4 eq. 6")  # fmt: skip
+@metric("ucr", "UCR", "under-confidence: it rejects the kept answer, the others accept it", unit="share",
+        source="P4 eq. 7")  # fmt: skip
 @metric("cer", "CER", "consensus error: all reject it, weighted by how surely", unit="share", source="P4 eq. 5")
 @metric("rejected", "rejected by all", "questions that both reject, unweighted", unit="share")
 def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, seed: int = 0) -> ConsensusRates:
@@ -89,10 +80,10 @@ def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, s
     values = _values_of(scores, own)
     names = np.array(subjects or [""] * scores.shape[1])
     bootstrap = Bootstrap(scores.shape[1], names.tolist(), seed=seed)
-    cer, ocr, ucr = map(bootstrap.mean, values)
-    rejected = bootstrap.mean(np.where(np.isnan(values[0]), np.nan, values[0] > 0))
+    numbers = dict(zip(("cer", "ocr", "ucr"), map(bootstrap.mean, values), strict=True))
+    numbers["rejected"] = bootstrap.mean(np.where(np.isnan(values[0]), np.nan, values[0] > 0))
     by_subject = {str(name): mean_defined(values[0][names == name]) for name in np.unique(names)}
-    return ConsensusRates(cer, ocr, ucr, rejected, by_subject if len(by_subject) > 1 else {})
+    return ConsensusRates(Numbers(numbers), by_subject if len(by_subject) > 1 else {})
 
 
 def _values_of(scores: Floats, own: int) -> tuple[Floats, Floats, Floats]:
@@ -102,8 +93,8 @@ def _values_of(scores: Floats, own: int) -> tuple[Floats, Floats, Floats]:
     if ((scores < LOWEST) | (scores > HIGHEST)).any():
         raise ValueError(f"scores must lie between {LOWEST} and {HIGHEST}")
     rest = np.delete(scores, own, axis=0)
-    given = (~np.isnan(rest)).sum(axis=0)
-    others = np.where(given > 0, np.nansum(rest, axis=0) / np.maximum(given, 1), np.nan)
+    counts = (~np.isnan(rest)).sum(axis=0)
+    others = np.where(counts > 0, np.nansum(rest, axis=0) / np.maximum(counts, 1), np.nan)
     return consensus_values(scores[own], others)
 
 
@@ -154,7 +145,7 @@ def decompose(
     Raises:
         ValueError: if the three are not equally long, empty, or hold anything but numbers.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> ability, habit = rng.uniform(0.3, 0.9, 5000), rng.normal(0.1, 0.05, 5000)
         >>> fairer = decompose(ability, ability + habit, ability + 0.2 * habit)  # takes four fifths of the bias away

@@ -12,8 +12,8 @@ from unslant.arrays import Floats
 from unslant.asking import Asked, Progress
 from unslant.errors import InputError
 from unslant.experiment.job import Given, Job
-from unslant.experiment.provenance_block import check_same, provenance
-from unslant.experiment.run_record import requests_of
+from unslant.experiment.options import PromptOptions, Temperatures
+from unslant.experiment.run_record import check_same, provenance, requests_of
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions
 from unslant.models.options import scoring_options
@@ -22,16 +22,31 @@ from unslant.presentations.interventions import VANILLA, Composed, apply, compos
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.studies.unbiased.probe.judging import Participant, accuracy_by_subject, confidence_prompt, open_participant
-from unslant.studies.unbiased.probe.result import ProbeResult, result_of
-from unslant.studies.unbiased.probe.score_table import ScoreTable, load_accuracy, load_scores
-from unslant.studies.unbiased.probe.settings import AccuracyOptions, ProbeSettings
+from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable, load_accuracy, load_scores, result_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings(PromptOptions):
+    """How the questions are rephrased and judged."""
+
+    strengths: Temperatures = (0.0, 0.25, 0.5, 0.75, 1.0)
+    """Share of questions rephrased, 0 (the published benchmark) to 1; several separated by commas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyOptions:
+    """What recorded confidences are compared with."""
+
+    accuracy: Path | None = None
+    """With --log: a file of accuracy by model and subject."""
+
 
 WITHOUT_BINARY = {"BT": 0.0}
 """The binary transformation makes several items of a question; judges are shown one."""
 
 
 class Probe(Study[ProbeSettings]):
-    """Measure how biased questions are that a model has rewritten.
+    """Measure how biased a model's rewritten questions are.
 
     Every model rephrases the questions and judges every version: consensus errors, over- and under-confidence.
 
@@ -82,7 +97,7 @@ class Probe(Study[ProbeSettings]):
             for model, options in zip(given.models, given.options, strict=True)
         ]
         for participant in participants:
-            check_same(model=participant.block or None)
+            check_same(model=participant.block)
         _check([participant.name for participant in participants], strengths)
         return _measured(participants, whole, settings, strengths, job.progress)
 
@@ -91,9 +106,7 @@ class Probe(Study[ProbeSettings]):
         table, strengths = load_scores(scores), _strengths(settings)
         _check(table.models, strengths)
         run = Run(
-            study="probe",
-            recorded=Path(scores).name,
-            settings={"strengths": list(strengths), "seed": settings.seed},
+            study="probe", recorded=Path(scores).name, settings={"strengths": list(strengths), "seed": settings.seed}
         )
         return result_of(table, load_accuracy(accuracy) if accuracy else {}, strengths, settings.seed, run)
 
@@ -103,7 +116,16 @@ class ProbeKeywords(Keywords, AccuracyOptions, GenerateOptions, ProbeSettings):
     """Keywords of :func:`probe`."""
 
 
-probe = function(Probe(), ProbeKeywords, ProbeResult)
+probe = function(
+    Probe(),
+    ProbeKeywords,
+    ProbeResult,
+    """
+    >>> result = unslant.study.probe(["fair", "words"], "embedded", limit=5)
+    >>> sorted(result.models)
+    ['fair', 'words']
+    """,
+)
 
 
 def _measured(
@@ -115,19 +137,19 @@ def _measured(
 ) -> ProbeResult:
     writer, sampled = settings.writer(), settings.sampled(whole)
     published, changed = _presentations(whole, sampled.questions, settings.seed)
-    shown = [presentation for _, presentation in published]
+    presentations = [presentation for _, presentation in published]
 
     def judged(versions: Iterable[Presentation]) -> Floats:
         prompts = [confidence_prompt(version, writer) for version in versions]
         return np.array([participant.judge(prompts, progress) for participant in participants], dtype=np.float64)
 
-    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants if one.chat is not None}
-    original = judged(shown)
+    spent = {one.name: (one.chat, one.chat.cost.copy()) for one in participants}
+    original = judged(presentations)
     boat = judged(presentation for _, presentation in changed)
     rephrased = np.full((len(participants), *original.shape), np.nan)
     for i, participant in enumerate(participants):
-        stems = participant.rephrase([presentation.stem for presentation in shown], progress)
-        usable = {q: replace(shown[q], stem=stem) for q, stem in enumerate(stems) if stem}
+        stems = participant.rephrase([presentation.stem for presentation in presentations], progress)
+        usable = {q: replace(presentations[q], stem=stem) for q, stem in enumerate(stems) if stem}
         if usable:
             rephrased[i][:, list(usable)] = judged(usable.values())
     accuracy = {one.name: accuracy_by_subject(one.answer(published, progress)) for one in participants}

@@ -1,0 +1,322 @@
+"""What a result is held against: an earlier one (``--baseline``), and conditions on its numbers (``--fail-if``)."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unslant.arrays import jsonable
+from unslant.errors import InputError, one_of, shown
+from unslant.experiment.comparison import Comparison, metric_of
+from unslant.experiment.result import RecordedResult, StudyResult, responses_in
+from unslant.metrics import METRICS, Estimate, verdicts
+from unslant.metrics.registry import metric_at
+from unslant.metrics.summary import Counts
+from unslant.models import Cost
+from unslant.reports import Page, Panel
+from unslant.reports.numbers import APART, count, listed, numbers, with_interval
+from unslant.responses import Run
+from unslant.responses.provenance import Provenance, checked_provenance
+
+MOST_CHANGES = 4
+"""Differences in the notes; the table has all."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier result.
+
+    Attributes:
+        values: the result as JSON.
+        result: the result itself, if its responses were read.
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+    result: StudyResult | None = None
+
+    @classmethod
+    def read(cls, path: Path, kind: type[StudyResult]) -> Baseline:
+        """The result in a JSON or Parquet file of ours, or the audit of a log.
+
+        Args:
+            kind: the class of result that a table of responses is read as.
+
+        Raises:
+            InputError: if the file cannot be read, or holds no result.
+        """
+        if (values := cls._numbers(path)) is None:
+            if not issubclass(kind, RecordedResult):
+                raise InputError.at(path, f"holds responses; compare results of {kind.study} by their JSON files")
+            result = kind.from_parquet(path)
+            return cls(path, result.to_dict(), result)
+        checked_provenance(values["provenance"], path)
+        return cls(path, values)
+
+    @staticmethod
+    def _numbers(path: Path) -> Mapping[str, Any] | None:
+        """The JSON of a result of ours; None for a table of responses or a log; InputError if it is neither."""
+        from unslant.files import parse_json, read_text
+        from unslant.responses.importers import Head, importers
+
+        head = Head.of(path)
+        if {"unslant", "study", "provenance"} <= set(head.first):
+            values: Mapping[str, Any] = parse_json(read_text(path))
+            return values
+        if not any(importer.recognises(head) for importer in importers()):
+            reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
+            raise InputError.at(path, reason)
+        return None
+
+    @classmethod
+    def check(cls, path: Path) -> None:
+        """Raise InputError for a file that :meth:`read` cannot take, without computing anything from it."""
+        if (values := cls._numbers(path)) is None:
+            responses_in(path)
+        else:
+            checked_provenance(values["provenance"], path)
+
+    def compared_with(self, result: StudyResult) -> StudyResult:
+        """The result with its differences from this one.
+
+        Raises:
+            InputError: if the two are of different studies, or have no questions in common.
+        """
+        if self.values["study"] != result.study:
+            raise InputError.at(self.path, f"holds a result of the study {self.values['study']}, not of {result.study}")
+        paired = result.paired_with(self.result) if self.result else None
+        before, now = _digests(Provenance.model_validate(self.values["provenance"])), _digests(result.provenance)
+        remarks = list(paired.remarks) if paired else []
+        if before != now:
+            remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
+        if paired and paired.differences:
+            runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
+            comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
+            return WithBaseline(result, self, comparison, remarks)
+        if before and now and before != now:
+            rows = "" if paired else "; the Parquet file of an audit is compared on the questions that both have"
+            raise InputError.at(self.path, f"was made on other questions, so there is nothing to compare{rows}")
+        return WithBaseline(result, self, self._unpaired(result), remarks)
+
+    def _unpaired(self, result: StudyResult) -> Comparison:
+        before, now = (dict(numbers(values, APART)) for values in (self.values, result.to_dict()))
+        paths = list(result.compared_numbers)
+        if not paths:
+            tiles = {tile.metric.key for tile in result.page().tiles}
+            paths = [path for path in now if (metric := metric_at(path)) and (not tiles or metric.key in tiles)]
+        runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
+        for path in paths:
+            metric, parts = metric_at(path), (before.get(path, {}), now.get(path, {}))
+            if metric is not None and all("method" in estimate for estimate in parts):
+                key = metric.key if result.compared_numbers else ".".join(path)
+                for values, estimate in zip(runs.values(), parts, strict=True):
+                    values[key] = _estimate(estimate, self.path)
+        comparison = Comparison(runs, list(runs["now"]))
+        if not comparison.differences:
+            raise InputError.at(self.path, "has no number in common with the result")
+        return comparison
+
+
+def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
+    try:
+        return Estimate.from_dict(parts)
+    except (TypeError, ValueError, KeyError):
+        raise InputError.at(path, "holds numbers in a form that unslant does not write") from None
+
+
+def _digests(provenance: Provenance) -> set[str]:
+    return {questions.digest for questions in provenance.questions if questions.digest}
+
+
+@dataclass(frozen=True)
+class WithBaseline(StudyResult):
+    """A result, and how it differs from an earlier one."""
+
+    study = "with-baseline"
+
+    result: StudyResult
+    baseline: Baseline
+    comparison: Comparison
+    remarks: Sequence[str]
+
+    @cached_property
+    def run(self) -> Run:
+        return self.result.run
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.result.provenance
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result, and under ``baseline`` the differences by key."""
+        about = {"file": shown(self.baseline.path), "date": self.baseline.values["provenance"].get("date", "")}
+        changes = {
+            pair.measure: {
+                "metric": metric_of(pair.measure).key,
+                "before": pair.b,
+                "now": pair.a,
+                "difference": pair.difference,
+                "paired": self.comparison.paired,
+                "p_value": pair.p_value,
+                "n_unpaired": pair.n_unpaired,
+            }
+            for _, pair in self.comparison.differences
+        }
+        return {**self.result.to_dict(), "baseline": {**about, **jsonable(changes)}}
+
+    def page(self) -> Page:
+        page, name = self.result.page(), self.baseline.path.name
+        pairs = [pair for _, pair in self.comparison.differences]
+        claims = verdicts([pair.difference for pair in pairs], p=[pair.p_value for pair in pairs])
+        changes = [
+            f"{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
+            for pair, claim in zip(pairs, claims, strict=True)
+            if claim.differs
+        ]
+        outcome = listed(changes, MOST_CHANGES) if changes else f"no change shown in {count(len(pairs), 'number')}"
+        how = "Paired by question."
+        if not self.comparison.paired:
+            how = "Not paired: intervals are approximate and, as a rule, too wide."
+        left_out = max(pair.n_unpaired for pair in pairs)
+        panel = Panel(
+            "baseline",
+            "Baseline",
+            f"This result against the baseline {name}. {how}",
+            figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
+            notes=(*self.remarks, *([f"Only in one of the two: {count(left_out, 'question')}."] if left_out else [])),
+        )
+        lines = (f"Against {name}: {outcome}.", *page.lines)[:3]
+        return replace(page, lines=lines, panels=(panel, *page.panels))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the responses, if there are any."""
+        if write := getattr(self.result, "to_parquet", None):
+            write(path)
+
+
+OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+PARTS = ("value", "low", "high")
+_CONDITION = re.compile(r"\s*([^<>=]+?)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE)
+_NO_RESULT = ("provenance", "settings", "loading", "identity")
+Number = tuple[tuple[str, ...], Mapping[str, Any]]
+"""Path in JSON, and the parts of an estimate, or only its value."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``NAME<NUMBER`` (or <=, >, >=): a condition on a number of the result.
+
+    Attributes:
+        text: as written.
+        name: path of the number in JSON, or a unique ending of it.
+        part: the value, or an end of its interval.
+    """
+
+    text: str
+    name: str
+    part: str
+    sign: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read a condition; InputError if it is malformed, or no result can have a number of that name."""
+        match = _CONDITION.fullmatch(text)
+        if not match:
+            raise InputError(
+                f'--fail-if {text!r}: write it as NAME<NUMBER (<, <=, >, >=), as in "expected_accuracy<0.6"'
+            )
+        before, dot, last = match[1].rpartition(".")
+        name, part = (before, last) if dot and last in PARTS else (match[1], "value")
+        key, keys = name.rpartition(".")[2], _keys()
+        # Other prefixes (of methods, conditions, models) lead to numbers that only the result itself knows.
+        simple = "." not in name or {"means", "by_subject"} & set(name.split("."))
+        if simple and key not in keys and not _named(name):
+            raise InputError(f"--fail-if {text!r}: no number is called {key!r}: {_near(key, sorted(keys))}")
+        return cls(text, name, part, match[2], float(match[3]))
+
+    def find(self, result: Sequence[Number]) -> Number:
+        """The number of the result that it is about; InputError if there is none of this name, or several."""
+        ending = tuple(self.name.split("."))
+        metrics, singles = _named(self.name), [number for number in result if _single(number[0])]
+        matches = [number for number in result if number[0][-len(ending) :] == ending]
+        # The first kind of match that there is decides: the whole path, an ending that JSON has once, any ending, and
+        # last the printed name of a metric.
+        for candidates in (
+            [number for number in matches if number[0] == ending],
+            [number for number in matches if number in singles],
+            matches,
+            [number for number in singles if number[0][0] != "baseline" and metric_at(number[0]) in metrics],
+        ):
+            if len(candidates) == 1:
+                return candidates[0]
+            if candidates:
+                names = ", ".join(".".join(path) for path, _ in candidates[:5])
+                n = len(candidates)
+                raise InputError(f"--fail-if {self.text!r}: {n} numbers fit: {names}, ...; give a longer name")
+        paths = [".".join(path) for path, _ in singles]
+        names_in_result = list(dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)]))
+        raise InputError(f"--fail-if {self.text!r}: the result has no such number: {_near(self.name, names_in_result)}")
+
+    def failure(self, result: Sequence[Number]) -> str:
+        """The number that meets the condition, in one line; empty if it does not hold."""
+        path, parts = self.find(result)
+        name = ".".join(path) + (f".{self.part}" if self.part != "value" else "")
+        if self.part not in parts:
+            raise InputError(f"--fail-if {self.text!r}: {'.'.join(path)} has no interval")
+        value = parts[self.part]
+        if value is None:
+            return f"--fail-if {self.text!r}: {name} is undefined" + (
+                f" ({parts['note']})" if parts.get("note") else ""
+            )
+        if not OPERATORS[self.sign](float(value), self.limit):
+            return ""
+        ends = [parts.get(end) for end in ("low", "high")]
+        interval = f" ({ends[0]:.4g} to {ends[1]:.4g}, N {parts['n']:,})" if None not in ends else ""
+        return f"--fail-if {self.text!r}: {name} is {float(value):.4g}{interval if self.part == 'value' else ''}"
+
+
+def conditions_of(texts: Sequence[str]) -> list[Condition]:
+    """The conditions; InputError on one that is not well written."""
+    return [Condition.parse(text) for text in texts]
+
+
+def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    """A line for each condition that holds, or whose number is undefined.
+
+    Args:
+        values: the result as for JSON.
+
+    Raises:
+        InputError: if a condition names no number of the result, or several.
+    """
+    result = list(numbers(values, _NO_RESULT))
+    return [line for condition in conditions_of(texts) if (line := condition.failure(result))]
+
+
+def _single(path: tuple[str, ...]) -> bool:
+    """Whether JSON has this number once, rather than for each subject, label or method, or as a part of another."""
+    return not {*APART, "variance_components"} & set(path) and not any(part.isdigit() for part in path)
+
+
+def _keys() -> set[str]:
+    """Names of numbers without a prefix; those with one are looked up in the result."""
+    counted = {f.name for kind in (Counts, Cost) for f in fields(kind)}
+    return counted | {key.rpartition(".")[2] for key in METRICS}
+
+
+def _named(name: str) -> list[Any]:
+    """Metrics by their printed name, with its words in any order: ``mean_over_orders.accuracy``."""
+    words = sorted(re.findall(r"\w+", name.lower().replace("_", " ")))
+    return [metric for metric in METRICS.values() if sorted(re.findall(r"\w+", metric.name.lower())) == words]
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """:func:`one_of` without its list, or with the beginning of it if no name is near."""
+    near = one_of(name, names)
+    return near.partition("? ")[0] + "?" if near.startswith("did you mean") else f"{near[:300]}; see docs/metrics.md"

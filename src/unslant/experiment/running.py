@@ -1,0 +1,359 @@
+"""A command at work: it opens models, stores their scores and replies, and shows progress."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from unslant.asking import Progress, at_once, no_progress
+from unslant.errors import UnslantError, one_line
+from unslant.experiment.options import StoreOptions
+from unslant.experiment.run_record import check_same, same_as_before
+from unslant.models import ScoringModel
+from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets
+
+if TYPE_CHECKING:
+    from unslant.experiment.result import StudyResult
+    from unslant.models import ChatModel, Model
+    from unslant.questions import QuestionSet
+    from unslant.responses import Responses
+    from unslant.store import Store
+
+Asked = TypeVar("Asked", bound="ScoringModel | ChatModel")
+
+
+@contextmanager
+def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
+    """Store every score and reply and show progress while the block runs; StoreError if the store cannot be opened.
+
+    Write outputs after the block, and call :meth:`Recording.check_kept` with them.
+    """
+    opened: Store | None = None
+    if not options.no_store:
+        from unslant.store import Store
+
+        opened = Store(options.store)
+    with show_progress(quiet) as view:
+        record = Recording(view, opened, options.offline, options.store)
+        try:
+            with record.noting_the_end():
+                yield record
+        finally:
+            if opened is not None:
+                opened.close()
+    for note in record.notes(quiet):
+        print(note, file=sys.stderr)
+
+
+class Recording:
+    """A running command: its progress, its models and its entry in the store."""
+
+    def __init__(
+        self, progress: Progress, store: Store | None, offline: bool = False, named: Path | None = None
+    ) -> None:
+        self.progress = progress
+        self._named, self._ended = named, False
+        self._store, self.offline = store, offline
+        self._run = ""
+        self._stop_beating: Callable[[], None] = lambda: None
+        self._models: list[Model] = []
+        self._recalled = 0
+        self._lost: UnslantError | None = None
+
+    def loader(
+        self, load: Callable[[], Asked], *questions: QuestionSet[Any] | None, run_of: str = ""
+    ) -> Callable[[], Asked]:
+        """``load``, whose model recalls and stores scores or replies; calling it records the run.
+
+        Args:
+            run_of: all models of the run, if there are several.
+        """
+        for one in questions:
+            check_same(one)
+        name = next((arg for arg in getattr(load, "args", ()) if isinstance(arg, str)), "the model")
+        load = same_as_before(load)
+
+        def loaded() -> Asked:
+            self._let_go()
+            with self.progress.loading(name) if isinstance(self.progress, ProgressView) else nullcontext():
+                plain = load()
+            if self._store is not None:
+                self.begin(run_of or plain.name, *questions)
+            model = self.stored(plain)
+            self._watch(model)
+            return model
+
+        return loaded
+
+    def _let_go(self) -> None:
+        """Free the memory of models that were asked before."""
+        self._recalled += sum(model.recalled for model in self._models)
+        self._models.clear()
+        self._watch(None)
+
+    def _watch(self, model: Any) -> None:
+        """Show this model's tokens with the progress, unless a Python function receives it."""
+        if isinstance(self.progress, ProgressView):
+            self.progress.model = model
+
+    def stored(self, model: Asked) -> Asked:
+        """The model with its scores or replies stored; the model itself without a store."""
+        if self._store is None:
+            return model
+        self.begin(model.name)
+        stored: Any
+        if isinstance(model, ScoringModel):
+            from unslant.models.stored import StoredModel
+
+            stored = StoredModel(model, self._store, self._run, offline=self.offline)
+        else:
+            from unslant.models.chat import StoredChat
+
+            stored = StoredChat(model, self._store, self._run, offline=self.offline)
+        self._models.append(stored)
+        return cast("Asked", stored)
+
+    def begin(self, model: str, *questions: QuestionSet[Any] | None) -> None:
+        """Record the run, once."""
+        if self._store is not None and not self._run:
+            self._run = self._store.runs.start(COMMAND.get().words, Path.cwd(), url_without_secrets(model))
+            self._stop_beating = self._store.runs.keep_alive(self._run)
+            if sets := [one for one in questions if one is not None]:
+                names, digests = ", ".join(one.name for one in sets), ", ".join(one.digest for one in sets)
+                self._store.runs.note_questions(self._run, names, digests)
+
+    def keep(self, responses: Responses) -> None:
+        """Store the finished table, for ``unslant runs export``."""
+        if self._store is not None and self._run:
+            written = io.BytesIO()
+            responses.to_parquet(written)
+            with self._after_asking():
+                self._store.runs.keep_responses(self._run, written.getvalue())
+
+    def note_score(self, result: StudyResult | str) -> None:
+        """Store the score of the run for ``unslant runs list``: the first key number of the result, or its headline."""
+        if self._store is None or not self._run:
+            return
+        if not isinstance(result, str):
+            from unslant.reports.numbers import number
+
+            page = result.page()
+            tile = page.tiles[0] if page.tiles and not result.failure else None
+            result = f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
+        with self._after_asking():
+            self._store.runs.note_score(self._run, result)
+
+    @contextmanager
+    def _after_asking(self) -> Iterator[None]:
+        """Put off an error of the block until :meth:`check_kept`."""
+        try:  # every prompt is answered by now: a store that fails must not cost the outputs
+            yield
+        except UnslantError as error:
+            self._lost = self._lost or error
+
+    def check_kept(self) -> None:
+        """Raise the first error of the store after everything had been asked, if any."""
+        if self._lost:
+            raise self._lost
+
+    def notes(self, quiet: bool) -> list[str]:
+        """Notes for the user, unless ``quiet``: prompts recalled from the store."""
+        self._let_go()
+        if not self._store or not self._recalled or quiet:
+            return []
+        return [f"{self._recalled:,} prompts reused from the store ({self._store.path})"]
+
+    @contextmanager
+    def noting_the_end(self) -> Iterator[None]:
+        """Record in the store how the block ended."""
+        ON_INTERRUPT.append(self._stop)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+        except BaseException as error:
+            with suppress(UnslantError):  # the store itself may be what failed
+                self._end("failed", without_secrets(str(error)) or type(error).__name__)
+            raise
+        finally:
+            ON_INTERRUPT.remove(self._stop)
+        with self._after_asking():
+            self._end("done")
+
+    def _stop(self) -> None:
+        """Record, once, that the run was interrupted, and print how to resume it."""
+        if self._ended:
+            return
+        self._ended = True
+        with suppress(UnslantError):
+            self._end("stopped")
+        if self._run:
+            # --trust: the user who stops a run has just typed its command.
+            place = f" --store {shlex.quote(str(self._named))} --trust" if self._named else ""
+            print(f"progress saved; continue with: unslant runs resume {self._run}{place}", file=sys.stderr, flush=True)
+
+    def _end(self, status: str, message: str = "") -> None:
+        self._stop_beating()
+        if self._store is not None and self._run:
+            self._store.runs.end(self._run, status, message)
+
+
+_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BEFORE_ESTIMATES, _SHARE_BEFORE_ESTIMATES = 60.0, 0.02
+"""Before either, the time left is not estimated: the first prompts of a run take far longer than the rest."""
+
+
+@contextmanager
+def show_progress(quiet: bool) -> Iterator[ProgressView]:
+    """Show progress on standard error while the block runs, unless ``quiet``."""
+    live = not quiet and sys.stderr.isatty()
+    view = ProgressView(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
+    with view.bar:
+        yield view
+
+
+def progress_of_python() -> Progress:
+    """The default progress of a Python call: in a notebook one line, updated in place; elsewhere none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return no_progress
+    from IPython.display import display
+
+    outputs: list[Any] = []
+
+    def write(line: str) -> None:
+        if outputs:
+            outputs[0].update({"text/plain": line}, raw=True)
+        else:
+            outputs.append(display({"text/plain": line}, raw=True, display_id=True))
+
+    return ProgressView(write, in_place=True)
+
+
+class ProgressView:
+    """A progress callback (:data:`unslant.asking.Progress`).
+
+    Args:
+        write: receives a line every ten seconds and when a phase first ends.
+        in_place: a line replaces the one before, and so may come every second and whenever a phase ends.
+        live: draw bars on standard error.
+        clock: monotonic time in seconds.
+
+    Attributes:
+        model: source of the token counts.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None] | None,
+        *,
+        live: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        in_place: bool = False,
+    ) -> None:
+        self.write, self.clock, self.in_place = write, clock, in_place
+        self.every = 1.0 if in_place else _SECONDS_BETWEEN_LINES
+        self.model: Model | None = None
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Facts())
+        self.bar = Bar(
+            *columns, console=Console(stderr=True), transient=True, disable=not live, get_time=clock, auto_refresh=live
+        )
+        self._tasks: dict[str, Task] = {}
+        self._ended: set[str] = set()
+        self._last = clock()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Show that ``done`` of a phase's ``total`` prompts are done."""
+        task = self._tasks.get(phase)
+        # A phase that begins again, as for the next model, gets a new bar, and its rate starts afresh.
+        if task is None or done == 0 or done < task.completed or (task.finished and task.total == total):
+            if task is not None:
+                self.bar.remove_task(task.id)
+            number = self.bar.add_task(phase, total=total, model=self.model, before=_recalled(self.model))
+            task = self._tasks[phase] = next(task for task in self.bar.tasks if task.id == number)
+        self.bar.update(task.id, completed=done, total=total)
+        ends = done == total > 0 and (self.in_place or phase not in self._ended)
+        if ends:
+            self._ended.add(phase)
+        if self.write and (ends or self.clock() - self._last >= self.every):
+            self._last = self.clock()
+            self.write(", ".join([f"{phase}: {done:,} of {total:,}", *facts(task)]))
+
+    @contextmanager
+    def loading(self, name: str) -> Iterator[None]:
+        """Show that a model is being loaded: at once on a terminal, elsewhere in a line after a second."""
+        if not self.write:
+            task = self.bar.add_task(f"loading {one_line(name)}", total=None, model=None, before=0)
+            try:
+                yield
+            finally:
+                self.bar.remove_task(task)
+            return
+        timer = threading.Timer(1.0, self.write, [f"loading {one_line(name)} ..."])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+class _Facts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(", ".join(facts(task)))
+
+
+def facts(task: Task) -> list[str]:
+    """Rate (not counting prompts from the store), time left or taken, tokens saved, and what the model waits for."""
+    seconds, done, total = task.elapsed or 0.0, int(task.completed), int(task.total or 0)
+    if task.total is None:  # a model is loaded
+        return [_duration(seconds)]
+    model: Model | None = task.fields["model"]
+    fresh = done - (_recalled(model) - task.fields["before"])
+    rate = fresh / seconds if fresh > 0 and seconds > 0 else 0.0
+    words = [f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"] if rate else []
+    if done == total:
+        words.append(f"done in {_duration(seconds)}")
+    elif rate and (seconds >= _SECONDS_BEFORE_ESTIMATES or done >= total * _SHARE_BEFORE_ESTIMATES):
+        words.append(f"{_duration((total - done) / rate)} left")
+    if model is None:
+        return words
+    portion = at_once(model)
+    begun = min(total, -(-done // portion) * portion)  # the engine counts the tokens of a portion ahead
+    saving = _fewer_tokens(model, begun)
+    words += [f"{saving:.1f}x fewer tokens"] if saving > 1 else []
+    return [*words, *filter(None, [model.waiting])]
+
+
+def _fewer_tokens(model: Model, counted: int) -> float:
+    """Token cost of the finished prompts run one by one, relative to the actual cost; 0 if unknown."""
+    if not isinstance(model, ScoringModel) or not (cost := model.cost).tokens:
+        return 0.0
+    if not cost.tokens_baqckv:  # the count of a server, which grows with the prompts that are done
+        return cost.tokens_plain / cost.tokens
+    prompts = max(counted - model.taken_over, cost.prompts, 1)
+    return cost.tokens_plain * (cost.prompts / prompts) / cost.tokens
+
+
+def _recalled(model: Model | None) -> int:
+    return model.recalled if model else 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

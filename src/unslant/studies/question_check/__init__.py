@@ -1,1 +1,0 @@
-"""What loading made of a question file, and what is odd about it."""

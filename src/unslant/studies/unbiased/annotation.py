@@ -1,0 +1,288 @@
+"""Annotation sheets, on which people say whether the expected answers of composed questions are right."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from unslant.asking import Asked
+from unslant.checked import Cell, TableRow
+from unslant.errors import InputError
+from unslant.experiment import options as o
+from unslant.experiment.result import StudyResult
+from unslant.flags import Flag
+from unslant.metrics import METRICS, Bootstrap, Estimate
+from unslant.metrics.registry import metric
+from unslant.presentations.interventions import BOAT
+from unslant.prompts import load_template
+from unslant.questions.formats import table_rows
+from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.numbers import count, csv_text, number, with_interval
+from unslant.studies.unbiased.study import UnbiasedSettings, key_of, plan
+from unslant.writing import write_atomically
+
+Verdicts = Mapping[str, Mapping[str, bool]]
+"""Annotator -> item -> whether the expected answer is right."""
+
+
+@dataclass(frozen=True)
+class AnnotationAgreement(StudyResult):
+    """Measure how often people confirm the expected answers, and how far they agree with each other.
+
+    Attributes:
+        confirmed, by_annotator, by_intervention: share of verdicts that say "right", over items; by combination
+            (``DH+AR``).
+        agreement: share of pairs of annotators that agree, over items with two or more.
+        kappa: Fleiss' kappa generalised to any number of annotators an item (Krippendorff's alpha for two
+            categories); nan where all verdicts are the same.
+        disputed: items that at least one annotator calls wrong, sorted.
+    """
+
+    study = "annotation"
+
+    confirmed: Estimate
+    by_annotator: Mapping[str, Estimate]
+    by_intervention: Mapping[str, Estimate]
+    agreement: Estimate
+    kappa: float
+    disputed: tuple[str, ...]
+
+    def described(self) -> Page:
+        return page(self)
+
+
+@metric("confirmed", "expected answers confirmed", "verdicts that call the expected answer right", unit="share",
+        source="P4 sec. 6.7")  # fmt: skip
+@metric("by_annotator", "confirmed by one person", "the same for one annotator", unit="share")
+@metric("by_intervention", "confirmed under one combination", "the same for one combination of interventions",
+        unit="share")  # fmt: skip
+@metric("agreement", "pairs of people that agree", "over items with two verdicts or more", unit="share")
+@metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
+def agreement_of(verdicts: Verdicts, interventions: Mapping[str, str] | None = None) -> AnnotationAgreement:
+    """Agreement figures of filled-in sheets.
+
+    Args:
+        interventions: item -> combination.
+
+    Raises:
+        ValueError: if there is no verdict at all.
+    """
+    items = sorted({item for answers in verdicts.values() for item in answers})
+    if not items:
+        raise ValueError("no verdicts: nobody has filled in the sheet")
+    by_item = {item: [answers[item] for answers in verdicts.values() if item in answers] for item in items}
+    codes = {item: interventions[item] for item in items if interventions and item in interventions}
+    return AnnotationAgreement(
+        confirmed=_mean_of(by_item.values()),
+        by_annotator={name: _mean_of([v] for v in answers.values()) for name, answers in verdicts.items() if answers},
+        by_intervention={
+            code: _mean_of(by_item[item] for item in codes if codes[item] == code) for code in sorted({*codes.values()})
+        },
+        agreement=_mean_of([a == b for a, b in itertools.combinations(votes, 2)] for votes in by_item.values()),
+        kappa=_alpha(by_item.values()),
+        disputed=tuple(item for item, votes in by_item.items() if not all(votes)),
+    )
+
+
+def _mean_of(items: Iterable[Sequence[bool]]) -> Estimate:
+    """Mean over items of the share that is True; items without any do not count."""
+    values = np.array([np.mean(votes) for votes in items if votes], dtype=np.float64)
+    return Bootstrap(len(values)).mean(values, note="no item has two verdicts")
+
+
+def _alpha(units: Iterable[Sequence[bool]]) -> float:
+    """Krippendorff's alpha for nominal data: 1 - observed / expected disagreement (Krippendorff 2011)."""
+    rated = [unit for unit in units if len(unit) > 1]
+    n, yes = sum(map(len, rated)), sum(map(sum, rated))
+    if yes in (0, n):  # no disagreement is expected by chance, and none observed: 0 / 0
+        return float("nan")
+    observed = sum(2 * sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in rated) / n
+    expected = 2 * yes * (n - yes) / (n * (n - 1))
+    return 1 - observed / expected
+
+
+COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
+
+
+def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
+    """``n`` composed items at random, each with an empty column ``right`` to fill in with yes or no.
+
+    Every question is composed once; each true/false item of a binary transformation counts as an item. The questions
+    are anything that :func:`unslant.load_questions` takes, or maths questions.
+
+    Raises:
+        InputError: if ``n`` is less than 1, or no question can be composed.
+
+    Examples:
+        >>> rows = unslant.study.annotation_sheet("embedded", 3)
+        >>> rows[0]["expected"], rows[0]["right"]
+        ('A', '')
+    """
+    if n < 1:
+        raise InputError(f"{n} items: give 1 or more")
+    layout = load_template(template)
+    settings = UnbiasedSettings(runs=1, shots=0, no_alone=True, seed=seed)
+    composed = [item for item in plan(o.LoadOptions().load(questions), settings).asked if item[1].kind == BOAT]
+    # Drawn by a hash of the item, so that a smaller sheet is part of a larger one; listed in the questions' order.
+    sample = sorted(range(len(composed)), key=lambda i: _rank(composed[i], seed))[:n]
+    rows = []
+    for question, presentation in (composed[i] for i in sorted(sample)):
+        codes = "+".join(presentation.interventions) or "none"
+        text = f"{presentation.instruction}\n\n{layout.render_question(presentation).strip()}"
+        row = (key_of(question, presentation), question.id, codes, text, ", ".join(presentation.right_labels), "")
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return rows
+
+
+def _rank(item: Asked, seed: int) -> bytes:
+    question, presentation = item
+    key = key_of(question, presentation).removeprefix(f"{question.id}|")
+    return hashlib.sha256(f"{seed}\x1fsheet\x1f{question.id}\x1f{key}".encode()).digest()
+
+
+def write_sheet(rows: Sequence[dict[str, str]], path: str | Path) -> None:
+    """Write the sheet as CSV; an apostrophe keeps spreadsheets from running a cell as a formula."""
+    text = csv_text(COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
+    write_atomically(path, text.encode("utf-8-sig"))
+
+
+def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
+    """Agreement figures of filled-in sheets, one for each annotator (named by its file), without empty verdicts.
+
+    Raises:
+        InputError: naming file and line, on a verdict that is neither yes nor no, an item given twice, or sheets
+            that nobody has filled in.
+
+    Examples:
+        >>> for name in ("ann.csv", "ben.csv"):
+        ...     with open(name, "w") as file:
+        ...         _ = file.write("item,right\\nq1,yes\\nq2,no\\n")
+        >>> unslant.study.annotation(["ann.csv", "ben.csv"]).kappa
+        1.0
+    """
+    verdicts: dict[str, dict[str, bool]] = {}
+    interventions: dict[str, str] = {}
+    for path in map(Path, paths):
+        name = path.stem if path.stem not in verdicts else str(path)
+        answers = verdicts.setdefault(name, {})
+        for place, row in table_rows(path, _Filled):
+            if row.right is None:
+                continue
+            if row.item in answers:
+                raise InputError.at(place, f"{row.item!r} is given twice", field="item")
+            answers[row.item] = row.right
+            interventions[row.item] = row.interventions or "none"
+    if not any(verdicts.values()):
+        raise InputError("no verdicts: fill in the column 'right' with yes or no")
+    return agreement_of(verdicts, interventions)
+
+
+def _verdict(value: object) -> object:
+    text = str("" if value is None else value).strip().lower()
+    return {"": None, "right": True, "1.0": True, "wrong": False, "0.0": False}.get(text, text)
+
+
+class _Filled(TableRow):
+    item: str
+    right: Annotated[bool | None, BeforeValidator(_verdict), Field(description="yes or no")]
+    question_id: Cell = ""
+    interventions: Cell = ""
+    shown: Cell = ""
+    expected: Cell = ""
+
+
+def page(agreement: AnnotationAgreement) -> Page:
+    """How often people confirm the expected answers, and which they do not."""
+    items = count(agreement.confirmed.n, "item")
+    shares = {"all": agreement.confirmed}
+    shares |= {f"by {name}": share for name, share in agreement.by_annotator.items()}
+    shares |= {f"under {name}": share for name, share in agreement.by_intervention.items()}
+    shares |= {METRICS["agreement"].name: agreement.agreement} if agreement.agreement.defined else {}
+    confirmed = Figure(
+        "annotation",
+        "Expected answers confirmed",
+        ["verdicts"],
+        [Column("share", METRICS["confirmed"])],
+        [{"verdicts": name, "share": share} for name, share in shares.items()],
+        [Plot(partial(charts.intervals, axis="share of verdicts"), "With 95 % intervals.", ["share"], of="items")],
+    )
+    disputed = Figure("annotation-disputed", "Called wrong by someone", ["item"], [],
+                      [{"item": item} for item in agreement.disputed])  # fmt: skip
+    return Page(
+        about=f"{items}, {count(len(agreement.by_annotator), 'annotator')}",
+        headline=f"People confirm {with_interval(agreement.confirmed, 2)} of the expected answers to {items}",
+        lines=(_agreement(agreement),),
+        tiles=Tile.row(("confirmed", agreement.confirmed), ("agreement", agreement.agreement)),
+        panels=(
+            Panel(
+                "annotation",
+                "Do people confirm the expected answers?",
+                "Share of verdicts that call the expected answer right, over items.",
+                figures=(confirmed, disputed),
+                short="Verdicts",
+            ),
+        ),
+        name="annotation",
+    )
+
+
+def _agreement(agreement: AnnotationAgreement) -> str:
+    """How far people agree, and how many items are disputed."""
+    disputed = f"{count(len(agreement.disputed), 'item')} called wrong by someone."
+    if not agreement.agreement.defined:
+        return disputed
+    share = f"Two people agree on {with_interval(agreement.agreement, 2)} of the items"
+    alpha = (
+        "" if math.isnan(agreement.kappa) else f" (Krippendorff's alpha {number(agreement.kappa, METRICS['kappa'])})"
+    )
+    return f"{share}{alpha}; {disputed}"
+
+
+def annotation_sheet(
+    questions: o.Questions = o.EMBEDDED,
+    /,
+    *,
+    out: Annotated[Path, Flag(help="CSV file to write.")] = Path("annotation.csv"),
+    items: Annotated[int, Flag(help="Number of items.")] = 300,
+    maths: Annotated[bool, Flag(help="Questions are open maths questions with numbers as answers.")] = False,
+    settings: o.TemplateOptions = o.TemplateOptions(),
+    quiet: o.Quiet = False,
+) -> None:
+    """Write composed questions and their expected answers to a sheet for people to check.
+
+    Examples:
+      unslant study annotation-sheet questions.jsonl --items 300 --out sheet.csv
+    """
+    from unslant.experiment.outputs import check_file
+
+    check_file(out)
+    sample = settings.sampled(settings.load(questions, maths))
+    rows = sheet(sample, items, template=settings.template, seed=settings.seed)
+    write_sheet(rows, out)
+    if not quiet:
+        print(
+            f"{count(len(rows), 'item')} written to {out}: fill in the column 'right' with yes or no, one copy a person"
+        )
+
+
+def annotation_agreement(
+    *sheets: Annotated[Path, Flag(help="Filled-in sheets, one per person.")], outputs: o.Reports = o.ReportOptions()
+) -> None:
+    """Measure how often people confirm the expected answers, and how far they agree with each other.
+
+    Examples:
+      unslant study annotation-agreement ann.csv bob.csv --json agreement.json
+    """
+    from unslant.experiment.outputs import check_outputs, write_outputs
+
+    check_outputs(outputs)
+    write_outputs(read_sheets(sheets), outputs)

@@ -1,1 +1,0 @@
-"""Annotation sheets: do people confirm the answers of composed questions?"""
