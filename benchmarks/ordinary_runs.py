@@ -34,7 +34,8 @@ from unslant.arrays import jsonable
 from unslant.auditing.cost import TokenCounter
 from unslant.auditing.orders import WHOLE, OrderDesign, audit_presentations
 from unslant.auditing.settings import AuditSettings
-from unslant.presentations import ShotChooser, control_presentations, parse_labels, present
+from unslant.presentations import control_presentations, parse_labels, present
+from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question, QuestionSet, load_questions
 

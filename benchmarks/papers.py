@@ -17,7 +17,8 @@ from tokenizers import Tokenizer
 from benchmarks.order_tokens import nodes
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS, Estimate
-from unslant.presentations import ALPHABETS, ShotChooser, orders_for, present
+from unslant.presentations import ALPHABETS, orders_for, present
+from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Writer, load_template
 from unslant.questions import Question, load_questions
 from unslant.reports.export import drawing, save_figure

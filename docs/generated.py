@@ -255,7 +255,7 @@ def _first(of: Any) -> Any:
 
 def _meaning(path: str, key: str, of: Any) -> str:
     """What a key holds: from the record of the number, or from the docstring of the dataclass it is a field of."""
-    from unslant.metrics.registry import metric_at
+    from unslant.metrics.catalogue import metric_at
 
     if found := _attributes(of).get(key):
         return found

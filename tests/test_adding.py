@@ -29,13 +29,13 @@ from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError
 from unslant.metrics import METRICS, Numbers, OrderScores, metric, paired_difference, question_metric, wilson
 from unslant.metrics.accuracy import accuracy
-from unslant.metrics.registry import metric_at
+from unslant.metrics.catalogue import metric_at
 from unslant.models import load_model
 from unslant.models import open as models_open
 from unslant.questions import RECIPES, Recipe, load_questions
 from unslant.reports import Column, Figure
 from unslant.responses.importers import IMPORTERS, importers
-from unslant.studies.readers import STUDIES, read_result
+from unslant.studies import STUDIES, read_result
 
 QUESTIONS = [{"id": str(i), "question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
 

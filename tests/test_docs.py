@@ -11,7 +11,7 @@ from docs.count import DOCS, PAGES
 from docs.generated import cli, sections
 from unslant.cli import EXIT_STATUS, app
 from unslant.cli.commands import EXIT_CODES
-from unslant.studies.readers import BY_HAND, STUDIES, TOP
+from unslant.studies import BY_HAND, STUDIES, TOP
 
 ROOT = DOCS.parent
 TRANSLATED = re.compile(

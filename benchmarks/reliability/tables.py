@@ -223,7 +223,7 @@ def _written(rng: random.Random, table: pa.Table) -> bytes:
 
 def use_responses(path: Path) -> None:
     """Read a table as its study does; damage to bytes must be noticed, or have changed nothing."""
-    from unslant.studies.readers import read_result
+    from unslant.studies import read_result
 
     found = Responses.from_parquet(path)
     if path.name.startswith("damaged-bytes"):

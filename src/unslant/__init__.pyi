@@ -20,6 +20,8 @@ from .questions import QuestionSet as QuestionSet
 from .questions import load_questions as load_questions
 from .reports.report import Report as Report
 from .responses.table import Responses as Responses
+from .studies import compare as compare
+from .studies import read_result as read_result
 from .studies.base_rate.result import BaseRateResult as BaseRateResult
 from .studies.debias.answers import debias as debias
 from .studies.debias.result import DebiasResult as DebiasResult
@@ -33,8 +35,6 @@ from .studies.plan.planning import PlanResult as PlanResult
 from .studies.plan.planning import plan as plan
 from .studies.question_check import QuestionCheck as QuestionCheck
 from .studies.question_check import check_questions as check_questions
-from .studies.readers import compare as compare
-from .studies.readers import read_result as read_result
 from .studies.unbiased.annotation import AnnotationAgreement as AnnotationAgreement
 from .studies.unbiased.comparison import UnbiasedComparison as UnbiasedComparison
 from .studies.unbiased.contamination.study import ContaminationResult as ContaminationResult

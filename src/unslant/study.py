@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unslant.studies.readers import TOP, studies, study_named
+from unslant.studies import TOP, studies, study_named
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.study import base_rate

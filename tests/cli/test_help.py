@@ -15,7 +15,7 @@ from tests.command_line import Ran
 from unslant.cli import app
 from unslant.experiment.options import ShardOptions, StoreOptions
 from unslant.reference import reference_names
-from unslant.studies.readers import STUDIES, TOP, study_named
+from unslant.studies import STUDIES, TOP, study_named
 
 Run = Callable[..., Ran]
 PAPERS_OWN = {

@@ -17,8 +17,8 @@ from docs.generated import metric_tables, with_metric_tables
 from tests.reports.results import RESULTS
 from unslant.experiment.result import StudyResult
 from unslant.metrics import METRICS
+from unslant.studies import STUDIES
 from unslant.studies.debias.training import TrainingLog
-from unslant.studies.readers import STUDIES
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 

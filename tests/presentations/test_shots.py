@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.presentations.strategies import questions
 from unslant.errors import InputError
-from unslant.presentations import ALPHABETS, ShotChooser
+from unslant.presentations import ALPHABETS
+from unslant.presentations.shots import ShotChooser
 from unslant.questions import load_questions
 from unslant.questions.question import Question
 

@@ -27,8 +27,8 @@ from unslant.responses.provenance import Agreement, ChatCost, SpecialTokens
 from unslant.scale import ShardOptions
 from unslant.scale import merge as merging
 from unslant.scale.merge import merge
+from unslant.studies import read_result
 from unslant.studies.base_rate.study import base_rate
-from unslant.studies.readers import read_result
 from unslant.studies.unbiased.study import unbiased
 
 Score = Callable[..., Path]

@@ -18,7 +18,8 @@ from unslant.auditing.orders import audit_presentations
 from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
 from unslant.models.base import Scored
-from unslant.presentations import ShotChooser, control_presentations, present
+from unslant.presentations import control_presentations, present
+from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Counterfactual, Decision, Prompt, Writer, load_template, template_names
 from unslant.scale import ShardOptions
 from unslant.scale.plan import Plan

@@ -21,13 +21,13 @@ from unslant.models.open import open_chat
 from unslant.replies import Extracted
 from unslant.responses import Responses
 from unslant.store import Store
+from unslant.studies import read_result
 from unslant.studies.instruction_boundary import study
 from unslant.studies.instruction_boundary.instruction_settings import POLISH_REQUEST, SETTINGS, chat
 from unslant.studies.instruction_boundary.metrics import boundary_metrics
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import result_of
 from unslant.studies.instruction_boundary.study import instruction_boundary, plan, setting_names
-from unslant.studies.readers import read_result
 
 pytest.importorskip("inspect_ai", reason="asking in words needs inspect_ai: pip install 'unslant[inspect]'")
 

@@ -18,11 +18,11 @@ from unslant.errors import InputError
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses, Run
+from unslant.studies import compare
 from unslant.studies.judge.corrections import MAPPED, PRIOR, abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts
-from unslant.studies.readers import compare
 
 Page = tuple[Sequence[int], set[int] | None]
 """The order shown, and the answers preferred."""

@@ -26,7 +26,7 @@ from unslant.prompts import Cloze
 from unslant.responses import Responses
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.table import SCHEMA
-from unslant.studies.readers import compare
+from unslant.studies import compare
 
 
 @pytest.fixture(scope="module")

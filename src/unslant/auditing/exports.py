@@ -30,7 +30,7 @@ from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
 from unslant.metrics.base_rate import standard_labels
-from unslant.metrics.registry import metric_at
+from unslant.metrics.catalogue import metric_at
 from unslant.questions import Question
 from unslant.reports.numbers import APART, has_interval, numbers
 from unslant.responses import Response

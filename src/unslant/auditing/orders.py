@@ -25,9 +25,9 @@ from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.two_phase import noise_between_squares, yes_or_no
 from unslant.presentations import (
+    Chooser,
     Order,
     Presentation,
-    ShotChooser,
     auto_square,
     control_presentations,
     cyclic_orders,
@@ -135,7 +135,7 @@ class OrderDesign:
     questions: QuestionSet[Question]
     settings: AuditSettings
     elicitation: Elicitation
-    chooser: ShotChooser
+    chooser: Chooser
     own_labels: bool = True
     full: frozenset[str] | None = None
 
@@ -150,7 +150,7 @@ class OrderDesign:
         design = cls(questions, settings, Cloze(writer) if own_labels else Decision.of(writer), chooser, own_labels)
         for question in questions:
             design.prompts_in_all(question)
-            chooser.of(question)
+            chooser(question)
         phased = settings.until is None and settings.orders == "auto" and len(questions) > MOST_WHOLE
         return design.with_part(PART) if phased else design
 
@@ -193,7 +193,7 @@ class OrderDesign:
         return self._with_shots(question, pages)
 
     def _with_shots(self, question: Question, pages: Iterable[Presentation]) -> list[Asked]:
-        examples = self.chooser.of(question)
+        examples = self.chooser(question)
         return [(question, page.with_shots(examples)) for page in pages]
 
     @cached_property

@@ -12,10 +12,11 @@ from unslant.auditing.cost import CHARACTERS_A_TOKEN
 from unslant.auditing.first_screen import asked_until, headline, lines, one_order, tiles
 from unslant.errors import shortened
 from unslant.experiment.page_parts import asked_about, cost_lines, counted, logged_lines, settings_rows
-from unslant.metrics import METRICS, Estimate
+from unslant.metrics import Estimate
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.estimate import ANYTIME
 from unslant.metrics.order_curve import SAME, OrderCurve
+from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
 from unslant.metrics.summary import Counts
 from unslant.reports import Later, Page

@@ -14,23 +14,19 @@ from unslant.arrays import Ints, jsonable
 from unslant.auditing.orders import WHOLE
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
-    METRICS,
     Bootstrap,
     Estimate,
     Metrics,
     OrderScores,
-    base_rates,
     compute,
-    nvr_from_scores,
+    measure,
     paired_difference,
     preference,
     read_scores,
 )
-from unslant.metrics.measures import measure
 from unslant.metrics.order_curve import OrderCurve, order_curve
-from unslant.metrics.shortcuts import Shortcut, length_bias, shortcuts
+from unslant.metrics.registry import METRICS
 from unslant.metrics.two_phase import beyond_places, whole_part
-from unslant.metrics.variance_components import Repeat, components_of
 from unslant.reports.numbers import count
 from unslant.responses import Responses
 from unslant.responses.table import GENERATE
@@ -39,7 +35,8 @@ if TYPE_CHECKING:
     from unslant.auditing.corrections import Correction
     from unslant.auditing.replies import Replies
     from unslant.metrics import BaseRates, Numbers, Nvr
-    from unslant.metrics.variance_components import VarianceComponents
+    from unslant.metrics.shortcuts import Shortcut
+    from unslant.metrics.variance_components import Repeat, VarianceComponents
     from unslant.questions import Question
 
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
@@ -111,11 +108,15 @@ class AuditResult(RecordedResult):
 
     @cached_property
     def nvr(self) -> Nvr:
+        from unslant.metrics import nvr_from_scores
+
         scores = replace(self.scores, blocks=()) if self.scores.selected else self.scores
         return nvr_from_scores(scores, self.bootstrap)
 
     @cached_property
     def base_rates(self) -> dict[int, BaseRates]:
+        from unslant.metrics import base_rates
+
         return base_rates(self.responses, labels=self.scores.labels)
 
     @cached_property
@@ -137,6 +138,8 @@ class AuditResult(RecordedResult):
 
     @cached_property
     def shortcuts(self) -> tuple[Shortcut, ...]:
+        from unslant.metrics.shortcuts import shortcuts
+
         place = {name: q for q, name in enumerate(self.scores.ids)}
         questions = [question for question in self.responses.questions if question.id in place]
         rows = [place[question.id] for question in questions]
@@ -152,6 +155,8 @@ class AuditResult(RecordedResult):
     def length_bias(self) -> Numbers | None:
         if self.run.logged is None or not scored_texts(self.responses):
             return None
+        from unslant.metrics.shortcuts import length_bias
+
         place = {name: q for q, name in enumerate(self.scores.ids)}
         logprobs, lengths = (np.full(self.scores.answers.shape, np.nan) for _ in range(2))
         for question in self.responses.questions:
@@ -165,6 +170,8 @@ class AuditResult(RecordedResult):
 
     @cached_property
     def variance_components(self) -> VarianceComponents | None:
+        from unslant.metrics.variance_components import components_of
+
         return components_of(self.whole, self.bootstrap, self._repeats())
 
     def _repeats(self) -> list[Repeat]:

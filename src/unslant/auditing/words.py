@@ -13,7 +13,7 @@ from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.job import Asking
 from unslant.models import ChatModel
-from unslant.presentations import ShotChooser, given_order, parse_labels, present, reversed_order
+from unslant.presentations import Chooser, given_order, parse_labels, present, reversed_order
 from unslant.presentations.orders import question_rng
 from unslant.questions import Question
 from unslant.questions.loaders import sample
@@ -43,7 +43,7 @@ class Plan:
     part: frozenset[str] | None = None
 
 
-def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotChooser) -> Plan:
+def plan(questions: Sequence[Question], settings: AuditSettings, chooser: Chooser) -> Plan:
     """The presentations of every question.
 
     Raises:
@@ -61,7 +61,7 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: ShotCh
         size = max(FEWEST_DRAWN, round(settings.in_all_orders * len(questions)))
         part = frozenset(question.id for question in sample(questions, size, seed))
     for question in questions:
-        examples = chooser.of(question)
+        examples = chooser(question)
         published, reverse = given_order(question), reversed_order(question)
         kinds = dict.fromkeys(orders_in_words(question, settings.orders, seed), "order")
         kinds.setdefault(published, "given")

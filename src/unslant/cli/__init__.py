@@ -33,7 +33,7 @@ from unslant.errors import (
 )
 from unslant.extras import missing, offline
 from unslant.reach import COMMAND, ON_INTERRUPT, Command, without_secrets
-from unslant.studies.readers import STUDIES, TOP
+from unslant.studies import STUDIES, TOP
 from unslant.writing import unfailing_streams
 
 COMMANDS = {

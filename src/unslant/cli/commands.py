@@ -25,7 +25,6 @@ from cyclopts.help import HelpEntry, HelpPanel
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from unslant.debiasing import METHODS
 from unslant.errors import InputError, for_the_caller, naming_flags
 from unslant.flags import Flag, Heading, Without
 
@@ -41,7 +40,7 @@ def register(app: App, commands: Mapping[str, str], group: Group | None = None) 
         group: the heading under which they are listed.
     """
     for place, (name, home) in enumerate(commands.items()):
-        about, _, examples = _docstring(home).replace("{METHODS}", ", ".join(METHODS)).partition("\n\nExamples:\n")
+        about, _, examples = _docstring(home).partition("\n\nExamples:\n")
         with naming_flags():  # Python's docstring is made of the same text
             about = for_the_caller(re.sub(r"(?<!\n)\n(?!\n)", " ", about))  # wrapped to the width of the terminal
         lazy = f"{__name__}:{home.replace(':', '.')}"  # cyclopts gets it from this module, see __getattr__
@@ -209,7 +208,12 @@ def print_help(app: App, words: Sequence[str]) -> bool:
         return False
     chain, apps, _ = app.parse_commands([word for word in words if word not in (*SHORT, ALL)])
     last = apps[-1]
-    page = last.help_formatter = _Page(" ".join(["Usage: unslant", *chain, "COMMAND"]), str(last.help))
+    about = str(last.help)
+    if "{METHODS}" in about:
+        from unslant.debiasing import METHODS
+
+        about = about.replace("{METHODS}", ", ".join(METHODS))
+    page = last.help_formatter = _Page(" ".join(["Usage: unslant", *chain, "COMMAND"]), about)
     if last.default_command is not None:
         parameters = list(inspect.signature(last.default_command).parameters.values())
         page.usage = " ".join(["Usage: unslant", *chain, *_usage(parameters)])

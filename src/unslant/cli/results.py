@@ -82,7 +82,7 @@ def _is_file(run: str) -> bool:
 
 def read_run(run: str, store: Path | None) -> Describes:
     """The result in a file, the training log in a folder, or the result of a recorded run."""
-    from unslant.studies.readers import read_result
+    from unslant.studies import read_result
 
     if _is_file(run):
         return read_result(run)
@@ -115,7 +115,7 @@ def merge(
     """
     from unslant.experiment.outputs import check_file, check_outputs, write_outputs
     from unslant.scale.merge import merge as run
-    from unslant.studies.readers import read_result
+    from unslant.studies import read_result
 
     check_file(merged)
     check_outputs(outputs)

@@ -14,7 +14,7 @@ from unslant.errors import InputError
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
-from unslant.metrics.registry import metric_at
+from unslant.metrics.catalogue import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count
 

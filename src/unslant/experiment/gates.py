@@ -15,7 +15,7 @@ from unslant.errors import InputError, one_of, shown
 from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.result import RecordedResult, StudyResult, responses_in
 from unslant.metrics import METRICS, Estimate, verdicts
-from unslant.metrics.registry import metric_at
+from unslant.metrics.catalogue import metric_at
 from unslant.metrics.summary import Counts
 from unslant.models import Cost
 from unslant.reports import Page, Panel

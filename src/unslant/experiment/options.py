@@ -19,7 +19,7 @@ from unslant.reach import Reach, url_without_secrets
 from unslant.scale import ShardOptions as ShardOptions
 
 if TYPE_CHECKING:
-    from unslant.presentations import ShotChooser
+    from unslant.presentations import Chooser
     from unslant.prompts import Writer
     from unslant.questions import Question, QuestionSet
 
@@ -254,13 +254,16 @@ class ChooseShotsOptions(ShotOptions, LoadOptions):
     shots_by_subject: bool = False
     """Take worked examples from the question's subject, as in published MMLU scores."""
 
-    def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "ShotChooser":
+    def chooser(self, questions: "QuestionSet[Question]", alphabet: tuple[str, ...] | None = None) -> "Chooser":
         """A chooser of the worked examples of a run; InputError if there are too few."""
-        from unslant.presentations import ShotChooser, parse_labels
+        if not self.shots:
+            return lambda question: ()
+        from unslant.presentations import parse_labels
+        from unslant.presentations.shots import ShotChooser
 
         pool = (self.pool(self.shots_from) or questions).questions
         alphabet = alphabet or parse_labels("A")
-        return ShotChooser(pool, self.shots, self.seed, alphabet=alphabet, by_subject=self.shots_by_subject)
+        return ShotChooser(pool, self.shots, self.seed, alphabet=alphabet, by_subject=self.shots_by_subject).of
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """See :meth:`Options.recorded`."""

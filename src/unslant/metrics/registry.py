@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -99,7 +99,8 @@ class QuestionMetric(Metric):
 
 
 METRICS: dict[str, Metric] = {}
-"""Key -> every metric declared so far; those of a study are there once its folder has been imported."""
+"""Key -> every metric declared so far. :mod:`unslant.metrics.catalogue` imports all of this room; those of a study are
+there once its folder has been imported."""
 NEEDS_ORDERS = "needs two or more orders a question"
 
 
@@ -262,15 +263,3 @@ def _last(key: str) -> str:
 
 def _estimate(value: Estimate | float) -> Estimate:
     return value if isinstance(value, Estimate) else Estimate.bare(float(value), 0, "computed: no interval")
-
-
-def metric_at(path: Sequence[str]) -> Metric | None:
-    """The metric of the number at a path in JSON (``metrics``, ``means``, ``accuracy``); None if it has none.
-
-    Metrics whose key names the object before it go first.
-    """
-    for start in range(len(path)):
-        if metric := METRICS.get(".".join(path[start:])):
-            return metric
-    qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
-    return next(filter(None, qualified), METRICS.get(path[-1]) or METRICS.get(path[-2] if len(path) > 1 else ""))

@@ -3,20 +3,16 @@
 from unslant.presentations.orders import (
     Order,
     all_orders,
-    auto_orders,
     auto_square,
-    balanced_orders,
     balanced_rounds,
     canonical,
     cyclic_orders,
     given_order,
-    option_segments,
     orders_for,
     question_rng,
     reversed_order,
     rotations,
     sampled_orders,
-    sharing_orders,
 )
 from unslant.presentations.presentation import (
     ALPHABETS,
@@ -26,6 +22,7 @@ from unslant.presentations.presentation import (
     NONE,
     NVR,
     Asked,
+    Chooser,
     Presentation,
     ShownOption,
     alphabetical,
@@ -37,12 +34,10 @@ from unslant.presentations.presentation import (
     references,
     texts_under,
 )
-from unslant.presentations.shots import ShotChooser
 
 __all__ = [
-    "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Order", "Presentation", "ShotChooser",
-    "ShownOption", "all_orders", "alphabetical", "auto_orders", "auto_square", "balanced_orders", "balanced_rounds",
-    "canonical", "control_presentations", "cyclic_orders", "given_order", "labels_for", "nvr_presentations",
-    "option_segments", "orders_for", "parse_labels", "present", "question_rng", "references", "reversed_order",
-    "rotations", "sampled_orders", "sharing_orders", "texts_under",
+    "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Chooser", "Order", "Presentation",
+    "ShownOption", "all_orders", "alphabetical", "auto_square", "balanced_rounds", "canonical", "control_presentations",
+    "cyclic_orders", "given_order", "labels_for", "nvr_presentations", "orders_for", "parse_labels", "present",
+    "question_rng", "references", "reversed_order", "rotations", "sampled_orders", "texts_under",
 ]  # fmt: skip

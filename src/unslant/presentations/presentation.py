@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -191,6 +191,8 @@ class Presentation:
 
 Asked = tuple[Question, Presentation]
 """A question and how it is shown: what a model is asked."""
+Chooser = Callable[[Question], tuple[Presentation, ...]]
+"""Chooses the worked examples that are shown before a question."""
 
 
 def present(

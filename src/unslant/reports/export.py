@@ -20,7 +20,7 @@ from unslant.errors import InputError, one_line
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import Estimate
-from unslant.metrics.registry import metric_at
+from unslant.metrics.catalogue import metric_at
 from unslant.reports.figure import Chart, Table
 from unslant.reports.numbers import (
     APART,

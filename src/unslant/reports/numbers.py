@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from unslant.errors import one_line
-from unslant.metrics import METRICS, Estimate, Metric, Verdict
+from unslant.metrics import Estimate, Metric, Verdict
+from unslant.metrics.registry import METRICS
 
 Cell: TypeAlias = str | int | float | Estimate | None
 """A table cell; ``None`` is shown as a dash."""

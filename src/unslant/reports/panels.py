@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import release_memory
-from unslant.metrics import METRICS, Estimate, Metric
+from unslant.metrics import Estimate, Metric
+from unslant.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from unslant.reports.figure import Panel

@@ -75,7 +75,7 @@ class BaseRate(Study[BaseRateSettings]):
         elicitations: list[Elicitation] = [Cloze(writer), Counterfactual(writer, settings.canary)]
         chooser = settings.chooser(questions, alphabet)
         presented = base_rate_presentations(questions.questions, alphabet, not settings.no_nvr, settings.seed)
-        pages = [(question, page.with_shots(chooser.of(question))) for question, page in presented]
+        pages = [(question, page.with_shots(chooser(question))) for question, page in presented]
         return asking.ask(pages, elicitations)
 
     def measured(self, responses: Responses) -> BaseRateResult:
