@@ -139,7 +139,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "audit fair unanswered.jsonl": ('unanswered.jsonl, field "answer"', "id, question, options", "--fields answer="),
     "audit fair one_option.jsonl": ('one_option.jsonl, line 4, field "options"', "1 given, 2 to 100 are allowed"),
     "audit fair too_many.jsonl": ('too_many.jsonl, line 4, field "options"', "101 given"),
-    "audit fair one_text.jsonl": ('one_text.jsonl, line 4, field "options"', "expected a list"),
+    "audit fair one_text.jsonl": ('one_text.jsonl, line 4, field "options"', "write a list in JSON"),
     "audit fair null_option.jsonl": ('null_option.jsonl, line 4, field "options"', "option 2 is null"),
     "audit fair no_stem.jsonl": ('no_stem.jsonl, line 4, field "question"', "is missing or empty"),
     "audit fair columns.jsonl": ("columns.jsonl", "Frage, Wahl, richtig", "--fields question=COLUMN"),

@@ -115,6 +115,11 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
         {"options": {"A": "grass", "B": "blood", "C": "sky", "D": None}, "answer_idx": "B"},
         {"options": '["grass", "blood", "sky"]', "answer": "1"},
         {"options": "['grass', 'blood', 'sky']", "answer": "[1]"},
+        {"options": '{"A": "grass", "B": "blood", "C": "sky"}', "answer": "B"},
+        {"options": "{'text': ['grass', 'blood', 'sky'], 'label': ['x', 'y', 'z']}", "answer": "y"},
+        {"options": "grass|blood|sky", "answer": 1},
+        {"Option (A)": "grass", "Option (B)": "blood", "Option (C)": "sky", "answer": "Option B"},
+        {"option_a": "grass", "option_b": "blood", "option_c": "sky", "answer": "option_b"},
         {"opa": "grass", "opb": "blood", "opc": "sky", "opd": None, "cop": 1},
         {"option 1": "grass", "option 2": "blood", "option 3": "sky", "answer": "option 2: blood"},
         {"choice_a": "grass", "choice_b": "blood", "choice_c": "sky", "label": "B"},
@@ -135,6 +140,15 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
 def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
     question = only(write([{"id": "q1", "question": "Which is red?", **fields}]))
     assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
+
+
+def test_what_pandas_writes(write: Write) -> None:
+    """JSON by column, which is its default, and lists as NumPy prints them, which Python would join to one text."""
+    columns = {name: {"0": value} for name, value in {**ROW, "question": EXPECTED.stem}.items()}
+    assert only(write(json.dumps(columns), "set.json")) == EXPECTED
+    for written in ("['grass' 'blood']", "{'text': array(['grass', 'blood'], dtype=object)}"):
+        with pytest.raises(InputError, match='line 1, field "options": is an array as NumPy prints it; write lists'):
+            load_questions(write([ROW | {"options": written}]))
 
 
 def test_nested_question_of_the_original_arc_and_csqa_files(write: Write) -> None:
@@ -341,7 +355,11 @@ def bad_line_17() -> str:
             "more than 100 options",
         ),
         ([ROW, {**ROW, "id": "2", "options": ["x", None]}], r"option 2 is null or NaN", "option is null"),
-        ([ROW, {**ROW, "id": "2", "options": "x or y"}], r"is one text; expected a list", "options not a list"),
+        (
+            [ROW, {**ROW, "id": "2", "options": "x or y"}],
+            r"is one text, 'x or y'; write a list in JSON",
+            "options not a list",
+        ),
         (
             [ROW, {**ROW, "id": "2", "question": " "}],
             r'line 2, field "question": is missing or empty',

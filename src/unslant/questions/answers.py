@@ -24,7 +24,7 @@ WORDS = {
     "label": "labels",
 }
 _DIGITS = 18
-LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]?")
+LETTER = re.compile(r"(?:(?:option|choice|opt)[ _]?)?[(\[]?([A-Za-z])[)\].:]?", re.IGNORECASE)
 _MARKED = re.compile(
     r"(?:(?:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
 )
@@ -60,17 +60,19 @@ class RawAnswer:
 
 def parse_list(text: str) -> list[Any] | None:
     """A list written as text, in JSON or Python form; None if the text is not a list."""
-    stripped = text.strip()
-    if not stripped.startswith(("[", "(")):
-        return None
-    for parse in (parse_json, ast.literal_eval):
+    return value if isinstance(value := parse_written(text), list) else None
+
+
+def parse_written(text: str) -> list[Any] | dict[Any, Any] | None:
+    """A list or an object written as text, in JSON or Python form; None for other texts."""
+    for parse in (parse_json, ast.literal_eval) if text.strip().startswith(("[", "(", "{")) else ():
         try:
-            value = parse(stripped)
+            value: Any = parse(text.strip())
             check_plain(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(value, list | tuple):
-            return list(value)
+        if isinstance(value, list | tuple | dict):
+            return value if isinstance(value, dict) else list(value)
     return None
 
 
@@ -387,6 +389,12 @@ class AnswerReader:
 def _named(kind: str, number: object, answer: RawAnswer) -> tuple[int, ...]:
     """The options that a number names where answers are texts or labels; empty where it is an index."""
     return READERS[kind](str(number), answer, 0) if kind in ("text", "label") else ()
+
+
+def whole_number(text: str) -> str:
+    """A whole number without decimals ("1.0" or "1,0"), because spreadsheets write it with them; other texts as is."""
+    match = _WHOLE.fullmatch(text)
+    return match[1] if match else text
 
 
 def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:

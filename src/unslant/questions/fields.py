@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.answers import RawAnswer, is_missing, parse_list
+from unslant.questions.answers import RawAnswer, is_missing, parse_list, parse_written
 from unslant.questions.pinned import ROMAN, find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import BadRecord, Record
@@ -29,7 +29,11 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     }.items()
 }
 """Field -> usual column names, in order of preference."""
-_FAMILY = re.compile(r"(?P<stem>option|choice|opt|op|ending|sol|answer|)[ _]?(?P<key>[a-z]|\d{1,2})", re.IGNORECASE)
+_FAMILY = re.compile(
+    r"(?P<stem>option|choice|opt|op|ending|sol|answer|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?", re.IGNORECASE
+)
+_NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
+_AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
 _SEEN = 500
 """Records whose keys are searched for columns, since optional ones may be absent from the first records."""
 
@@ -85,7 +89,7 @@ def find_fields(
             continue
         name = next((present[alias] for alias in aliases if alias in present), None)
         if field == "options" and name is None:
-            name = ",".join(_family(columns)) or None
+            name = ",".join(option_columns(columns)) or None
         if name is not None:
             names[field] = name
     tops = {column.split(".")[0] for column in columns}
@@ -97,7 +101,8 @@ def find_fields(
         if not names.get(field):
             raise InputError.at(
                 origin,
-                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --fields {field}=COLUMN",
+                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --fields {field}="
+                + ("COLUMN, or a column for each, --fields options=COLUMN,COLUMN" if field == "options" else "COLUMN"),
                 field=field,
             )
     return {field: name for field, name in names.items() if name}
@@ -108,7 +113,7 @@ def usual_name(column: str) -> str:
     return re.sub(r"[ -]+", "_", column.strip().lower()).removeprefix("question.")
 
 
-def _family(columns: Sequence[str]) -> list[str]:
+def option_columns(columns: Sequence[str]) -> list[str]:
     """Columns with one option each: ``A``..``D``, ``option 1``.., ``opa``.., ``choice_a``.., in order of their key."""
     families: dict[tuple[str, bool], dict[str, str]] = {}
     for column in columns:
@@ -189,7 +194,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     stem = row.text("question")
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
-    options, labels, gold = _options(data, names["options"])
+    options, labels, gold = options_in(data, names["options"])
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
@@ -224,8 +229,12 @@ def _authors(value: Any, n: int) -> tuple[str, ...]:
     return tuple(value) if listed else ()
 
 
-def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
-    """Option texts, their labels (or none), and the right indices if they come with the options."""
+def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+    """Option texts, their labels (or none), and the right indices if they come with the options.
+
+    Raises:
+        BadRecord: if they are missing, or are not options.
+    """
     value = lookup(data, name)
     if value is None and "," in name:
         cells = [lookup(data, part.strip()) for part in name.split(",")]
@@ -233,9 +242,12 @@ def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple
             cells.pop()
         return _texts(cells), (), None
     if isinstance(value, str):
-        value = parse_list(value)
+        text, value = value, _written(value)
         if value is None:
-            raise BadRecord("options not a list", "is one text; expected a list of options", "options")
+            reason = (
+                f"is one text, {text[:60]!r}; write a list in JSON, texts with | between them, or a column for each"
+            )
+            raise BadRecord("options not a list", reason, "options")
     if isinstance(value, Mapping):
         return _option_mapping(value)
     if not isinstance(value, list | tuple):
@@ -243,6 +255,15 @@ def _options(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple
     if value and all(isinstance(item, Mapping) for item in value):
         return _option_objects(value)
     return _texts(value), (), None
+
+
+def _written(text: str) -> Any:
+    """Options written as text: a list or an object, or texts with bars between them; None for one text."""
+    # Python joins the texts of ['a' 'b'], so that the array would become a list of one text.
+    if _NUMPY.search(text):
+        raise BadRecord("options as NumPy prints them", "is an array as NumPy prints it; " + _AS_JSON, "options")
+    value = parse_written(text)
+    return text.split("|") if value is None and "|" in text else value
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:

@@ -16,7 +16,16 @@ from typing import Any
 from unslant.checked import Model, checked
 from unslant.errors import InputError, first_line, shown
 from unslant.extras import needed
-from unslant.files import MAX_BYTES, MAX_VALUES, check_parquet, decoded, most_unpacked, parse_json, read_bytes
+from unslant.files import (
+    MAX_BYTES,
+    MAX_VALUES,
+    check_parquet,
+    decoded,
+    most_unpacked,
+    parse_json,
+    read_bytes,
+    read_parquet,
+)
 from unslant.questions.records import MAX_RECORDS, Record, items_of, record_of, row_record
 
 SUFFIXES = {
@@ -109,6 +118,22 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         raise InputError.at(path, "holds no questions")
 
 
+def header_of(path: Path) -> list[str]:
+    """The cells of the first row of a CSV or Excel file, or the columns of a Parquet file; empty without any.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    content, kind = read_bytes(path), format_of(path)
+    if kind == "parquet":
+        return [str(name) for name in read_parquet(path).column_names]
+    if kind == "xlsx":
+        rows: Iterable[tuple[int, list[str]]] = _workbook_rows(content, path, ())[1]
+    else:
+        rows = _delimited_rows(decoded(content, path), path, "\t" if kind == "tsv" else ",", ())[1]
+    return [cell.strip() for cell in next((row for _, row in rows if any(map(str.strip, row))), [])]
+
+
 def whole_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
     """As :func:`iter_records`, for files in which no record may be left out.
 
@@ -199,7 +224,14 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
 
 
 def _delimited_records(text: str, path: Path, usual: str, columns: Collection[str]) -> Iterator[Record]:
-    """The rows of a CSV file; ``usual`` is the separator that its name implies."""
+    separator, rows = _delimited_rows(text, path, usual, columns)
+    return _under_header(rows, lambda number: f"{shown(path)}, line {number}", columns, separator)
+
+
+def _delimited_rows(
+    text: str, path: Path, usual: str, columns: Collection[str]
+) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """The separator and the rows of a CSV file; ``usual`` is the separator that its name implies."""
     first = 1
     if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # a line that sets the separator in Excel
         separator, first = text[4], 2
@@ -208,8 +240,7 @@ def _delimited_records(text: str, path: Path, usual: str, columns: Collection[st
         separator = _separator(text, usual, columns)
     if text.count(separator) > MAX_VALUES:
         raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
-    rows = _csv_rows(text, separator, path, first)
-    return _under_header(rows, lambda number: f"{shown(path)}, line {number}", columns, separator)
+    return separator, _csv_rows(text, separator, path, first)
 
 
 def _separator(text: str, usual: str, columns: Collection[str]) -> str:
@@ -240,7 +271,12 @@ def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 
 
 
 def _workbook_records(content: bytes, path: Path, columns: Collection[str]) -> Iterator[Record]:
-    """The rows of a workbook's only sheet with a recognised header, as in its CSV export."""
+    title, rows = _workbook_rows(content, path, columns)
+    return _under_header(rows, lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
+
+
+def _workbook_rows(content: bytes, path: Path, columns: Collection[str]) -> tuple[str, list[tuple[int, list[str]]]]:
+    """The name and the rows of a workbook's only sheet with a recognised header, as in its CSV export."""
     load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
         most = _checked_size(content)
@@ -256,7 +292,7 @@ def _workbook_records(content: bytes, path: Path, columns: Collection[str]) -> I
     if len(fitting) > 1:
         raise InputError.at(path, f"the sheets {', '.join(map(repr, fitting))} all have questions; leave one of them")
     title = fitting[0] if fitting else next(iter(full))
-    return _under_header(full[title], lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
+    return title, full[title]
 
 
 def _checked_size(content: bytes) -> int:
@@ -318,7 +354,7 @@ def _under_header(
         if header is None:
             if _column_names(row, columns):
                 header = [cell.strip() for cell in row]
-                twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
+                twice = next((name for i, name in enumerate(header) if name and name in header[:i]), None)
                 if twice is not None:
                     raise InputError.at(place(number), f"two columns of the header have the same name, {twice!r}")
                 continue
@@ -331,7 +367,8 @@ def _under_header(
                 reason += f'; a text with {separator!r} in it must be in straight quotation marks (")'
             yield Record(place(number), {}, reason)
             continue
-        yield Record(place(number), dict(zip(header, row, strict=True)))
+        # Columns without a name are the index that pandas writes, and the empty ones at the end that Excel does.
+        yield Record(place(number), {name: cell for name, cell in zip(header, row, strict=True) if name})
 
 
 _NO_HEADER = (

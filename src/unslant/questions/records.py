@@ -93,6 +93,9 @@ def items_of(data: object) -> list[Any]:
     if not isinstance(data, Mapping):
         raise ValueError(f"is {type_name(data)}; expected a list of questions, or an object that holds one")
     if data and all(isinstance(value, Mapping) for value in data.values()):
+        rows = next(iter(data.values()))
+        if rows and _STEMS & set(data) and all(value.keys() == rows.keys() for value in data.values()):
+            return [{key: value[row] for key, value in data.items()} for row in rows]  # by column, as pandas writes it
         return [value if "id" in value else {"id": key, **value} for key, value in data.items()]
     lists = {
         key: value for key, value in data.items() if isinstance(value, list) and value and isinstance(value[0], Mapping)

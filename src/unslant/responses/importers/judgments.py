@@ -27,7 +27,8 @@ from unslant.questions.formats import whole_records
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record
 from unslant.replies import extract_preference
-from unslant.responses.importers.logged import Log, Logged, find_columns, understood
+from unslant.responses.importers.logged import Log, Logged, understood
+from unslant.responses.importers.page_rows import find_columns
 from unslant.responses.importers.registry import Head, Importer
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -144,7 +145,7 @@ def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
     Raises:
         BadRecord: naming the first field that is missing.
     """
-    columns = find_columns(record.data, fields, FIELDS)
+    columns = {key: names[0] if names else "" for key, names in find_columns(record.data, fields, FIELDS).items()}
     answers = ("responses",) if columns["responses"] else ("response_A", "response_B")
     for key in ("question", *(("chosen", "rejected") if columns["chosen"] else answers)):
         if record.data.get(columns[key]) in (None, ""):
@@ -267,7 +268,7 @@ def _format(head: Head) -> str:
     """The format of a file; empty if it holds no judgements."""
     if name := next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), ""):
         return name
-    fields = {key for key, usual in FIELDS.items() if head.names & {*usual, head.fields.get(key, "")}}
+    fields = {key for key, names in find_columns(sorted(head.names), head.fields, FIELDS).items() if names}
     answers = any(needed <= fields for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
     return _TABLE if answers and fields & {"decision", "reply", "scores"} else ""
 

@@ -125,7 +125,7 @@ def _columns_like(pattern: str, columns: Sequence[str]) -> dict[str, str]:
     before, star, after = pattern.partition("*")
     if not star:
         return {"": pattern} if pattern in columns else {}
-    fit = re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL)
+    fit = re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL | re.IGNORECASE)
     return {match[1]: match[0] for match in map(fit.fullmatch, columns) if match}
 
 

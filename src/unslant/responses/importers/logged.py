@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -83,14 +83,6 @@ def main_metric(values: Mapping[str, object], names: Iterable[str] = ()) -> str:
     ``names``; empty if there is none."""
     # Usual names go before the task's own order: ReCoRD lists f1 before em.
     return next((name for name in (*_USUAL, *names) if unit_share(values.get(name)) is not None), "")
-
-
-def find_columns(
-    names: Container[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
-    """Field -> its column among ``names``: the one in ``fields``, else the first usual one; empty if there is none."""
-    columns = {key: ([fields[key]] if key in fields else options) for key, options in usual.items()}
-    return {key: next((name for name in options if name in names), "") for key, options in columns.items()}
 
 
 def stated(facts: Mapping[str, object]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import zipfile
@@ -13,8 +12,8 @@ from typing import Any
 
 from unslant.errors import InputError, first_line
 from unslant.extras import load_row, with_plugins
-from unslant.files import MAX_BYTES, decoded, files_within, is_folder, parse_json, read_bytes, read_parquet
-from unslant.questions.formats import format_of
+from unslant.files import MAX_BYTES, decoded, files_within, is_folder, parse_json, read_bytes
+from unslant.questions.formats import format_of, header_of
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.logged import Log, understood
 from unslant.responses.table import Responses
@@ -40,21 +39,12 @@ class Head:
     def of(cls, path: Path) -> Head:
         """The head of a file; InputError if it cannot be read at all."""
         content = read_bytes(path)
-        if zipfile.is_zipfile(io.BytesIO(content)):
+        if not content.strip(b"\xef\xbb\xbf \t\r\n"):
+            raise InputError.at(path, "the file is empty")
+        if path.suffix.lower() not in (".xlsx", ".xlsm") and zipfile.is_zipfile(io.BytesIO(content)):
             return cls(path, _members(content, path), {})
-        kind = format_of(path)
-        if kind == "parquet":
-            return cls(path, frozenset(read_parquet(path).column_names), {})
-        if kind in ("csv", "tsv"):
-            lines = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
-            rows = csv.reader(lines, delimiter="\t" if kind == "tsv" else ",")
-            try:
-                return cls(path, frozenset(next((row for row in rows if any(map(str.strip, row))), [])), {})
-            except UnicodeDecodeError:
-                decoded(content, path)
-                raise
-            except csv.Error as error:
-                raise InputError.at(path, f"has no header that can be read: {error}") from None
+        if format_of(path) not in ("json", "jsonl"):
+            return cls(path, frozenset(header_of(path)), {})
         first_line_of_file = next((line for line in io.BytesIO(content) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"")
         try:
             value = parse_json(decoded(first_line_of_file, path))

@@ -1,0 +1,368 @@
+"""One row of a table of pages: its columns by field, and the page or pages that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import permutations
+from math import factorial
+from sys import intern
+from typing import Any
+
+import numpy as np
+
+from unslant.arrays import Floats
+from unslant.errors import InputError
+from unslant.presentations.presentation import ALPHABETS, LETTERS, alphabetical, labels_for
+from unslant.questions.answers import READERS, RawAnswer, as_text, integer, is_missing, parse_written, whole_number
+from unslant.questions.fields import lookup, option_columns, options_in, usual_name
+from unslant.questions.records import BadRecord
+from unslant.replies.extraction import extract_answer
+from unslant.responses.checks import MOST_POSITIVE
+from unslant.responses.importers.logged import Logged
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "qid", "idx", "doc_id"),
+    "answer": (
+        *("answer", "gold", "target", "ideal", "answer_key", "answerkey", "answer_idx", "answer_index"),
+        *("correct_answer", "correct_option", "correct_index", "ground_truth", "correct", "label"),
+    ),
+    "labels": ("labels", "labels_shown"),
+    "options": ("options", "choices"),
+    "order": ("order", "permutation"),
+    "logprobs": ("logprobs", "log_probs", "label_logprobs"),
+    "probs": ("probs", "probabilities"),
+    "chosen": ("chosen", "choice", "prediction", "pred", "predicted", "predicted_answer", "model_answer"),
+    "reply": ("reply", "response", "completion", "output", "model_output", "model_response", "generated_text"),
+    "question": ("question", "stem", "input", "question_text", "question_stem"),
+    "subject": ("subject", "category"),
+    "model": ("model", "model_name"),
+    "repeat": ("repeat", "sample", "epoch"),
+    "finish_reason": ("finish_reason", "stop_reason"),
+    "score": ("score", "is_correct", "acc", "correct"),
+}
+"""Field -> its usual column names, tried in turn."""
+VERDICTS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+"""Values of a column that says whether an answer was right."""
+_SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
+"""Fields whose columns must agree where a table has two of them."""
+_APART = 0.01
+"""How far two columns with probabilities of one answer may differ: some tables round one of them."""
+ANSWERS = ("logprobs", "probs", "chosen", "reply")
+
+
+def find_columns(
+    names: Iterable[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Field -> its columns among ``names``, the preferred one first: that in ``fields``, else all usual ones.
+
+    In ``fields``, several columns by commas are one (options); in capitals or with spaces, names are the usual ones.
+    """
+    present: dict[str, str] = {}
+    for name in names:
+        present[name] = name
+        present.setdefault(usual_name(name), name)
+    columns = {
+        key: tuple(dict.fromkeys(present[name] for name in aliases if name in present))
+        for key, aliases in usual.items()
+    }
+    tops = {name.split(".")[0] for name in present}
+    for key, name in fields.items():
+        there = name in present or all(part.strip().split(".")[0] in tops for part in name.split(","))
+        columns[key] = (name,) if name and there else ()
+    return columns
+
+
+@lru_cache(maxsize=256)
+def columns_of(
+    keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]
+) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:
+    """Field -> its columns among the keys of a row (several that hold an option each by commas), and the one to read;
+    empty if there is none."""
+    columns = find_columns(keys, dict(fields), FIELDS)
+    if "options" not in dict(fields) and not columns["options"] and (family := option_columns(keys)):
+        columns["options"] = (",".join(family),)
+    return columns, {key: names[0] if names else "" for key, names in columns.items()}
+
+
+class Readings:
+    """How the answers in one column can be read: as labels or places, as texts of options, or as both."""
+
+    def __init__(self) -> None:
+        self.only_labels = self.only_texts = 0
+        self.clash: InputError | None = None
+
+    def check(self) -> None:
+        """Raises InputError at a row that names one option as a label or place, and another as a text, if the texts of
+        other rows are read, or no row is read as a label or place alone."""
+        if self.clash and (self.only_texts or not self.only_labels):
+            raise self.clash
+
+
+# A large log repeats the same few answers, orders and texts on every page; one shared object for all of them takes a
+# fraction of the memory.
+
+
+@lru_cache(maxsize=1000)
+def _shared_places(places: frozenset[int]) -> frozenset[int]:
+    return places
+
+
+@lru_cache(maxsize=1000)
+def _shared(order: tuple[int, ...]) -> tuple[int, ...]:
+    return order
+
+
+class Row:
+    """One record, by field."""
+
+    def __init__(self, data: Mapping[str, Any], fields: Mapping[str, str], place: str) -> None:
+        self.data, self.place = data, place
+        self.columns, self.names = columns_of(tuple(data), tuple(fields.items()))
+        self.fields = fields
+
+    def get(self, key: str) -> Any:
+        """The value of a field; None without a column of it, or where it is empty."""
+        value = lookup(self.data, self.names[key]) if self.names[key] else None
+        return None if is_missing(value) else value
+
+    def fail(self, key: str, reason: str) -> InputError:
+        return InputError.at(self.place, reason, field=self.names[key] or key)
+
+    def written(self, key: str) -> Any:
+        """A list or an object; in CSV it is written as JSON, with bars between values, or in several columns."""
+        name = self.names[key]
+        if "," in name and name not in self.data:
+            cells = [lookup(self.data, part.strip()) for part in name.split(",")]
+            return [cell for cell in cells if not is_missing(cell)]
+        value = self.get(key)
+        if isinstance(value, str):
+            text = value.strip()
+            value = parse_written(text) if text.startswith(("[", "{")) else text.split("|")
+            if value is None:
+                raise self.fail(key, f"{text!r} is not a list: write JSON, or values with | between them")
+        return [] if value is None else value
+
+    def listed(self, key: str) -> list[Any]:
+        value = self.written(key)
+        if not isinstance(value, Sequence):
+            raise self.fail(key, f"{value!r} is not a list")
+        return list(value)
+
+    def by_label(self, key: str) -> dict[str, Any]:
+        """Numbers that are given for each label, without spaces around it, as tokens have them; empty for a list."""
+        value = self.written(key)
+        return {str(label).strip(): number for label, number in value.items()} if isinstance(value, Mapping) else {}
+
+    def options(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The texts of the options, which are the same on many pages, and their names in the table, if it has any."""
+        name = self.names["options"]
+        if not name or (name in self.data and is_missing(self.data[name])):
+            return (), ()
+        try:
+            texts, names, _ = options_in(self.data, name)
+        except BadRecord as error:
+            raise self.fail("options", str(error)) from None
+        return tuple(map(intern, texts)), names
+
+    def numbers(self, key: str, labels: Sequence[str] = ()) -> Floats | None:
+        scores = self.by_label(key)
+        if scores and set(scores) != set(labels):
+            raise self.fail(key, f"is for the labels {', '.join(scores)}; the page has {', '.join(labels)}")
+        items = [scores[label] for label in labels] if scores else self.listed(key)
+        if not items:
+            return None
+        try:
+            values = np.array(items, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise self.fail(key, f"{items!r} is not a list of numbers") from None
+        if key == "probs":
+            if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-6)).all():
+                raise self.fail(key, "holds a value that is not a probability, 0 to 1")
+            with np.errstate(divide="ignore"):
+                return np.minimum(np.log(values), 0.0)
+        if not (values <= MOST_POSITIVE).all():
+            raise self.fail(key, "holds a value that is not a natural-log probability: above 0, or not a number")
+        return np.minimum(values, 0.0)
+
+    def check_agreement(self, pages: Sequence[Logged]) -> None:
+        """Raises InputError if two columns of one field differ, naming both, how each is read, and how to choose."""
+        # Of columns such as "answer" and "gold", one may be about the page and the other about the question file.
+        # Silently taking the first could change every number.
+        for key in _SAME:
+            column = self.names[key]
+            for name in self.columns[key][1:] if key not in self.fields and self.get(key) is not None else ():
+                value = self.under(key, name, pages[0]) if not is_missing(self.data[name]) else None
+                if value is not None and value != self.under(key, column, pages[0]):
+                    raise self.fail(
+                        key,
+                        f"{self.data[column]!r} is {key} by this column, {self.data[name]!r} by {name!r}: name the one "
+                        f"to read, --fields {key}={column} or --fields {key}={name}",
+                    )
+        page = pages[0]
+        if len(pages) > 1 and self.listed("order"):
+            raise self.fail("order", "is one order, where the row holds every order; leave it out (--fields order=)")
+        if page.logprobs is None or len(pages) > 1:
+            return
+        best = {int(i) for i in np.flatnonzero(page.logprobs == page.logprobs.max())}
+        if self.get("chosen") is not None:
+            chosen = self.places_of("chosen", page.labels, page.options)
+            if not chosen <= best:
+                scores = "logprobs" if self.written("logprobs") else "probs"
+                raise self.fail(
+                    "chosen",
+                    f"is {', '.join(page.labels[k] for k in sorted(chosen))}, but {scores} are highest for "
+                    f"{page.labels[min(best)]}: to read the scores, leave this out (--fields chosen=); to read this, "
+                    f"leave those out (--fields {scores}=)",
+                )
+        probs = self.numbers("probs", page.labels) if self.written("logprobs") else None
+        if probs is not None and probs.shape == page.logprobs.shape:
+            one, other = (np.exp(scores - np.logaddexp.reduce(scores)) for scores in (page.logprobs, probs))
+            if np.abs(one - other).max() > _APART:
+                reason = "contradict logprobs: name the one to read by leaving the other out (--fields probs=)"
+                raise self.fail("probs", reason)
+
+    def under(self, key: str, name: str, page: Logged) -> object:
+        """The value of a field by another column, in comparable form; None if the column cannot be that field."""
+        row = Row(self.data, {**self.fields, key: name}, self.place)
+        try:
+            if key in ("answer", "chosen"):
+                if name == "correct" and str(self.data[name]).lower() in VERDICTS:
+                    return None  # whether the answer was right, not which answer is
+                labels = page.labels if page.options or self.listed("labels") else ALPHABETS["A"][:LETTERS]
+                return row.places_of(key, labels, page.options)
+            if key == "options":
+                return [text.strip() for text in row.options()[0]] or None
+            if scores := row.by_label(key):
+                return [str(scores.get(label)).strip() for label in page.labels]
+            return [str(item).strip() for item in row.listed(key)] or None
+        except InputError:
+            return None
+
+    def contradicts(self, pages: Sequence[Logged]) -> bool:
+        """Whether the row's reply names another option than the column that is read."""
+        reply, page = self.get("reply"), pages[0]
+        if reply is None or page.reply is not None or len(pages) > 1:
+            return False
+        answer = {int(np.argmax(page.logprobs))} if page.logprobs is not None else page.chosen or frozenset()
+        labels = extract_answer(str(reply), page.labels, page.options).labels
+        return len(labels) == 1 and not set(map(page.labels.index, labels)) <= answer
+
+    def pages(self, readings: Mapping[str, Readings]) -> list[Logged]:
+        """The page of a row, or the pages in all orders, if the row holds them."""
+        needed = "id" if self.names["id"] else "question"
+        if self.get(needed) is None:
+            raise self.fail(needed, "is missing")
+        options, names = self.options()
+        scored = next((key for key in ("logprobs", "probs") if self.written(key)), "")
+        scored_labels = alphabetical(list(self.by_label(scored))) if scored else ()
+        usual = any(set(names) == set(alphabet[: len(names)]) for alphabet in ALPHABETS.values())
+        labels = tuple(map(str, self.listed("labels"))) or (names if usual else ()) or scored_labels
+        logprobs = self.numbers(scored, labels) if scored else None
+        n = len(options) or (logprobs.shape[-1] if logprobs is not None else 0) or len(labels)
+        labels = labels or labels_for(ALPHABETS["A"], n)
+        common: dict[str, Any] = {
+            "id": intern(str(self.get("id") or self.place)),
+            "labels": labels,
+            "place": self.place,
+            "question": intern(str(self.get("question") or "")),
+            "subject": intern(str(self.get("subject") or "")),
+            "repeat": self.repeat(),
+            "score": self.score(),
+        }
+        if n < 2 or len(labels) != n:
+            reason = f"{len(labels)} labels for {n} options; give labels, options or a number for each"
+            raise self.fail("labels", reason)
+        if logprobs is not None and logprobs.ndim == 2:
+            if logprobs.shape != (factorial(n), n):
+                reason = f"holds {len(logprobs)} lists; {factorial(n)}, one for each order, can be read"
+                raise self.fail("probs", reason)
+            right = self.places_of("answer", labels, options, names, readings["answer"])
+            return [
+                Logged(
+                    answers=frozenset(map(order.index, right)),
+                    options=tuple(options[i] for i in order) if options else (),
+                    order=order,
+                    logprobs=row,
+                    **common,
+                )
+                for order, row in zip(permutations(range(n)), logprobs, strict=True)
+            ]
+        answers = self.places_of("answer", labels, options, names, readings["answer"])
+        common |= {"answers": answers, "options": options, "order": self.order(n)}
+        if logprobs is not None:
+            if logprobs.shape != (n,):
+                raise self.fail("logprobs", f"holds {len(logprobs)} numbers for {n} options")
+            return [Logged(logprobs=logprobs, **common)]
+        if self.get("chosen") is not None:
+            chosen = self.places_of("chosen", labels, options, names, readings["chosen"])
+            return [Logged(chosen=chosen, **common)]
+        reply = None if self.get("reply") is None else str(self.get("reply"))
+        return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
+
+    def score(self) -> float | None:
+        """Whether the table itself counts the answer as right; None without such a column."""
+        name = self.names["score"]
+        return VERDICTS.get(str(self.get("score")).strip().lower()) if name and name != self.names["answer"] else None
+
+    def repeat(self) -> int:
+        value = self.get("repeat")
+        text = str(value or 0)
+        if not text.removesuffix(".0").isdigit():
+            raise self.fail("repeat", f"{value!r} is not a sample number: 0, 1, ...")
+        return int(text.removesuffix(".0"))
+
+    def order(self, n: int) -> tuple[int, ...] | None:
+        indices = self.listed("order")
+        if not indices:
+            return None
+        try:
+            order = tuple(int(i) for i in indices)
+        except (TypeError, ValueError):
+            order = ()
+        if sorted(order) != list(range(n)):
+            raise self.fail("order", f"{indices!r} does not name every option, 0 to {n - 1}, once")
+        return _shared(order)
+
+    def places_of(
+        self,
+        key: str,
+        labels: tuple[str, ...],
+        options: tuple[str, ...],
+        names: tuple[str, ...] = (),
+        readings: Readings | None = None,
+    ) -> frozenset[int]:
+        """The places that a field names: by labels, counted from 0, or by the texts or names of options."""
+        value = self.get(key)
+        if value is None:
+            raise self.fail(key, "is missing")
+        places: list[int] = []
+        for item in RawAnswer(value, options, options, (*labels, *names)).items:
+            number = integer(item)
+            text = whole_number(str(item if number is None else number).strip())
+            raw = RawAnswer(item, options, options, labels)
+            named = (labels.index(text),) if text in labels else ()
+            if text.isdecimal() and int(text) < len(labels) and not any(label.isdigit() for label in labels):
+                named = (int(text),)
+            exact = tuple(k for k, option in enumerate(options) if option == item)
+            texts = exact if exact or named else as_text(str(item), raw, 0)
+            if readings is not None:
+                readings.only_labels += not texts
+                readings.only_texts += not named
+                if named and texts and named[0] not in texts and readings.clash is None:
+                    reason = f"{item!r} is {labels[named[0]]} by label or place, and {labels[texts[0]]} by its text"
+                    readings.clash = self.fail(key, f"{reason}; write labels ({', '.join(labels)}) in every row")
+            found = named or texts or READERS["label"](text.strip("()[].: "), raw, 0)
+            for reading in ("letter", "marked") if labels == ALPHABETS["A"][: len(labels)] else ():
+                found = found or READERS[reading](text, replace(raw, options=labels), 0)
+            found = found or READERS["label"](text, replace(raw, labels=names), 0)
+            if not found:
+                raise self.fail(
+                    key,
+                    f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, 0 to {len(labels) - 1}"
+                    + (", nor an option's text" if options else "")
+                    + (" (leave it empty where there was no answer)" if key == "chosen" else ""),
+                )
+            places += found
+        return _shared_places(frozenset(places))

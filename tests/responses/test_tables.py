@@ -1,0 +1,187 @@
+"""Tables as spreadsheets, pandas and people write them: read the same, or refused in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.command_line import unslant
+from unslant.errors import InputError
+from unslant.responses import Response, Responses
+from unslant.responses.importers import load_logs
+
+TEXTS = ["Fenton", "Redhill", "Millbrook", "Langdale"]
+ROWS: list[dict[str, Any]] = [
+    {"id": f"q{i}", "question": f"Which is {i}?", "options": TEXTS[i % 3 :] + TEXTS[: i % 3], "answer": i % 4,
+     "chosen": (i + i // 3) % 4} for i in range(8)
+]  # fmt: skip
+Row = dict[str, Any]
+
+
+def load(path: Path, content: str | bytes, **fields: str) -> Responses:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    (found,) = load_logs([path], fields)
+    return found
+
+
+def answers(found: Responses) -> list[tuple[str, list[int], int | None]]:
+    def place(row: Response) -> int | None:
+        return None if row.choice is None else row.contents.index(row.choice)
+
+    return [(row.question_id, [row.contents.index(k) for k in sorted(row.answers)], place(row)) for row in found.rows()]
+
+
+RIGHT = [(row["id"], [row["answer"]], row["chosen"]) for row in ROWS]
+
+
+def with_options(write: Callable[[list[str]], Any], answer: Callable[[Row, int], Any] | None = None) -> list[Row]:
+    rows = [{**row, "options": write(row["options"])} for row in ROWS]
+    if answer:
+        rows = [
+            {**row, **{key: answer(one, one[key]) for key in ("answer", "chosen")}}
+            for row, one in zip(rows, ROWS, strict=True)
+        ]
+    return rows
+
+
+def in_columns(names: list[str]) -> list[Row]:
+    return [
+        {key: value for key, value in row.items() if key != "options"}
+        | dict(zip(names, row["options"], strict=True))
+        | {"answer": "ABCD"[row["answer"]]}
+        for row in ROWS
+    ]
+
+
+def csv(rows: list[Row], **more: Any) -> str:
+    return str(pd.DataFrame(rows).to_csv(index=False, **more))
+
+
+BARS = with_options("|".join)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        csv(BARS, sep=";"),
+        csv(BARS, sep="\t"),
+        csv(with_options(json.dumps), sep="|"),
+        "sep=;\n" + csv(BARS, sep=";"),
+        "\ufeff" + csv(BARS, sep=";"),
+        pd.DataFrame(BARS).to_csv(),
+        csv([{**row, "": "", " ": ""} for row in BARS]),
+        csv([{f" {key.capitalize()} ": value for key, value in row.items()} for row in BARS]),
+        csv(with_options("|".join, lambda _, place: float(place))),
+        csv(with_options("|".join, lambda row, place: row["options"][place])),
+        csv(with_options("|".join, lambda _, place: f"({'ABCD'[place]})")),
+        csv(with_options("|".join, lambda _, place: f" {'abcd'[place]}")),
+        csv(with_options("|".join, lambda row, place: f"{'ABCD'[place]}. {row['options'][place]}")),
+        csv(in_columns(list("ABCD"))),
+        csv(in_columns(["option_a", "option_b", "option_c", "option_d"])),
+        csv(in_columns(["Option 1", "Option 2", "Option 3", "Option 4"])),
+        csv(with_options(lambda texts: json.dumps(dict(zip("ABCD", texts, strict=True))))),
+        csv(with_options(lambda texts: str({"text": texts, "label": list("ABCD")}))),
+    ],
+    ids=lambda content: content[:40],
+)
+def test_tables_of_every_origin_are_the_same(tmp_path: Path, content: str) -> None:
+    assert answers(load(tmp_path / "mine.csv", content)) == RIGHT
+
+
+def test_excel_and_json_by_column(tmp_path: Path) -> None:
+    book = io.BytesIO()
+    pd.DataFrame(BARS).to_excel(book)
+    assert answers(load(tmp_path / "mine.xlsx", book.getvalue())) == RIGHT
+    assert answers(load(tmp_path / "mine.json", pd.DataFrame(ROWS).to_json())) == RIGHT
+    assert answers(load(tmp_path / "mine.json", json.dumps({"run": "x", "results": ROWS}))) == RIGHT
+    objects = [{**row, "options": dict(zip("ABCD", row["options"], strict=True))} for row in ROWS]
+    assert answers(load(tmp_path / "mine.jsonl", "\n".join(map(json.dumps, objects)))) == RIGHT
+
+
+def test_a_table_without_ids(tmp_path: Path) -> None:
+    """The same question in another order is the same question; another one with the same stem is not."""
+    rows = [
+        {"question": "Which?", "options": "x|y", "gold": "x", "pred": "x"},
+        {"question": "Which?", "options": "y|x", "gold": "x", "pred": "y"},
+        {"question": "Which?", "options": "v|w", "gold": "w", "pred": "v"},
+    ]
+    found = load(tmp_path / "mine.csv", csv(rows))
+    assert [(row.question_id, row.contents, row.choice) for row in found.rows()] == [
+        ("mine/0", (0, 1), 0), ("mine/0", (1, 0), 1), ("mine/2", (0, 1), 0)
+    ]  # fmt: skip
+    assert "no column of ids" in " ".join(found.run.logged.notes)
+
+
+def test_scores_by_label_and_in_columns(tmp_path: Path) -> None:
+    row = {"id": "q", "answer": "B", "options": ["x", "y"]}
+    scored = load(tmp_path / "mine.jsonl", json.dumps({**row, "logprobs": {" B": -0.5, " A": -1.5}}))
+    assert scored.rows()[0].logprobs.tolist() == [-1.5, -0.5]
+    table = csv([{"id": "q", "answer": "B", "p1": 0.25, "p2": 0.75}])
+    found = load(tmp_path / "mine.csv", table, probs="p1,p2").rows()[0]
+    assert found.logprobs == pytest.approx([-1.386, -0.288], abs=1e-3)
+    with pytest.raises(InputError, match='"logprobs": is for the labels A, C; the page has A, B'):
+        load(tmp_path / "mine.jsonl", json.dumps({**row, "labels": ["A", "B"], "logprobs": {"A": -0.5, "C": -1.5}}))
+
+
+def test_an_empty_choice_is_a_failure(tmp_path: Path) -> None:
+    rows = [{**BARS[0], "chosen": 1.0}, {**BARS[1], "chosen": None}]
+    assert [row.status for row in load(tmp_path / "mine.csv", csv(rows)).rows()] == ["ok", "error"]
+    parquet = io.BytesIO()
+    pd.DataFrame(rows).to_parquet(parquet)
+    assert [row.status for row in load(tmp_path / "mine.parquet", parquet.getvalue()).rows()] == ["ok", "error"]
+
+
+def test_texts_that_are_labels_or_places_too(tmp_path: Path) -> None:
+    """An answer 3 is a place, or the option 3: what other rows say decides, and where they cannot, nothing is read."""
+
+    def read(*golds: str) -> list[list[int]]:
+        rows = [{"id": i, "options": "3|5|1|17", "answer": gold, "chosen": "A"} for i, gold in enumerate(golds)]
+        return [right for _, right, _ in answers(load(tmp_path / "mine.csv", csv(rows)))]
+
+    assert read("0", "1", "2") == [[0], [1], [2]]
+    assert read("17", "5") == [[3], [1]]
+    for golds in (("3", "17"), ("3", "1")):
+        with pytest.raises(InputError, match=r"line 2, .* '3' is D by label or place, and A by its text"):
+            read(*golds)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "question;answer;notes",
+            r'"chosen": no column was found for it \(the model.s answer\) among answer, not',
+        ),
+        ("question;pred", r'"answer": no column was found for it \(the right option\) among pred, question'),
+        ("answer;pred", r'"id": no column was found for it \(of questions\) among answer, pred'),
+        ("id;answer;pred", r'line 2, field "labels": 0 labels for 0 options'),
+    ],
+)
+def test_what_a_table_lacks_is_named(tmp_path: Path, header: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / "mine.csv", f"{header}\n" + ";".join(["A"] * len(header.split(";"))))
+
+
+def test_a_mistyped_column_and_an_empty_file_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(csv(BARS))
+    ran = unslant("audit", "--log", path, "--fields", "answer=anwser")
+    assert ran.code == 2
+    assert "mine.csv, field \"answer\": column 'anwser' does not exist" in ran.err
+    with pytest.raises(InputError, match=r"mine\.jsonl: the file is empty"):
+        load(tmp_path / "mine.jsonl", " \n")
+
+
+def test_an_index_column_does_not_make_judgements(tmp_path: Path) -> None:
+    """A column without a name is no field of any format."""
+    pairs = [{"question": "Which?", "response_A": "x", "response_B": "y", "decision": "A", "order": "AB"}]
+    found = load(tmp_path / "pairs.csv", str(pd.DataFrame(pairs).to_csv()))
+    assert found.run.study == "judge"
+    capitals = csv([{key.upper(): value for key, value in pairs[0].items()}], sep=";")
+    assert load(tmp_path / "capitals.csv", capitals).run.study == "judge"
