@@ -86,7 +86,7 @@ class Named(NamedTuple):
 Meaning = tuple[Named, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Habit:
     """The places taken or avoided, and (Q, places) the pull of each in each question; nan where there is no such place.
 
@@ -140,29 +140,45 @@ class Search:
 
     def among(self, mask: Bools) -> Search:
         """The search in some of the questions."""
+        return replace(self, groups=[group.only(mask) for group in self.groups if mask[group.rows].any()])
 
-        def part(group: SlotGroup) -> SlotGroup:
-            arrays = {name: getattr(group, name)[mask[group.rows]] for name in ("rows", "slots", "labels", "positions")}
-            return replace(group, **arrays)
+    def find(self) -> Habit:
+        """The fewest places that explain the effects; none where all places get the same, or no choice goes that way.
 
-        return replace(self, groups=[part(group) for group in self.groups if mask[group.rows].any()])
+        All sets of one size are fitted: a step of a stepwise selection cannot be undone, and of four options, B and C
+        taken look at first like A avoided. Of sets that fit about as well, one that is taken is named.
+        """
+        nothing = best = self._habit(())
+        if np.count_nonzero(self.n_options) < FEWEST:
+            return nothing
+        # how many of the places shown each covers: the middle of four options covers two
+        covers = {place: round(max(place.among(n).sum() for n in self.sizes)) for place in self.places}
+        for size in range(min(MOST, max(1, max(self.sizes) // 2)) + 1):
+            sets = (places for k in range(size + 1) for places in combinations(self.places, k))
+            habits = (self._habit(places) for places in sets if sum(map(covers.__getitem__, places)) == size)
+            fits = {habit: float(self._explained(habit).sum()) for habit in habits}
+            best = replace(max(fits, key=fits.__getitem__), adequate=False)
+            near = [habit for habit in fits if fits[habit] >= (1 - PART**2) * max(fits.values())]
+            # A or C, rather than not B and not D
+            near.sort(key=lambda one: ((one.pulls < 0).sum(), len(one.places), -fits[one]))
+            if adequate := next((habit for habit in near if self._is_all(habit)), None):
+                best = adequate
+                break
+        return best if self.moved(best) > 0 else nothing
 
-    def find(self) -> Habit | None:
-        """The habit; ``None`` where no place gets more or less than the others, or no choice goes that way."""
-        if np.count_nonzero(self.n_options) < FEWEST or self._explain(()):
-            return None
-        habit, moved = self._smallest(), 0.0
+    def moved(self, habit: Habit) -> float:
+        """Answers that its places got over the orders beyond content, less those that places avoided lost."""
+        moved = 0.0
         for n, part in self.sizes.items():
             signs = np.nan_to_num(np.sign(_mean(habit.terms[part])[0]))
             moved += float((self.excess[part, :n] @ _columns(habit.places, n) @ signs).sum())
-        return habit if moved > 0 else None
+        return moved
 
-    def _explain(self, places: Places) -> bool:
+    def _is_all(self, habit: Habit) -> bool:
         """Whether no other place gets more or less than the others, by chance and by what matters."""
-        terms = np.column_stack([self._pulls((*places, other))[:, -1] for other in self.places])
+        terms = np.column_stack([self._habit((*habit.places, other)).terms[:, -1] for other in self.places])
         parts = [*self.sizes.values()]
-        pulls = self._pulls(places)
-        largest = [np.abs(_mean(pulls[part])[0]).max(initial=0.0) for part in parts]
+        largest = [np.abs(_mean(habit.terms[part])[0]).max(initial=0.0) for part in parts]
         least = max(self.margin, PART * float(np.nan_to_num(largest).max()))
         p_values, matters = [], []
         # each number of options by itself, too: an effect in one of them alone is diluted in the mean of all
@@ -179,43 +195,25 @@ class Search:
             matters += (np.abs(means) * np.sqrt(counts / np.count_nonzero(self.n_options)) >= least).tolist()
         return not any(p < LEVEL and big for p, big in zip(holm(p_values), matters, strict=True))
 
-    def _pulls(self, places: Places) -> Floats:
-        """(Q, places) coefficients of a regression of the slots on places; nan where not determined."""
+    def _habit(self, places: Places) -> Habit:
+        """A regression of the slots on places."""
         terms = np.full((len(self.excess), len(places)), np.nan)
         for group in self.groups:
             terms[group.rows] = _regressed(group.slots, _slots(places, group))
-        return terms
+        return Habit(places, terms)
 
-    def _smallest(self) -> Habit:
-        """The smallest set that explains the effects; of those that fit about as well, one that is taken.
-
-        All sets of one size are fitted: a step of a stepwise selection cannot be undone, and of four options, B and C
-        taken look at first like A avoided.
-        """
-        # how many of the places shown each covers: the middle of four options covers two
-        covers = {place: round(max(place.among(n).sum() for n in self.sizes)) for place in self.places}
-        best: Places = ()
-        for size in range(1, min(MOST, max(1, max(self.sizes) // 2)) + 1):
-            sets = (places for k in range(1, size + 1) for places in combinations(self.places, k))
-            fits = {places: self._fit(places) for places in sets if sum(map(covers.__getitem__, places)) == size}
-            best = max(fits, key=fits.__getitem__)
-            near = [Habit(places, self._pulls(places)) for places in fits if fits[places] >= (1 - PART**2) * fits[best]]
-            # A or C, rather than not B and not D
-            for habit in sorted(near, key=lambda one: ((one.pulls < 0).sum(), len(one.places), -fits[one.places])):
-                if self._explain(habit.places):
-                    return habit
-        return Habit(best, self._pulls(best), adequate=False)
-
-    def _fit(self, places: Places) -> float:
-        """Squares of the mean slots that a set explains, also where two of its places are one, over the questions."""
-        fit = 0.0
+    def _explained(self, habit: Habit) -> Floats:
+        """(Q,) squares of the slots of each question that a habit explains; negative where it misleads."""
+        squares = np.zeros(len(self.excess))
         for group in self.groups:
-            columns = _slots(places, group)
-            fitted = columns @ (np.linalg.pinv(columns, rcond=1e-9) @ group.slots.mean(axis=0))
-            fit += len(group.rows) * float(fitted @ fitted)
-        return fit
+            pulls = _mean(habit.terms[self.sizes[group.n]])[0]
+            # where two places are one, both pull
+            pulls = np.nan_to_num(np.where(np.isnan(pulls), habit.pulls, pulls))
+            fitted = _slots(habit.places, group) @ pulls
+            squares[group.rows] = 2 * group.slots @ fitted - fitted @ fitted
+        return squares
 
-    def meaning(self, habit: Habit | None) -> Meaning:
+    def meaning(self, habit: Habit) -> Meaning:
         """Of each place of a habit, whether its label or its position is meant, as far as the pages show it.
 
         With labels in other places, a pull moves with the label or stays at the position. The difference of label and
@@ -224,8 +222,6 @@ class Search:
         places together, weighted by their pulls, if it points the same way. Without relabelled pages the kind stays
         unknown.
         """
-        if habit is None:
-            return ()
         terms = np.full((len(self.excess), len(habit.places) + 1), np.nan)
         for group in self.groups:
             columns = _columns(habit.places, group.n)[group.free]
@@ -240,7 +236,7 @@ class Search:
             named.append(Named(place, kind if decided else None, bool(pull > 0)))
         return tuple(named)
 
-    def by_size(self, habit: Habit | None) -> dict[int, Meaning]:
+    def by_size(self, habit: Habit) -> dict[int, Meaning]:
         """Number of options -> habit there, found in these questions alone; empty where it is the same for all.
 
         It differs where a place of the habit is absent with some number of options (even the upper end of its pull, two
@@ -248,7 +244,7 @@ class Search:
         explains the effects in part only.
         """
         parts = {n: part for n, part in self.sizes.items() if part.sum() >= FEWEST}
-        if len(parts) < 2 or habit is None:
+        if len(parts) < 2 or not habit.places:
             return {}
         pulls, errors = np.stack([_mean(habit.terms[part]) for part in parts.values()], axis=1)
         # of shares, avoiding one of n cannot move more than 1/(n - 1)
@@ -258,60 +254,44 @@ class Search:
         absent, reverse = np.abs(pulls) + errors < least, pulls * habit.pulls < 0
         if habit.adequate and not (absent | (reverse & (np.abs(pulls) - errors > least))).any():
             return {}
-        searches = {n: self.among(part) for n, part in parts.items()}
-        habits = {n: search.find() for n, search in searches.items()}
-        if any(one and not (one.adequate and len(one.places) < 3) for one in habits.values()):
+        searches = [self.among(part) for part in parts.values()]
+        habits = [search.find() for search in searches]
+        if any(not one.adequate or len(one.places) > 2 for one in habits):
             return {}
-        return {n: search.meaning(habits[n]) for n, search in searches.items()}
+        return {n: search.meaning(one) for n, search, one in zip(parts, searches, habits, strict=True)}
 
-    def by_subject(self, subjects: Sequence[str]) -> tuple[float, list[tuple[tuple[str, ...], Meaning]]]:
-        """Whether subjects differ in their habit, and subjects put together by it.
+    def by_subject(self, subjects: Sequence[str]) -> tuple[float, dict[str, Meaning]]:
+        """p-value of "subjects do not differ in their habit" (nan for fewer than two), and the habit of each.
 
         Where the pull of some place differs (F test), subjects with the same strongest place are put together, a habit
         is looked for in each such set, and every subject goes to the habit, or none, that explains most of its
-        questions' slots.
+        questions' slots. Those of the most common habit come first. Empty where subjects do not differ.
 
         Args:
             subjects: (Q,) of all questions of the scores.
-
-        Returns:
-            p-value (nan with fewer than two subjects), and (subjects, habit) of each set; empty where subjects do not
-            differ.
         """
         rows = np.flatnonzero(self.n_options)
         names, codes = np.unique(np.asarray(subjects, dtype=str)[rows], return_inverse=True)
         if len(names) < 2 or len(rows) < 2 * FEWEST:
-            return math.nan, []
-        pulls = np.column_stack([np.nan_to_num(self._pulls((place,))[rows, 0]) for place in self.places])
+            return math.nan, {}
+        pulls = np.column_stack([np.nan_to_num(self._habit((place,)).terms[rows, 0]) for place in self.places])
         p, strongest = _compared(pulls, codes, self.n_options[rows], self.margin)
         if p >= LEVEL:
-            return p, []
+            return p, {}
 
-        def among(members: Rows) -> Search:
-            return self.among(np.isin(np.arange(len(subjects)), rows[np.isin(codes, members)]))
+        def among(members: Bools) -> Search:
+            return self.among(np.isin(np.arange(len(subjects)), rows[members[codes]]))
 
-        clusters = sorted((np.flatnonzero(strongest == one) for one in np.unique(strongest)), key=len, reverse=True)
-        habits = [*filter(None, (among(members).find() for members in clusters)), None]
+        clusters = sorted((strongest == one for one in np.unique(strongest)), key=np.count_nonzero, reverse=True)
+        found = [habit for members in clusters if (habit := among(members).find()).places]
+        habits = [*found, self.among(np.zeros(len(subjects), bool))._habit(())]
         squares = np.stack([self._explained(habit)[rows] for habit in habits], axis=1)
         nearest = ((codes == np.arange(len(names))[:, None]) @ squares).argmax(axis=1)
-        parts = []
-        for h, habit in enumerate(habits):
-            if len(members := np.flatnonzero(nearest == h)):
-                parts.append((tuple(names[members].tolist()), among(members).meaning(habit)))
+        sets = [(nearest == h, habit) for h, habit in enumerate(habits) if (nearest == h).any()]
+        parts = [(names[members].tolist(), among(members).meaning(habit)) for members, habit in sets]
         # the most subjects first; of as many, those that fall back on something; those without a habit last
         parts.sort(key=lambda part: (not part[1], -len(part[0]), not any(one.taken for one in part[1])))
-        return p, parts
-
-    def _explained(self, habit: Habit | None) -> Floats:
-        """(Q,) squares of the slots of each question that a habit explains; 0 for none, negative where it misleads."""
-        squares = np.zeros(len(self.excess))
-        if habit is None:
-            return squares
-        for group in self.groups:
-            pulls = np.nan_to_num(_mean(habit.terms[self.sizes[group.n]])[0])
-            fitted = _slots(habit.places, group) @ pulls
-            squares[group.rows] = 2 * group.slots @ fitted - fitted @ fitted
-        return squares
+        return p, {name: meaning for members, meaning in parts for name in members}
 
 
 def _columns(places: Places, n: int) -> Floats:

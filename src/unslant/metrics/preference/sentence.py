@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Floats
 from unslant.metrics.bootstrap import SHARE, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.measures import extended
-from unslant.metrics.preference.habit import FEWEST, Habit, Kind, Meaning, Named, Search
+from unslant.metrics.preference.habit import FEWEST, Kind, Meaning, Named, Search
 from unslant.metrics.preference.slots import (
     LAST,
     SlotEffect,
@@ -115,7 +114,6 @@ class _Sentence:
         self.scores, self.bootstrap = scores, bootstrap
         self.unsure = unsure_questions(scores)
         self.rows = np.flatnonzero(self.unsure == 1)
-        self.sizes = sorted(set(scores.n_options[self.rows].tolist())) or [1]
         self.shares, self.expected = place_shares(scores, self.unsure)
         unit: Unit = "nats" if has_probabilities(scores) else "shares"
         groups = slot_groups(scores, self.unsure, unit)
@@ -123,17 +121,17 @@ class _Sentence:
         # labels of decisions are the server's, and never move
         by_server = scores.elicitation == DECISION
         self.search = Search(groups, bootstrap.sampling, excess, unit, MARGIN[unit], fixed_labels=by_server)
+        self.habit = self.search.find()
+        self.meaning, self.sizes = self.search.meaning(self.habit), self.search.by_size(self.habit)
+        self.subjects_p, self.subjects = self.search.by_subject(scores.subjects)
+        if len({self._words(meaning) for meaning in self.subjects.values()}) < 2:
+            self.subjects = {}
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
         scores, search = self.scores, self.search
-        habit = search.find()
-        sizes = search.by_size(habit)
-        p, subjects = search.by_subject(scores.subjects)
-        if len({self._words(meaning) for _, meaning in subjects}) < 2:
-            subjects = []
         sticky, scattered = self._sticky()
-        finding, phrase, note = self._finding(habit, sizes, subjects, sticky.value if scattered else 0.0)
+        finding, phrase, note = self._finding(sticky.value if scattered else 0.0)
         if search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
         effects = {search.unit: question_effects(search.groups, scores)}
@@ -145,10 +143,10 @@ class _Sentence:
         return Preference(
             finding,
             phrase,
-            *self._names(search.meaning(habit), unknown=("label", "position")),
-            {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in sizes.items()},
-            {name: self._words(one) + self._caveat(one) for members, one in subjects for name in members},
-            p,
+            *self._names(self.meaning, unknown=("label", "position")),
+            {n: self._words(one, [n]) + self._caveat(one, [n]) for n, one in self.sizes.items()},
+            {name: self._words(one) + self._caveat(one) for name, one in self.subjects.items()},
+            self.subjects_p,
             labels,
             positions,
             self.bootstrap.mean(unsure, bounds=SHARE, note=missing),
@@ -160,7 +158,7 @@ class _Sentence:
         self, meaning: Meaning, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
-        sizes = sizes or self.sizes
+        sizes = sizes or [*self.search.sizes]
 
         def name(one: Named) -> str:
             kinds = (one.kind,) if one.kind else unknown
@@ -179,72 +177,60 @@ class _Sentence:
         positions, _ = self._names(unknown, sizes, ("position",))
         return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
 
-    def _finding(
-        self,
-        habit: Habit | None,
-        sizes: Mapping[int, Meaning],
-        subjects: Sequence[tuple[tuple[str, ...], Meaning]],
-        sticky: float,
-    ) -> tuple[Finding, str, str]:
+    def _finding(self, sticky: float) -> tuple[Finding, str, str]:
         """Finding, phrase and note."""
-        n, meaning = int(np.isfinite(self.unsure).sum()), self.search.meaning(habit)
+        n, meaning, sizes = int(np.isfinite(self.unsure).sum()), self.meaning, self.search.sizes
         if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
         if len(self.rows) < FEWEST:
             note = f"the answer changes with the order in {len(self.rows)} of {n} questions; {FEWEST} are needed"
             return "open", "too few unstable answers to detect a preference", note
         for one in meaning if len(self.rows) == n else ():
-            if one.taken and self._part((one,), self.shares) == 1:
+            at = (self.shares[part, :size] @ one.place.among(size) for size, part in sizes.items())
+            if one.taken and all((share == 1).all() for share in at):
                 return "habit", f"always answers {self._names((one,))[0][0]}{self._caveat((one,))}", ""
-        if subjects:
-            return "habit", self._by_subject(subjects), "subjects differ"
-        if sizes:
-            return "habit", self._by_size(sizes), "numbers of options differ"
-        if habit:
-            note = "" if habit.adequate else "other labels or positions have pulls of their own"
+        if self.subjects:
+            return "habit", self._in_parts(self.subjects), "subjects differ"
+        if self.sizes:
+            return "habit", self._in_parts(self.sizes), "numbers of options differ"
+        if meaning:
+            note = "" if self.habit.adequate else "other labels or positions have pulls of their own"
             there = [sum(one.place.among(n).sum() for one in meaning) / n for n in self.scores.n_options[self.rows]]
-            slight = abs(self._part(meaning)) < min(SLIGHT, float(np.mean(there)) / 2)
+            slight = self.search.moved(self.habit) / len(self.rows) < min(SLIGHT, float(np.mean(there)) / 2)
             return "habit", when_unsure(self._words(meaning, slight=slight)) + self._caveat(meaning), note
         if sticky >= 0.5:
             words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         search = replace(self.search, margin=TRACE)
         trace = search.find()
-        meaning = search.meaning(trace)
-        if trace and (part := self._part(meaning)) >= SLIGHT:
-            pull = np.abs(trace.pulls).max()
-            note = f"a pull of {pull:.3f} {search.unit} decides between options that are nearly equal"
+        if (part := search.moved(trace) / len(self.rows)) >= SLIGHT:
+            meaning = search.meaning(trace)
+            note = (
+                f"a pull of {np.abs(trace.pulls).max():.3f} {search.unit} decides between options that are nearly equal"
+            )
             moved = f"which moves {100 * part:.0f} points of its near ties"
             return "trace", f"{when_unsure(self._words(meaning))}, {moved}{self._caveat(meaning)}", note
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
-    def _by_subject(self, subjects: Sequence[tuple[tuple[str, ...], Meaning]]) -> str:
-        few = sum(len(members) for members, _ in subjects) <= 3
-        where = [f"in {listed(members, 'and') if few else len(members)}" for members, _ in subjects]
-        where[0] += "" if few else " subjects" if len(subjects[0][0]) > 1 else " subject"
-        meanings = [meaning for _, meaning in subjects]
-        return _of_parts([*zip(map(self._words, meanings), where, strict=True)], meanings)
-
-    def _by_size(self, sizes: Mapping[int, Meaning]) -> str:
+    def _in_parts(self, meanings: Mapping[int, Meaning] | Mapping[str, Meaning]) -> str:
+        """What is said of each number of options, or of each subject, with the caveat where a kind is unknown."""
         together: dict[str, list[str]] = {}
-        for n, meaning in sizes.items():
-            together.setdefault(self._words(meaning, [n]), []).append(str(n))
-        where = [f"with {listed(ns, 'or')}{'' if i else ' options'}" for i, ns in enumerate(together.values())]
-        return _of_parts([*zip(together, where, strict=True)], sizes.values())
-
-    def _part(self, meaning: Meaning, answers: Floats | None = None) -> float:
-        """Part of the unsure answers that these places got over the orders, beyond what content explains.
-
-        Those avoided count down, so that a habit that moves answers its own way is above 0. ``answers``: (Q, N) what
-        each place got, if not that.
-        """
-        part, answers = 0.0, self.search.excess if answers is None else answers
-        for group in self.search.groups:
-            signed = sum((one.place.among(group.n) * (1 if one.taken else -1) for one in meaning), np.zeros(group.n))
-            part += float((answers[group.rows, : group.n] @ signed).sum())
-        return part / max(1, len(self.rows))
+        for key, meaning in meanings.items():
+            words = self._words(meaning, [key] if isinstance(key, int) else ())
+            together.setdefault(words, []).append(str(key))
+        if meanings is self.sizes:
+            where = [f"with {listed(keys, 'or')}" for keys in together.values()]
+            where[0] += " options"
+        elif len(meanings) <= 3:
+            where = [f"in {listed(keys, 'and')}" for keys in together.values()]
+        else:
+            where = [f"in {len(keys)}" for keys in together.values()]
+            where[0] += " subject" if where[0] == "in 1" else " subjects"
+        unknown = any(one.kind is None for meaning in meanings.values() for one in meaning)
+        caveat = f" (labels or their positions: {UNKNOWN})" if unknown else ""
+        return f"{by_part([*zip(together, where, strict=True)])} when unsure{caveat}"
 
     def _sticky(self) -> tuple[Estimate, bool]:
         """How many unsure questions keep to one place, and whether these are more than one."""
@@ -304,10 +290,3 @@ def by_part(parts: Sequence[tuple[str, str]]) -> str:
         sentence.append(f"{said or 'shows no preference'} {where}")
         before = verb
     return ", ".join(sentence)
-
-
-def _of_parts(parts: Sequence[tuple[str, str]], meanings: Iterable[Meaning]) -> str:
-    """What is said of each part, and the caveat of the plain sentence where a kind is unknown."""
-    unknown = any(one.kind is None for meaning in meanings for one in meaning)
-    caveat = f" (labels or their positions: {UNKNOWN})" if unknown else ""
-    return f"{by_part(parts)} when unsure{caveat}"

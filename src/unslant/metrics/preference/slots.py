@@ -11,14 +11,14 @@ together as a *slot*, which gives their sum; only the other pages separate the t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unslant.arrays import Floats
+from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot
@@ -31,8 +31,7 @@ Rows = NDArray[np.intp]
 
 LAST = "last"
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-# Questions, times their squared number of options, that are fitted together: copies of all their orders at once would
-# be the most memory of an audit.
+# Questions, times their squared number of options, that are fitted together, to save memory.
 _AT_ONCE = 1 << 17
 # A relabelled page weighs this much, an order 1: it decides only what the orders leave open. Labels out of sequence can
 # be unlikely in themselves, and with full weight would shift the contents.
@@ -63,6 +62,12 @@ class SlotGroup:
     resolved: Floats
     labels: Floats
     positions: Floats
+
+    def only(self, mask: Bools) -> SlotGroup:
+        """Those of (Q,) questions that are in the mask."""
+        some = mask[self.rows]
+        slots, labels, positions = (effects[some] for effects in (self.slots, self.labels, self.positions))
+        return replace(self, rows=self.rows[some], slots=slots, labels=labels, positions=positions)
 
 
 @metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
@@ -97,15 +102,10 @@ def slot_groups(scores: OrderScores, unsure: Floats, unit: Unit) -> tuple[SlotGr
         mask = unsure[block.index] == 1
         for kind in np.unique(kinds[mask], axis=0):
             views = [view for view, ok in zip(scores.relabelled, kind, strict=False) if ok]
-            for rows in _portions(np.flatnonzero(mask & (kinds == kind).all(axis=1)), block.n):
-                groups.append(_group(block, rows, np.flatnonzero(~kind[len(scores.relabelled) :]), views, unit))
+            free, alike = np.flatnonzero(~kind[-block.n :]), np.flatnonzero(mask & (kinds == kind).all(axis=1))
+            for some in np.array_split(alike, 1 + len(alike) * block.n**2 // _AT_ONCE):
+                groups.append(_group(block, some, free, views, unit))
     return tuple(groups)
-
-
-def _portions(rows: Rows, n: int) -> Iterator[Rows]:
-    step = max(1, _AT_ONCE // n**2)
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]
 
 
 def _group(block: Block, alike: Rows, free: Rows, views: Sequence[View], unit: Unit) -> SlotGroup:
@@ -180,12 +180,11 @@ def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
     """
     shares, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
     for block in scores.blocks:
-        for rows in _portions(np.flatnonzero(unsure[block.index] == 1), block.n):
-            picks, contents = credit(block.probs[rows]), block.contents[rows]
-            by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
-            at = np.ix_(block.index[rows], np.arange(block.n))
-            shares[at] = np.take_along_axis(picks, contents, axis=2).mean(axis=1)
-            expected[at] = np.take_along_axis(by_content, contents, axis=2).mean(axis=1)
+        picks = credit(block.probs)
+        by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
+        shares[block.index, : block.n] = block.by_position(picks).mean(axis=1)
+        expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
+    shares[unsure != 1] = expected[unsure != 1] = np.nan
     return shares, expected
 
 
@@ -236,9 +235,9 @@ def slot_effects(
     columns = [np.full(len(scores), i) for i in range(scores.width)]
     labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
     positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
-    tables = []
+    nats, tables = effects.get("nats"), []
     for kind, slots in enumerate((labels, [*positions, (LAST, last)])):
-        nats, on_choice = effects.get("nats"), effects["shares"][kind]
+        on_choice = effects["shares"][kind]
         tested = nats[kind] if nats else on_choice
         p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
         rows = []
@@ -249,8 +248,7 @@ def slot_effects(
             effect = excess = Estimate.undefined(missing)
             if len(choice):
                 # where nearly all are at their most, no interval we know covers as it should
-                note = "no interval: see the share chosen, and p"
-                excess = Estimate.bare(float(choice.mean()), len(choice), note)
+                excess = Estimate.bare(float(choice.mean()), len(choice), "no interval: see the share chosen, and p")
                 effect = Estimate.undefined("answers in words: no probabilities")
                 if nats:
                     effect = bootstrap.mean(at_slot(nats[kind], column), bounds=UNBOUNDED)
