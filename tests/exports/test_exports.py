@@ -87,6 +87,40 @@ def test_samples_have_every_question_however_many_options_the_first_has() -> Non
     assert {name: orders.count(name) for name in orders} == {"q3": 6, "q4": 24, "q2": 2}
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_hard_samples_come_back(tmp_path: Path, scored: bool) -> None:
+    """Several right options, identical ones, and failures, which keep their status and their log."""
+    texts = [["x", "y", "z"], ["x", "x", "z"]]
+    replies = ["A", "No idea.", None, "B or C", "(C)", "No idea, sorry"]
+    rows = []
+    for i in range(6):
+        for order in ([0, 1, 2], [2, 1, 0]):
+            scores = None if i == 2 else [-0.5, -1.0 - i, -2.0]
+            answer = {"logprobs": scores, "chosen": None} if scored else {"reply": replies[i]}
+            right = [order.index(1), order.index(2)] if i % 3 else [order.index(0)]
+            options = [texts[i % 2][k] for k in order]
+            rows.append(
+                {"id": f"q{i}", "question": "Which?", "options": options, "order": order, "answer": right, **answer}
+            )
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    before = audit_logs(path)
+    assert isinstance(before, AuditResult)
+    _, samples = every_eval(before, OPTIONS)
+    right = [one.choice in one.answers for one in before.responses.rows()]
+    assert [sample["evaluation"]["is_correct"] for sample in samples] == right
+    exported = tmp_path / "1_samples.jsonl"
+    exported.write_text("\n".join(map(json.dumps, samples)))
+    (after,) = load_logs([exported])
+
+    def facts(found: Any) -> list[tuple[Any, ...]]:
+        return [(one.question_id, one.contents, one.answers, one.status, one.choice) for one in found.rows()]
+
+    assert facts(after) == facts(before.responses)
+    assert {one.status for one in after.rows()} == {"ok", "error"} | (set() if scored else {"unparsed"})
+    assert [one.parted for one in after.run.logged.reported] == [0]
+
+
 def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
     """As the project's own converters write them: choices by text, answers by text, label or number; no scores."""
 
@@ -107,16 +141,25 @@ def test_samples_that_others_recorded_are_read(tmp_path: Path) -> None:
         sample(3, "two", "The answer is B."),
         sample(4, "two", "I cannot say.", evaluation={"score": 0.0, "is_correct": False}),
         sample(5, "x", "y", input={"raw": "2 + 2?", "reference": ["4"], "choices": None}),
+        sample(6, "two", "", error="timeout after 60 s", evaluation={"score": 0.0, "is_correct": False}),
+        sample(
+            0,
+            "one",
+            "one",
+            evaluation_name="another set",
+            input={"raw": "Other?", "reference": ["two"], "choices": ["one", "two"]},
+        ),
     ]
     path = tmp_path / "1_samples.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     (found,) = load_logs([path])
-    assert [(row.status, row.status == "ok" and row.choice) for row in found.rows()] == [("ok", 1)] * 4 + [
-        ("unparsed", False)
-    ]
+    assert [(row.status, row.status == "ok" and row.choice) for row in found.rows()] == [
+        *[("ok", 1)] * 4, ("unparsed", False), ("error", False), ("ok", 0)
+    ]  # fmt: skip
+    assert found.rows()[5].raw == "timeout after 60 s"
     assert {tuple(row.answers) for row in found.rows()} == {(1,)}
     assert found.run.logged.dropped == {"samples without choices": 1}
-    assert found.run.logged.reported[0].parted == 0
+    assert found.run.logged.reported[0].parted == 1
 
 
 def test_the_command_writes_each_format_and_names_what_is_missing(result: AuditResult, tmp_path: Path) -> None:

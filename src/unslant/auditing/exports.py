@@ -34,7 +34,7 @@ from unslant.metrics.catalogue import metric_at
 from unslant.questions import Question
 from unslant.reports.numbers import APART, has_interval, numbers
 from unslant.responses import Response
-from unslant.responses.importers.every_eval import LABELS, LOGPROBS, ORDER
+from unslant.responses.importers.every_eval import ANSWERS, CHOSEN, LABELS, LOGPROBS, ORDER
 from unslant.writing import make_folder, write_all, write_atomically
 
 SCHEMA_VERSION = "0.3.0"
@@ -197,9 +197,12 @@ def _samples(result: AuditResult, record: Mapping[str, Any], name: str) -> Itera
 
 def _sample(row: Response, question: Question, record: Mapping[str, Any], name: str) -> dict[str, Any]:
     choices = [question.options[k] for k in row.contents]
-    answer = next((question.options[k] for k in row.chosen or ()), "") if row.status == "ok" else ""
-    right = row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
+    answer = question.options[row.choice] if row.choice >= 0 else ""
+    right = row.choice in row.answers
+    options = row.answers, (row.chosen or frozenset()) & {*row.contents}
+    places = [sorted(map(row.contents.index, ids)) for ids in options]
     metadata = {ORDER: json.dumps([*row.contents]), LABELS: json.dumps([*row.labels]), "subject": row.subject}
+    metadata |= {ANSWERS: json.dumps(places[0]), CHOSEN: json.dumps(places[1])}
     if row.logprobs is not None:
         metadata[LOGPROBS] = json.dumps([float(value) for value in row.logprobs])
     return {

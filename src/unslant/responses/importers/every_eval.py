@@ -8,17 +8,20 @@ of the options and the scores of their labels, in ``metadata``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unslant.files import parse_json
 from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
+from unslant.responses.checks import STATUSES
 from unslant.responses.importers.logged import Log, Logged, question_on_page, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 LOGPROBS, ORDER, LABELS = "unslant_logprobs", "unslant_order", "unslant_labels"
-"""Keys of ``metadata`` in records that unslant exports; their values are JSON."""
+ANSWERS, CHOSEN = "unslant_answers", "unslant_chosen"
+"""Keys of ``metadata`` in records that unslant exports; their values are JSON. The last two are places, because texts
+do not say which of two identical options is meant."""
 
 
 def recognises(head: Head) -> bool:
@@ -26,8 +29,7 @@ def recognises(head: Head) -> bool:
 
 
 def read(head: Head) -> list[Log]:
-    models: dict[tuple[str, str], list[Logged]] = {}
-    tasks: dict[tuple[str, str], dict[str, None]] = {}
+    logs: dict[tuple[str, str], list[Logged]] = {}
     dropped: Counter[str] = Counter()
     for record in whole_records(head.path):
         with understood(record.place, "sample of Every Eval Ever"):
@@ -36,15 +38,23 @@ def read(head: Head) -> list[Log]:
                 dropped["samples without choices"] += 1
                 continue
             page = _page(row, record.place)
-            key = str(row["model_id"]), "words" if page.logprobs is None else "labels"
-            models.setdefault(key, []).append(page)
-            tasks.setdefault(key, {})[str(row["evaluation_name"])] = None
-    if not models:
+            logs.setdefault((str(row["model_id"]), str(row["evaluation_name"])), []).append(page)
+    if not logs:
         raise ValueError("none of its samples has choices, so that there is no order to audit")
-    return [
-        Log(model, "Every Eval Ever", scores, tuple(pages), ", ".join(tasks[model, scores]), dropped, metric="score")
-        for (model, scores), pages in models.items()
-    ]
+    return list(_logs(logs, dropped))
+
+
+def _logs(logs: Mapping[tuple[str, str], Sequence[Logged]], dropped: Counter[str]) -> Iterator[Log]:
+    """A log for each model, evaluation and kind of answers; failures are scores that failed where there are scores."""
+    for (model, task), pages in logs.items():
+        by_kind: dict[str, list[Logged]] = {}
+        failed = "labels" if any(page.logprobs is not None for page in pages) else "words"
+        for page in pages:
+            kind = "words" if page.chosen is not None else "labels" if page.logprobs is not None else failed
+            by_kind.setdefault(kind, []).append(page)
+        for kind, of_kind in by_kind.items():
+            yield Log(model, "Every Eval Ever", kind, tuple(of_kind), task, dropped, metric="score")
+            dropped = Counter()  # they are of the file, and are counted once
 
 
 def _page(row: Mapping[str, Any], place: str) -> Logged:
@@ -57,17 +67,26 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
         "question": question_on_page(str(page["raw"])),
         "labels": labels,
         "options": options,
-        "answers": frozenset(_place(str(one), labels, options) for one in page["reference"]),
+        "answers": frozenset(
+            parse_json(metadata[ANSWERS])
+            if ANSWERS in metadata
+            else (_place(str(one), labels, options) for one in page["reference"])
+        ),
         "order": tuple(parse_json(metadata[ORDER])) if ORDER in metadata else None,
         "subject": str(metadata.get("subject") or ""),
         "score": unit_share(row["evaluation"].get("score")),
     }
-    if row.get("error"):
-        return Logged(status="error", **common)
+    raw = (row.get("output") or {}).get("raw") or ()
+    reply = raw if isinstance(raw, str) else str(next(iter(raw), ""))
+    if error := str(row.get("error") or ""):
+        # Records that unslant exports have a status here, and the reply; those of others say what went wrong.
+        known = error in STATUSES and error != "ok"
+        return Logged(status=error if known else "error", reply=(reply or None) if known else error, **common)
     if LOGPROBS in metadata:
         return Logged.of_scores(parse_json(metadata[LOGPROBS]), **common)
+    if CHOSEN in metadata:
+        return Logged(chosen=frozenset(parse_json(metadata[CHOSEN])), reply=reply, **common)
     answer = next((str(one["extracted_value"]) for one in row["answer_attribution"] if one.get("is_terminal")), "")
-    reply = str(next(iter((row.get("output") or {}).get("raw") or ()), ""))
     try:
         return Logged(chosen=frozenset({_place(answer, labels, options)}), reply=reply or answer, **common)
     except ValueError:

@@ -352,7 +352,9 @@ class Row:
                 readings.only_texts += not named
                 if named and texts and named[0] not in texts and readings.clash is None:
                     reason = f"{item!r} is {labels[named[0]]} by label or place, and {labels[texts[0]]} by its text"
-                    readings.clash = self.fail(key, f"{reason}; write labels ({', '.join(labels)}) in every row")
+                    readings.clash = self.fail(
+                        key, f"{reason}; where these are labels, leave the texts out (--fields options=)"
+                    )
             found = named or texts or READERS["label"](text.strip("()[].: "), raw, 0)
             for reading in ("letter", "marked") if labels == ALPHABETS["A"][: len(labels)] else ():
                 found = found or READERS[reading](text, replace(raw, options=labels), 0)
