@@ -186,7 +186,7 @@ class Presentation:
 
     def with_shots(self, shots: Sequence[Presentation]) -> Presentation:
         """The same presentation after worked examples."""
-        return replace(self, shots=tuple(shots))
+        return replace(self, shots=tuple(shots)) if shots or self.shots else self
 
 
 Asked = tuple[Question, Presentation]
