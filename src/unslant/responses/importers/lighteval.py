@@ -35,6 +35,8 @@ from unslant.responses.importers.registry import Head, Importer
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
 """Columns of the first leaderboard."""
+_FAILED = "no"
+"""Kind of a row that holds no answer."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
 _FILE = re.compile(r"details_(?P<task>.+?)(?:\|(?P<shots>\d+))?(?:_(?P<time>\d{4}-\d\d-\d\dT.+))?$")
 
@@ -46,21 +48,25 @@ def recognises(head: Head) -> bool:
 
 def read(head: Head) -> list[Log]:
     path = head.path
-    pages, kinds, hits, name, metric = [], set(), [], "", ""
+    pages: list[Logged] = []
+    kinds: set[str] = set()
+    hits, name, metric = [], "", ""
     for number, record in enumerate(whole_records(path)):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
-            kind, page = (
-                _page(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
+            kind, new = (
+                _pages(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
             )
             name = name or str((doc or {}).get("task_name") or "")
-            metrics = _either(record.data, _METRIC) or record.data.get("metrics") or record.data
-            hits.append(metrics.get("acc"))
-            metric = metric or main_metric(metrics)
-        kinds.add(kind)
-        pages.append(replace(page, score=unit_share(metrics.get(metric))))
+            metrics = _either(record.data, _METRIC) or record.data.get("metrics")
+            values = metrics or record.data
+            hits.append(values.get("acc"))
+            metric = metric or main_metric(values, metrics or ())
+        kinds |= {kind} - {_FAILED}
+        pages += [replace(page, score=unit_share(values.get(metric))) for page in new]
     if len(kinds) != 1:
-        raise InputError.at(path, f"holds {' and '.join(sorted(kinds)) or 'no'} scores; give a file of one kind")
+        reason = f"holds {' and '.join(sorted(kinds))} scores; give a file of one kind"
+        raise InputError.at(path, reason if kinds else "holds no answer: neither logprobs nor text in any row")
     named = _FILE.match(path.stem)
     task, shots = _task(name or (f"{named['task']}|{named['shots']}" if named else path.stem))
     general = _general(path, name, hits)
@@ -119,25 +125,31 @@ def _general(path: Path, task: str, hits: Sequence[object]) -> Mapping[str, Any]
     return in_results(folders, time, "lighteval", same_run) or {}
 
 
-def _page(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, Logged]:
+def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple[str, list[Logged]]:
+    """The kind of scores, and the page of each of a document's samples."""
     answer = _either(data, _RESPONSE)
-    texts = answer["text"]
-    reply = str(texts[0]) if isinstance(texts, list) and texts else None
-    common = {"id": str(doc["id"]), "place": place}
-    tokens, most = answer.get("output_tokens"), doc.get("generation_size")
-    # lighteval logs no reason why a reply ended: one of as many tokens as were allowed was cut off.
-    if reply is not None and isinstance(most, int) and tokens is not None and len(tokens) and len(tokens[0]) >= most:
-        common["finish_reason"] = "length"
-    return _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, common)
+    texts: list[Any] = answer["text"] or [None]
+    tokens, most = answer.get("output_tokens") or (), doc.get("generation_size")
+    pages = []
+    for i, text in enumerate(texts):
+        common = {"id": str(doc["id"]), "place": place, "repeat": i}
+        # lighteval logs no reason why a reply ended: one of as many tokens as were allowed was cut off.
+        if text is not None and isinstance(most, int) and len(tokens) > i and len(tokens[i]) >= most > 0:
+            common["finish_reason"] = "length"
+        reply = None if text is None else str(text)
+        kind, page = _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, common)
+        pages.append(page)
+    return kind, pages
 
 
-def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, Logged]:
+def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, list[Logged]]:
     predictions = data["predictions"]
     predictions = [one[0] if isinstance(one, list | tuple) else one for one in predictions]
     replied = bool(predictions) and len(predictions) != len(data["choices"])
     scores, reply = (None, str(predictions[0])) if replied else (predictions, None)
     page = str(data.get("full_prompt") or data["example"])
-    return _answered(data, page, scores, reply, {"id": str(number), "place": place})
+    kind, answered = _answered(data, page, scores, reply, {"id": str(number), "place": place})
+    return kind, [answered]
 
 
 def _answered(
@@ -147,6 +159,10 @@ def _answered(
     choices = tuple(str(text).strip() for text in doc["choices"])
     gold = doc["gold_index"]
     labels = labels_for(ALPHABETS["A"], len(choices))
+    # Labels that the page shows may also be 1, 2, ... or a, b, ..., and in brackets.
+    bare = tuple(text.strip("().") for text in choices)
+    if any(bare == alphabet[: len(bare)] for alphabet in ALPHABETS.values()) and options_on_page(page, bare):
+        labels = choices = bare
     has_list = sorted(options_on_page(page, labels)) == sorted(choices)
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
     letters = choices == labels or (has_list and "query" not in doc)
@@ -163,7 +179,8 @@ def _answered(
     common |= {"answers": right, "options": options}
     if scores:
         return "labels", Logged.of_scores(scores, labels=labels, **common)
-    return "words", Logged.of_reply(reply, labels=labels, finish_reason=finish_reason, **common)
+    kind = _FAILED if reply is None else "words"
+    return kind, Logged.of_reply(reply, labels=labels, finish_reason=finish_reason, **common)
 
 
 def instead(head: Head) -> str:
