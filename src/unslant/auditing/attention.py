@@ -161,10 +161,8 @@ def attention_over_orders(
     return AttentionOverOrders(local.name.rstrip("/").split("/")[-1], question.id, orders, weights, start)
 
 
-def last_token_attention(
-    model: TransformersModel, prompts: Sequence[Prompt], layer: int = -1
-) -> list[tuple[list[str], Floats]]:
-    """Tokens of each prompt, and the attention weights of its last token in one layer, (heads, tokens).
+def last_token_attention(model: TransformersModel, prompts: Sequence[Prompt]) -> list[tuple[list[str], Floats]]:
+    """Tokens of each prompt, and the attention weights of its last token in the last layer, (heads, tokens).
 
     A head's weights sum to 1. Prompts are run one by one, through eager attention.
 
@@ -181,10 +179,10 @@ def last_token_attention(
             for item in model.encode(prompts):
                 ids = torch.from_numpy(item.context).to(model.device, torch.long)[None]
                 weights = model.model(input_ids=ids, output_attentions=True, use_cache=False).attentions
-                if not weights or weights[layer] is None:
+                if not weights or weights[-1] is None:
                     raise NotImplementedError("it returns no attention weights")
                 tokens = [model.tokenizer.decode([token]) for token in item.context.tolist()]
-                attention.append((tokens, weights[layer][0, :, -1].double().cpu().numpy()))
+                attention.append((tokens, weights[-1][0, :, -1].double().cpu().numpy()))
     except (NotImplementedError, ValueError) as error:  # of the library: a class without eager attention
         raise ModelError(f"{model.name}: no attention to show ({error})") from error
     return attention

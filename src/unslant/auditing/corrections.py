@@ -87,12 +87,12 @@ def corrections(scores: OrderScores, measures: QuestionValues, bootstrap: Bootst
     return tuple(correction(method, corrected) for method, corrected in answers.items()) if total else ()
 
 
-def _pride(scores: OrderScores, seed: int = 0) -> _Corrected:
+def _pride(scores: OrderScores) -> _Corrected:
     """Estimate the prior on a sample of usable questions; answer those by the mean over their rotations."""
     by_position, complete = scores.under(_rotations(scores))
     usable = complete.all(axis=1) & (by_position.sum(axis=2) > 0).all(axis=1) & scores.has_answer
     free = np.flatnonzero(usable & ~scores.pinned.any(axis=1))
-    places = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, seed)
+    places = drawn([scores.ids[q] for q in free], scores.n_options[free].tolist(), ALPHA, 0)
     sample = free[places] if len(free) else free
     probs, orders = by_position[:, 0].copy(), np.ones(len(scores), np.int64)
     for n in map(int, np.unique(scores.n_options[sample])):

@@ -10,15 +10,7 @@ from unslant.metrics import Estimate, Verdict, verdict, verdicts
 from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference.sentence import MATTERS, Preference
 from unslant.reports import Tile
-from unslant.reports.numbers import (
-    count,
-    has_interval,
-    number,
-    percent,
-    significant,
-    unsettled,
-    with_interval,
-)
+from unslant.reports.numbers import count, has_interval, number, percent, significant, unsettled, with_interval
 from unslant.responses.run import UntilRun
 
 if TYPE_CHECKING:

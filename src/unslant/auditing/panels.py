@@ -11,7 +11,14 @@ import numpy as np
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
 from unslant.auditing.first_screen import asked_until, headline, lines, one_order, tiles
 from unslant.errors import shortened
-from unslant.experiment.page_parts import asked_about, cost_lines, counted, logged_lines, settings_rows
+from unslant.experiment.page_parts import (
+    asked_about,
+    cost_lines,
+    counted,
+    logged_lines,
+    settings_rows,
+    shortcut_panel,
+)
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.estimate import ANYTIME
@@ -72,7 +79,6 @@ def _presented(result: AuditResult) -> str:
 def _panels(result: AuditResult) -> Iterator[Panel]:
     # only here: text needs no panels unless all details are wanted
     from unslant.auditing import panels_labels, panels_orders, panels_scores
-    from unslant.experiment.page_parts import shortcut_panel
 
     yield panels_scores.score_panel({result.name: result})
     yield panels_orders.until_panel(result)

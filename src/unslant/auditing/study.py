@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from unslant.asking import ask
-from unslant.auditing.cost import ordinary_cost
+from unslant.auditing.cost import estimate, ordinary_cost
 from unslant.auditing.orders import OrderDesign, grown
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditOutputs, AuditSettings
@@ -78,8 +78,6 @@ class Audit(Study[AuditSettings]):
     def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
         if not outputs.dry_run:
             return super().run(given, outputs, store)
-        from unslant.auditing.cost import estimate
-
         self.check(given)
         settings = self.settings_of_each(given)
         self.check_replies(given, settings)

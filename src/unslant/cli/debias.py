@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from unslant.debiasing import method_named
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import options as o
 from unslant.flags import Without, check_unused
@@ -55,7 +56,6 @@ def debias(
         return
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
-    from unslant.debiasing import method_named
     from unslant.experiment.running import recording
     from unslant.models.open import address_of, gives_replies, open_chat, open_model
     from unslant.studies.debias.answers import debias as run

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from unslant.auditing.exports import EVERY_EVAL, ExportOptions
+from unslant.auditing.exports import export as write
+from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment import options as o
 
@@ -30,8 +32,6 @@ def export(
       unslant export run.parquet --to flat --out numbers.json
       unslant export run.parquet --to eval-results --dataset org/set --task default --out set.yaml
     """
-    from unslant.auditing.exports import export as write
-    from unslant.auditing.result import AuditResult
     from unslant.cli.results import read_run
     from unslant.experiment.outputs import check_file, check_folder
 

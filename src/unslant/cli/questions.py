@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from unslant.cli.commands import register
+from unslant.errors import InputError
 from unslant.experiment import options as o
 from unslant.flags import Without, pairs
 from unslant.reach import Reach
@@ -69,7 +70,6 @@ def instruction_boundary(
       unslant questions build instruction-boundary --out boundary.jsonl
       unslant questions build instruction-boundary --only mmlu --source mmlu=my.jsonl --out boundary.jsonl
     """
-    from unslant.errors import InputError
     from unslant.experiment.outputs import check_file
     from unslant.studies.instruction_boundary.question_sources import SOURCES, build
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
+from unslant.errors import MostlyFailedError
 from unslant.experiment import options as o
 from unslant.flags import check_unused
 from unslant.reach import Reach
@@ -51,7 +52,6 @@ def replies(
     """
     from functools import partial
 
-    from unslant.errors import MostlyFailedError
     from unslant.experiment.outputs import STDOUT, check_file, write_json
     from unslant.experiment.page_parts import mostly_failed
     from unslant.experiment.reply_judge import CERTAIN, ReplyJudge

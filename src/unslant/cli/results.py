@@ -17,7 +17,7 @@ from unslant.errors import InputError, OutputError, UnslantError, first_line
 from unslant.experiment import options as o
 from unslant.extras import needed
 from unslant.reach import Reach
-from unslant.writing import write_atomically
+from unslant.writing import write_all, write_atomically
 
 if TYPE_CHECKING:
     from unslant.reports import Describes
@@ -47,7 +47,6 @@ def report(
     from unslant.auditing.comparison import side_by_side
     from unslant.experiment.outputs import check_file, check_folder
     from unslant.reports import Report
-    from unslant.writing import write_all
 
     if not runs:
         raise InputError("nothing to report: give files of responses, run ids, or adapter folders")

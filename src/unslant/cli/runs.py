@@ -13,12 +13,17 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
+from unslant.cli import arguments_of, call, repeat
+from unslant.cli.arguments import Recorded
 from unslant.cli.commands import register
 from unslant.errors import InputError, one_line
 from unslant.experiment import options as o
+from unslant.files import dump_json
+from unslant.reach import Reach, reason_to_type
 from unslant.reports.numbers import count
-from unslant.store import RecordedRun, Store
+from unslant.store import RecordedRun, Store, default_path
 from unslant.store.place import JOURNALS, sibling
+from unslant.writing import write_atomically
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]
 
@@ -40,8 +45,6 @@ def list_(
     with Store(store, read_only=True) as opened:
         runs = opened.runs.all()
     if json:
-        from unslant.files import dump_json
-
         now = time.time()
         print(dump_json([asdict(run) | {"age": now - run.updated} for run in runs]), end="")
         return
@@ -130,10 +133,6 @@ def _refuse(run: RecordedRun, store: Path | None) -> NoReturn:
 
 
 def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
-    from unslant.cli import arguments_of, call, repeat
-    from unslant.cli.arguments import Recorded
-    from unslant.reach import Reach, reason_to_type
-
     if trust and store is None:
         raise InputError("--trust applies only to a store named with --store; leave it out")
     if run.status == "damaged":
@@ -213,7 +212,6 @@ def export(
       unslant runs export 3f9c --responses run.parquet
     """
     from unslant.experiment.outputs import check_file
-    from unslant.writing import write_atomically
 
     check_file(responses)
     with Store(store, read_only=True) as opened:
@@ -229,7 +227,6 @@ def repair(*, store: o.Store = None) -> None:
     Examples:
       unslant runs repair
     """
-    from unslant.store import default_path
     from unslant.store.repair import repair as repaired
 
     path = (store or default_path()).expanduser()

@@ -14,6 +14,7 @@ from unslant.arrays import jsonable
 from unslant.errors import InputError, one_of, shown
 from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.result import RecordedResult, StudyResult, responses_in
+from unslant.files import parse_json, read_text
 from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.summary import Counts
@@ -61,7 +62,6 @@ class Baseline:
     @staticmethod
     def _numbers(path: Path) -> Mapping[str, Any] | None:
         """The JSON of a result of ours; None for a table of responses or a log; InputError if it is neither."""
-        from unslant.files import parse_json, read_text
         from unslant.responses.importers import Head, importers
 
         head = Head.of(path)

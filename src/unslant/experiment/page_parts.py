@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unslant.reports.numbers import count, percent, significant
-from unslant.responses import Run
+from unslant.responses import Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, Cost, Provenance
+from unslant.responses.table import GENERATE
 
 if TYPE_CHECKING:
     from unslant.metrics.shortcuts import Shortcut
     from unslant.reports import Page, Panel
-    from unslant.responses import Responses
 
 FEW = 0.05
 """Headlines mention any larger share of replies that are missing or contain no answer."""
@@ -69,8 +69,6 @@ def unanswered(responses: Responses) -> str:
     rather than missing, unless all are unreadable.
     """
     import pyarrow.compute as pc
-
-    from unslant.responses.table import GENERATE
 
     table, name = responses.table, responses.run.model or "the model"
     status, raw = table["status"], pc.coalesce(table["raw"], "")

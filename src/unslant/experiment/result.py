@@ -14,7 +14,8 @@ from unslant.arrays import json_fields
 from unslant.errors import InputError, one_of
 from unslant.extras import needed
 from unslant.files import dump_json
-from unslant.responses.provenance import ChatCost, Cost
+from unslant.responses import Responses, Run
+from unslant.responses.provenance import ChatCost, Cost, Provenance
 from unslant.writing import write_all, write_atomically
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from unslant.metrics import PairedDifference
     from unslant.reports import Page, Report
-    from unslant.responses import Responses, Run
-    from unslant.responses.provenance import Provenance
 
 
 class Paired(NamedTuple):
@@ -117,8 +116,6 @@ class StudyResult:
     @cached_property  # not a property: a subclass may have a field of this name
     def run(self) -> Run:
         """How its responses came to be; of a comparison, the cost of its parts and their caveats."""
-        from unslant.responses import Run
-
         runs = [part.run for part in self.parts]
         names = dict.fromkeys(name for run in runs for name in run.requests)
         return Run(
@@ -137,7 +134,6 @@ class StudyResult:
     def provenance(self) -> Provenance:
         """How the result was made."""
         from unslant.experiment.run_record import combined, model_block, provenance
-        from unslant.responses.provenance import Provenance
 
         if self.parts:
             return combined([part.provenance for part in self.parts])

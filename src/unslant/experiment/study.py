@@ -27,12 +27,13 @@ from unslant.experiment.options import (
     ShardOptions,
     StoreOptions,
 )
-from unslant.experiment.result import RecordedResult, StudyResult
+from unslant.experiment.result import RecordedResult, StudyResult, listed_files, tables_of
 from unslant.flags import Flag, Heading, Without, by_kind, check_unused, part_of
 from unslant.models.base import Model, is_whole
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
 from unslant.scale import WHOLE
+from unslant.writing import write_all
 
 if TYPE_CHECKING:
     from unslant.experiment.running import Recording
@@ -103,7 +104,6 @@ class Study(Generic[S]):
 
     def read(self, given: Given[S]) -> StudyResult:
         """The result of recorded responses."""
-        from unslant.experiment.result import listed_files, tables_of
         from unslant.responses.importers.logged import placed
 
         with placed(listed_files(given.log)):
@@ -161,7 +161,6 @@ class Study(Generic[S]):
         """The command."""
         from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
         from unslant.experiment.running import recording
-        from unslant.writing import write_all
 
         self.check(given)
         shard = given.shards.shard

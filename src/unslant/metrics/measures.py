@@ -22,13 +22,7 @@ from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, metric, question_metrics
 from unslant.metrics.scores import OrderScores
-from unslant.metrics.two_phase import (
-    known_values,
-    least_margin,
-    over_squares,
-    two_phase_values,
-    whole_sets,
-)
+from unslant.metrics.two_phase import known_values, least_margin, over_squares, two_phase_values, whole_sets
 
 QuestionValues: TypeAlias = Mapping[str, Floats]
 """Key of a metric -> (Q,) its values in the order of ``OrderScores.ids``, nan where undefined."""

@@ -30,7 +30,7 @@ from unslant.replies.grammar import (
     pattern,
     words,
 )
-from unslant.replies.reading import (
+from unslant.replies.reading import (  # fmt: skip
     CONCEDED,
     MARKED_LINE,
     SHORT,
@@ -39,7 +39,7 @@ from unslant.replies.reading import (
     Reading,
     Unreadable,
     by_first_rule,
-)  # fmt: skip
+)
 from unslant.replies.text import before_next_question, clean
 
 _LONG = 700

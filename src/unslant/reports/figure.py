@@ -198,7 +198,6 @@ class Figure:
         by_column: Mapping[str, Mapping[str, Cell]],
         plots: Sequence[Plot | Chart] = (),
         *,
-        explanation: str = "",
         folded: bool = False,
         methods: bool = False,
     ) -> Figure:
@@ -225,7 +224,7 @@ class Figure:
             replace(plot, name=plot.name or ["metric.label"]) if isinstance(plot, Plot) else plot for plot in plots
         ]
         names, columns = [Column("metric", key="metric.name")], [*map(Column, by_column), *more]
-        return cls(id, title, names, columns, rows, named_plots, explanation, folded, metrics)
+        return cls(id, title, names, columns, rows, named_plots, folded=folded, by_row=metrics)
 
     @property
     def heads(self) -> tuple[Column, ...]:

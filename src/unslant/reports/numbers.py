@@ -65,11 +65,11 @@ def with_interval(estimate: Estimate, how: How = 3) -> str:
     return number(estimate, how) + (f" ({interval(estimate, how).replace(' – ', ' to ')})" * has_interval(estimate))
 
 
-def magnitude(difference: Estimate, how: How = 3) -> str:
+def magnitude(difference: Estimate) -> str:
     """The same without the sign, for sentences whose verb has it: ``loses 0.11 (0.06 to 0.16)``."""
     if difference.value < 0:
         difference = replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
-    return with_interval(difference, how if isinstance(how, int) else how.digits)
+    return with_interval(difference, 2)
 
 
 def has_interval(cell: Cell) -> bool:

@@ -183,9 +183,9 @@ _LONG_NAME = 24
 """Letters of a row's name above which it breaks."""
 
 
-def first_rows(total: int, thing: str = "subject") -> str:
+def first_rows(total: int) -> str:
     """Title suffix of a truncated chart: `` (the first 15 of 57 subjects)``."""
-    return f" (the first {MOST_ROWS} of {count(total, thing)})" if total > MOST_ROWS else ""
+    return f" (the first {MOST_ROWS} of {count(total, 'subject')})" if total > MOST_ROWS else ""
 
 
 @dataclass(frozen=True)

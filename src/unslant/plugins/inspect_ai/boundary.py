@@ -44,6 +44,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
     setting,
 )
 from unslant.studies.instruction_boundary.metrics import JUDGED
+from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.result import facts_of, read, row
 from unslant.studies.instruction_boundary.study import TEMPERATURE, plan
 
@@ -226,8 +227,6 @@ def instruction_boundary(
         judge: model that reads replies in which the patterns find no answer.
         polisher: model that rewrites the instruction under ``prompt-polishing``.
     """
-    from unslant.studies.instruction_boundary.question_sources import load_boundary
-
     names = settings.split(",") if isinstance(settings, str) else settings
     options = LoadOptions(limit=limit, seed=seed)  # checks the limit
     whole = load_boundary(questions)

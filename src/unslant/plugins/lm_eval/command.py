@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from unslant.errors import InputError
 from unslant.experiment import options as o
 from unslant.flags import Flag
 from unslant.plugins.lm_eval.tasks import LmEvalSettings
@@ -35,7 +36,6 @@ def lm_eval(
       unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
     from unslant.auditing.comparison import AuditComparison
-    from unslant.errors import InputError
     from unslant.experiment.outputs import check_file, check_outputs, write_outputs
     from unslant.experiment.running import recording
     from unslant.models.open import open_model, options_of_each

@@ -175,7 +175,7 @@ def apply(
 
 
 def open_question(
-    question: MathQuestion, pool: Pool, seed: int = 0, run: int = 0, *, shots: int = 0, kind: str = VANILLA
+    question: MathQuestion, pool: Pool, seed: int = 0, run: int = 0, *, shots: int = 0
 ) -> Composed | NotApplicable:
     """An open maths question as published: no options, the answer is a number in words.
 
@@ -187,7 +187,7 @@ def open_question(
     """
     if problem := maths.obstacle(question):
         return NotApplicable(question.id, problem)
-    item, presentation = _open(question, kind)
+    item, presentation = _open(question, VANILLA)
     examples = ShotMaker(pool, pool, (), seed, run).of(item, presentation, shots) if shots else ()
     return Composed(((item, presentation.with_shots(examples)),), (), {})
 

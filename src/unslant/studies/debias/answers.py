@@ -63,8 +63,6 @@ def debias(
     settings = with_options(AnswerSettings, settings, parts["settings"])
     models, generate = ModelOptions(**parts["models"]), GenerateOptions(**parts["generate"])
     if log:
-        from unslant.studies.debias.answers import debias_log
-
         check_no_model(model, questions)
         check_unused(WITH_LOG, settings, models, generate, but=("method", "fields"))
         return debias_log(log, settings.method, settings.fields)

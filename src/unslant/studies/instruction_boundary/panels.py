@@ -72,7 +72,7 @@ def headline(metrics: BoundaryMetrics, model: str = "The model") -> str:
     change, outcome = min(effects, key=lambda one: one[0].difference.value)
     verb = "loses" if outcome.kind == "below" else "gains"
     where = {"choice": "multiple-choice", "judging": "true/false"}[change.kind]
-    size = magnitude(change.difference, 2)
+    size = magnitude(change.difference)
     return f"{model} {verb} {size} of its {where} accuracy when {setting(change.setting).description}"
 
 

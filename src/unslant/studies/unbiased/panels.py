@@ -90,7 +90,7 @@ def _drop(result: UnbiasedResult) -> str:
     sentence = f"{name} scores {number(metrics.vanilla, 2)} as published"
     if outcome.differs:
         joined, way = ("but", "less") if outcome.kind == "above" else ("and", "more")
-        return f"{sentence}, {joined} {magnitude(metrics.drop, 2)} {way} when the questions are presented differently"
+        return f"{sentence}, {joined} {magnitude(metrics.drop)} {way} when the questions are presented differently"
     if outcome.kind == "equal":
         ours = with_interval(metrics.ours, 2)
         return f"{sentence} and {ours} when the questions are presented differently, the same to within {SAME}"
@@ -118,7 +118,7 @@ def _worst(metrics: BoatMetrics) -> str:
     if not costly:
         return ""
     codes, change = min(costly, key=lambda pair: pair[1].value)
-    return f"By itself, {names_of(codes)} costs {magnitude(change, 2)}."
+    return f"By itself, {names_of(codes)} costs {magnitude(change)}."
 
 
 def _score(result: UnbiasedResult) -> Panel:

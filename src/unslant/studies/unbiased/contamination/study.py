@@ -270,7 +270,7 @@ def _headline(result: ContaminationResult) -> str:
     """Whether the published form gained something that does not survive."""
     if not result.excess.defined:
         return "Nothing could be measured"
-    outcome, more = verdict(result.excess, bound=SAME), magnitude(result.excess, 2)
+    outcome, more = verdict(result.excess, bound=SAME), magnitude(result.excess)
     base, who = result.before.run.name, result.after.run.name
     if outcome.kind == "above":
         return (

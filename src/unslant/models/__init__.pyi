@@ -1,0 +1,14 @@
+from .base import Cost as Cost
+from .base import Model as Model
+from .base import ModelInfo as ModelInfo
+from .base import Scored as Scored
+from .base import ScoringModel as ScoringModel
+from .base import facts_of as facts_of
+from .chat import ChatCost as ChatCost
+from .chat import ChatModel as ChatModel
+from .chat import Reply as Reply
+from .hf.loading import load_model as load_model
+from .open import open_model as open_model
+from .options import GenerateOptions as GenerateOptions
+from .options import LengthOptions as LengthOptions
+from .options import ModelOptions as ModelOptions
