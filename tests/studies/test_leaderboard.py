@@ -198,7 +198,8 @@ def test_questions_without_an_answer_count_for_no_model_and_are_reported(board: 
     found = Leaderboard.of([AuditResult.of(lost), sure])
     assert found.unpaired == {"half": 2}
     assert {one["expected_accuracy"].n for one in found.models} == {46}
-    assert any("half has no score over orders for 2 of 48 questions" in note for note in found.page().notes)
+    assert any("half has no score over orders for 2 of 48 questions" in note for note in found.page().caveats)
+    assert "half has no score over orders for 2 of 48 questions" in found.summary()  # before any number
 
 
 def test_one_order_gives_no_rank_and_says_why() -> None:
@@ -207,6 +208,7 @@ def test_one_order_gives_no_rank_and_says_why() -> None:
     assert found.pairs == found.neighbours == ()
     assert "No model can be ranked" in found.headline
     assert any("one order only" in note for note in found.page().notes)
+    assert "one order only" in found.summary()
 
 
 def test_what_cannot_be_ranked_is_an_error() -> None:

@@ -37,6 +37,7 @@ def page(result: Leaderboard) -> Page:
         lines=_lines(result),
         tiles=_tiles(result),
         panels=(_ranking(result), _pairs(result), _sets(result), _pbm_accuracy(result), _ways(result)),
+        caveats=tuple(_missing(result)),
         notes=tuple(_notes(result)),
         settings=settings_rows(
             Run(
@@ -86,6 +87,8 @@ def _lines(result: Leaderboard) -> tuple[str, ...]:
         parts += [f"{one.higher} and {one.lower} cannot be distinguished {unsettled(one.verdict)}" for one in nearest]
     else:
         parts = [f"About {about(one.needed)} questions would settle it" for one in nearest if one.needed]
+    if not _ranked(result):
+        parts = ["Runs in one order only have no such score; `unslant audit` compares them as published"]
     cost = spent(*(audit.run for audit in result.audits))
     return (_sentence(parts), _sentence([*_prices(result), *_moves(result)]), cost)
 
@@ -295,14 +298,18 @@ def _ways(result: Leaderboard) -> Panel:
     )
 
 
-def _notes(result: Leaderboard) -> list[str]:
+def _missing(result: Leaderboard) -> list[str]:
+    """Questions that do not count, by the model that has no score for them."""
     shared = sum(result.sets.values())
-    lines = [
+    return [
         f"{model} has no score over orders for {n:,} of {count(shared, 'question')}; "
         "where any ranked model has none, the question counts for nobody."
         for model, n in result.unpaired.items()
     ]
-    lines += [f"{one.model} has no rank: {one[result.score].note}." for one in result.models if one.rank is None]
+
+
+def _notes(result: Leaderboard) -> list[str]:
+    lines = [f"{one.model} has no rank: {one[result.score].note}." for one in result.models if one.rank is None]
     lines += [
         f"{name}: these share most of their questions, and are ranked as one set."
         for name in result.sets
