@@ -43,7 +43,7 @@ from unslant.metrics.preference.slots import (
     slot_groups,
     unsure_questions,
 )
-from unslant.metrics.registry import bounds_of
+from unslant.metrics.registry import bounds_of, question_metrics
 
 Floats = NDArray[np.float64]
 
@@ -70,9 +70,9 @@ STRONG: Mapping[str, Planted] = {
 }
 """Models that take A where they do not know."""
 NUMBERS = (
-    "accuracy", "expected_accuracy", "order_advantage", "vote_accuracy", "robust_accuracy", "pbm", "normalised_pbm",
-    "fr", "margin", "confidence, given order", "Brier score", "predicted A, given order", "recall A, given order",
-    "first position, nats", "mean over orders less chance", "pbm less that before debiasing",
+    "accuracy", "expected_accuracy", "order_advantage", "price of the habit", "vote_accuracy", "robust_accuracy", "pbm",
+    "normalised_pbm", "fr", "margin", "confidence, given order", "Brier score", "predicted A, given order",
+    "recall A, given order", "first position, nats", "mean over orders less chance", "pbm less that before debiasing",
 )  # fmt: skip
 """Those of the table in docs/intervals.md."""
 STRONG_NUMBERS = ("expected_accuracy", "pbm", "normalised_pbm", "margin", "confidence, given order")
@@ -135,11 +135,12 @@ class Number:
     numerators: Floats
     denominators: Floats
     bounds: tuple[float, float] = SHARE
+    swings: bool = False
 
     @classmethod
-    def mean(cls, values: Floats, bounds: tuple[float, float] = SHARE) -> Number:
+    def mean(cls, values: Floats, bounds: tuple[float, float] = SHARE, swings: bool = False) -> Number:
         known = np.isfinite(values)
-        return cls(np.where(known, values, 0.0), known.astype(np.float64), bounds)
+        return cls(np.where(known, values, 0.0), known.astype(np.float64), bounds, swings)
 
     @property
     def varies(self) -> bool:
@@ -172,7 +173,9 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     Those that are the same for every question, or equal to others, are left out.
     """
     values = measure(scores)
-    found = {name: Number.mean(column, bounds_of(name)) for name, column in values.items()}
+    found = {one.key: Number.mean(values[one.key], one.bounds, one.swings) for one in question_metrics()}
+    price = values["vote_accuracy"] - values["expected_accuracy"]
+    found["price of the habit"] = Number.mean(price, DIFFERENCE, swings=True)
     found["vote less as reported"] = Number.mean(values["vote_accuracy"] - values["accuracy"], DIFFERENCE)
     found["mean over orders less chance"] = Number.mean(values["expected_accuracy"] - values["chance"], DIFFERENCE)
     if debiased is not None:
@@ -301,7 +304,8 @@ def plain_intervals(number: Number, rows: NDArray[np.intp]) -> Iterator[tuple[fl
 
 def interval(bootstrap: Bootstrap, number: Number, rows: NDArray[np.intp]) -> Estimate:
     """The number of some rows of the pool."""
-    return bootstrap.ratio(number.numerators[rows], number.denominators[rows], bounds=number.bounds)
+    numerators, denominators = number.numerators[rows], number.denominators[rows]
+    return bootstrap.ratio(numerators, denominators, bounds=number.bounds, swings=number.swings)
 
 
 def table(results: Sequence[Coverage]) -> str:

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import unslant
@@ -18,6 +19,7 @@ from tests.studies.talkers import takes_a
 from unslant import InputError, Leaderboard, ModelError, QuestionSet
 from unslant.auditing.result import AuditResult
 from unslant.metrics import paired_difference
+from unslant.studies.leaderboard.ranking import QuestionPool, standings
 
 pytestmark = pytest.mark.thorough
 
@@ -118,6 +120,16 @@ def test_ranking_by_the_vote_leaves_the_habit_out() -> None:
     assert vote.headline.count("voted over option orders") == 1
     with pytest.raises(InputError, match="use one of mean, vote"):
         Leaderboard.of(mean.audits, rank_by="median")
+
+
+def test_the_price_of_a_habit_has_room_for_luck_that_went_one_way() -> None:
+    """Of ten questions, the vote missed all five that the model does not know, each by 0.25."""
+    lost = np.repeat([0.25, 0.0], 5)[:, None]
+    values = {"expected_accuracy": 1 - 4 * lost + lost, "accuracy": 1 - 4 * lost, "vote_accuracy": 1 - 4 * lost}
+    pool = QuestionPool(["a"], values | {"pbm": lost}, "expected_accuracy")
+    price = standings(pool, ())[0]["habit_price"]
+    assert price.value == pytest.approx(-0.125)
+    assert price.high > 0
 
 
 def test_files_of_one_set_are_ranked_under_any_name(tmp_path: Path) -> None:

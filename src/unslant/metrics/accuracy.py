@@ -129,7 +129,7 @@ def expected_accuracy(scores: OrderScores) -> Floats:
 
 
 @question_metric("order_advantage", "order advantage", "as published minus the mean over orders", unit="difference",
-                 unmoved=0.0, averaged=True)  # fmt: skip
+                 unmoved=0.0, averaged=True, swings=True)  # fmt: skip
 def order_advantage(scores: OrderScores) -> Floats:
     """What the order of the file adds."""
     return accuracy(scores) - expected_accuracy(scores)

@@ -75,6 +75,7 @@ class Bootstrap:
         *,
         share: bool = True,
         bounds: tuple[float, float] | None = None,
+        swings: bool = False,
         note: str = "",
         confidence: float | None = None,
     ) -> Estimate:
@@ -84,6 +85,7 @@ class Bootstrap:
             share: whether values are shares of something; if not, they are differences of shares.
             bounds: least and greatest possible value, if neither. The mean stays within them also where single values
                 do not (:func:`~unslant.metrics.measures.extended`).
+            swings: whether values are 1 or 0, for right or wrong, less a mean over orders.
 
         Examples:
             >>> round(Bootstrap(100).mean(np.repeat([0.0, 1.0], 50)).high, 3)
@@ -91,7 +93,7 @@ class Bootstrap:
         """
         defined = ~np.isnan(values)
         numerators, ones = np.where(defined, values, 0.0), defined.astype(np.float64)
-        mean = self.ratio(numerators, ones, share=share, bounds=bounds, note=note, confidence=confidence)
+        mean = self.ratio(numerators, ones, share=share, bounds=bounds, swings=swings, note=note, confidence=confidence)
         return mean.within(*bounds) if bounds else mean
 
     def ratio(
@@ -101,6 +103,7 @@ class Bootstrap:
         *,
         share: bool = True,
         bounds: tuple[float, float] | None = None,
+        swings: bool = False,
         note: str = "",
         confidence: float | None = None,
     ) -> Estimate:
@@ -111,7 +114,7 @@ class Bootstrap:
         guards around them, and their coverage in a simulation.
 
         Args:
-            share, bounds: see :meth:`mean`, of a question's ratio.
+            share, bounds, swings: see :meth:`mean`, of a question's ratio.
         """
         confidence = confidence or self.confidence
         counted = denominators > 0
@@ -160,6 +163,8 @@ class Bootstrap:
             high = max(value, floor + width * min(high for _, high in intervals))
         if spread is None or _few_off(off, width):
             low, high = _with_unseen((low, value, high), (floor, ceiling), size, z)
+        if swings:
+            low, high = _with_swings((low, value, high), ratios, denominators[counted] / total, size / n, z)
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
         return Estimate(value, low, high, n, method, confidence, note)
 
@@ -305,6 +310,24 @@ def _with_unseen(
     # allowance would only make intervals wider (docs/intervals.md proves that no method can do both).
     (low, value, high), others = interval, z**2 / (size + z**2)
     return min(low, value - others * (value - bounds[0])), max(high, value + others * (bounds[1] - value))
+
+
+def _with_swings(
+    interval: tuple[float, float, float], values: Floats, weights: Floats, units: float, z: float
+) -> tuple[float, float]:
+    """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.
+
+    Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such questions
+    are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0 would be up to
+    1 higher, had its answer been right; one above 0 would be at most as much below 0. Up to z^2 / (n + z^2) of the n
+    that are seen may be so (:func:`_with_unseen`).
+    """
+    low, value, high = interval
+    rooms = []
+    for room in ((values < -_ROUNDING).astype(np.float64), 2 * np.maximum(values, 0.0)):
+        size = units * np.count_nonzero(room > _ROUNDING)
+        rooms.append(float(room @ weights) * z**2 / (size + z**2))
+    return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
 
 class _Spread(NamedTuple):

@@ -45,7 +45,9 @@ def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues |
             return Estimate.undefined(metric.missing, confidence=bootstrap.confidence)
         if phases and metric.key in phases.known:
             return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
-        return by_design(column) if metric.exact else bootstrap.mean(column, bounds=metric.bounds)
+        if metric.exact:
+            return by_design(column)
+        return bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings)
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 

@@ -88,6 +88,7 @@ class QuestionMetric(Metric):
         averaged: whether it is a mean over the order set, so that a Latin square of the orders estimates it without
             bias; what is not is estimated in two phases (:mod:`unslant.metrics.two_phase`).
         exact: whether it is known by design, and its mean has no interval.
+        swings: see :meth:`unslant.metrics.Bootstrap.mean`.
     """
 
     values: Callable[[OrderScores], Floats] = field(kw_only=True, compare=False)
@@ -96,6 +97,7 @@ class QuestionMetric(Metric):
     unmoved: float | str | None = field(kw_only=True, compare=False)
     averaged: bool = field(default=False, kw_only=True, compare=False)
     exact: bool = field(default=False, kw_only=True, compare=False)
+    swings: bool = field(default=False, kw_only=True, compare=False)
 
 
 METRICS: dict[str, Metric] = {}
@@ -149,7 +151,7 @@ Q = TypeVar("Q", bound=Callable[["OrderScores"], Floats])
 def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "",
                     short: str = "", bounds: tuple[float, float] | None = None, missing: str = NEEDS_ORDERS,
                     unmoved: float | str | None = None, averaged: bool = False,
-                    exact: bool = False) -> Callable[[Q], Q]:  # fmt: skip
+                    exact: bool = False, swings: bool = False) -> Callable[[Q], Q]:  # fmt: skip
     """Declare a number of every question, whose mean the audit reports; see :class:`QuestionMetric`.
 
     Its key is then in ``metrics.means`` of the JSON, so in ``--fail-if`` and comparisons, and in the table of all
@@ -171,7 +173,7 @@ def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit:
         declare(
             QuestionMetric(key, name, meaning, digits, unit if kind == "number" else "", source, kind, signed, short,
                            home=home, values=function, bounds=bounds or ((-1.0, 1.0) if signed else (0.0, 1.0)),
-                           missing=missing, unmoved=unmoved, averaged=averaged, exact=exact)
+                           missing=missing, unmoved=unmoved, averaged=averaged, exact=exact, swings=swings)
         )  # fmt: skip
         return function
 

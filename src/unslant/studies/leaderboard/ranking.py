@@ -112,14 +112,19 @@ class QuestionPool:
         return result
 
     def mean(
-        self, values: Floats, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE
+        self,
+        values: Floats,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        confidence: float = CONFIDENCE,
+        swings: bool = False,
     ) -> Estimate:
         """Mean over sets of (Q,) values, with its interval."""
         mask = np.isfinite(values)
         if not self._everywhere(mask):
             return Estimate.undefined("no value on some set: shown in one order only, or nothing was answered")
         weights = self._weights(mask)
-        return self.bootstrap.ratio(np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence)
+        of_sets = np.nan_to_num(values) * weights
+        return self.bootstrap.ratio(of_sets, weights, bounds=bounds, confidence=confidence, swings=swings)
 
     def p(self, values: Floats) -> float:
         """Two-sided p of "the mean over sets is 0"; nan for fewer than two questions."""
@@ -290,7 +295,7 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     """
     scores = {key: [pool.mean(column, bounds_of(key)) for column in pool.values(key).T] for key in KEYS}
     price = (pool.values("vote_accuracy") - pool.values("expected_accuracy")).T
-    scores["habit_price"] = [pool.mean(column, _DIFFERENCE) for column in price]
+    scores["habit_price"] = [pool.mean(column, _DIFFERENCE, swings=True) for column in price]
     by = {key: ranks_of(scores[key]) for key in KEYS}
     ranked = [model for model, rank in zip(pool.models, by[pool.score], strict=True) if rank is not None]
     sets = rank_sets(ranked, pairs)
