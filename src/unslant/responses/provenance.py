@@ -285,3 +285,47 @@ class AnsweredBy(Record):
             before = by_system.get(system, replace(counts, replies=0))
             by_system[system] = replace(before, replies=before.replies + counts.replies)
         return tuple(by_system.values())
+
+
+_ROUNDED = 5e-4
+"""How far an accuracy that a log gives in a few digits may be from ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedScore(Record):
+    """A harness's own score of the answers it logged.
+
+    Attributes:
+        metric: its name in the log.
+        value: mean over the rows that have one, from 0 to 1.
+        n: number of rows that have one.
+        ours: number of these that unslant counts as right.
+        parted: rows on which the two disagree; None where the log's scores are shares, which no answer can match, or
+            where it has only the score of all rows.
+        first: place of the first such row.
+        failed: rows without an answer to read, which are left out of our accuracy.
+    """
+
+    metric: str
+    value: float
+    n: Count
+    ours: Count
+    parted: Count | None = None
+    first: str = ""
+    failed: Count = 0
+
+    @property
+    def caveat(self) -> str:
+        """The difference, which a reader must see before the first number; empty where both scores are the same."""
+        reported = f"The log reports {self.value:.3f} ({self.metric}, {self.n:,} row{'s' * (self.n > 1)})"
+        here = f"counting the answers, as here, gives {self.ours / self.n:.3f}"
+        same = abs(self.value - self.ours / self.n) <= _ROUNDED if self.parted is None else not self.parted
+        parts = [] if same else [f"{reported}; {here}."]
+        if self.parted:
+            differ = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
+            parts.append(f"{differ}, the first at {self.first}.")
+        if 0 < self.failed < self.n:
+            rest = self.ours / (self.n - self.failed)
+            parts = parts or [f"{reported}."]
+            parts.append(f"Without the rows that failed ({self.failed:,}), which do not count below, it is {rest:.3f}.")
+        return " ".join(parts)

@@ -21,6 +21,7 @@ from unslant.responses.provenance import (
     ChatCost,
     Cost,
     Count,
+    LoggedScore,
     Number,
     Provenance,
     Record,
@@ -122,43 +123,6 @@ class AdaptiveRun(Record):
     checked: tuple[str, ...]
     requests_of_all: Count
     at_random: bool = False
-
-
-_ROUNDED = 5e-4
-"""How far an accuracy that a log gives in a few digits may be from ours."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoggedScore(Record):
-    """A harness's own score of the answers it logged.
-
-    Attributes:
-        metric: its name in the log.
-        value: mean over the rows that have one, from 0 to 1.
-        n: number of rows that have one.
-        ours: number of these that unslant counts as right.
-        parted: rows on which the two disagree; None where the log's scores are shares, which no answer can match, or
-            where it has only the score of all rows.
-        first: place of the first such row.
-    """
-
-    metric: str
-    value: float
-    n: Count
-    ours: Count
-    parted: Count | None = None
-    first: str = ""
-
-    @property
-    def caveat(self) -> str:
-        """The difference, which a reader must see before the first number; empty where both scores are the same."""
-        rows = f"{self.n:,} row{'s' * (self.n > 1)}"
-        reported = f"The log reports {self.value:.3f} ({self.metric}, {rows})"
-        here = f"counting the answers, as here, gives {self.ours / self.n:.3f}"
-        if self.parted is None:
-            return f"{reported}; {here}." if abs(self.value - self.ours / self.n) > _ROUNDED else ""
-        differ = "1 row differs" if self.parted == 1 else f"{self.parted:,} rows differ"
-        return f"{reported}; {here}. {differ}, the first at {self.first}." if self.parted else ""
 
 
 @dataclass(frozen=True, kw_only=True)

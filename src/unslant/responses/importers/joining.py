@@ -14,7 +14,8 @@ from unslant.errors import InputError, shown
 from unslant.presentations.presentation import NONE, alphabetical
 from unslant.questions.question import MAX_OPTIONS, Question
 from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
-from unslant.responses.run import Hits, LogFacts, LoggedScore, Run
+from unslant.responses.provenance import LoggedScore
+from unslant.responses.run import Hits, LogFacts, Run
 from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 UNPLACED = "unplaced"
@@ -124,11 +125,17 @@ def _reported(logs: Sequence[Log], by_scores: bool) -> Iterator[LoggedScore]:
             ours=int(right.sum()),
             parted=len(differences) if binary else None,
             first=_short(pages[int(differences[0])].place) if len(differences) else "",
+            failed=_failed(pages),
         )
     for log in logs:
         hits = sum(page.is_right(by_scores) for page in log.pages)
         for metric, mean in log.means.items():
-            yield LoggedScore(metric=metric, value=mean, n=len(log.pages), ours=hits)
+            yield LoggedScore(metric=metric, value=mean, n=len(log.pages), ours=hits, failed=_failed(log.pages))
+
+
+def _failed(pages: Sequence[Logged]) -> int:
+    """The pages without an answer to read. Harnesses score them as wrong, so that their accuracy is below ours."""
+    return sum(page.status == "error" for page in pages)
 
 
 def _short(place: str) -> str:

@@ -218,8 +218,9 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     if isinstance(requests[0][1], Mapping):  # keywords of generation: the answer is a reply
         pages = _replies(data, context, common)
         return [_Sample(number, "words", page, page.answers, None) for page in pages]
-    if len(requests) != len(data["resps"]):
-        raise ValueError(f"{len(data['resps'])} answers to {len(requests)} requests")
+    answers = data["resps"] or [[[None]]] * len(requests)  # a sample without answers failed
+    if len(requests) != len(answers):
+        raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
     contexts, texts = [one for one, _ in requests], [str(text).strip() for _, text in requests]
     half = len(texts) // 2
     # acc_mutual_info asks for each continuation twice, the second time after an empty context.
@@ -229,7 +230,7 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     n = len(texts)
     if n < 2:
         return []
-    scores = [value[0][0] for value in data["resps"][:n]]  # as strings
+    scores = [value[0][0] for value in answers[:n]]  # as strings
     accuracy = next((value for key in ("acc", "em") if (value := unit_share(data.get(key))) is not None), None)
     hit = None if accuracy is None else {0.0: False, 1.0: True}.get(accuracy)
     if len(set(texts)) == 1 and len(set(contexts)) == n:  # the options are in the contexts, as in winogrande
@@ -273,8 +274,10 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     if right is None:
         raise ValueError(f"target {data['target']!r} is not one of the options")
     return [
-        Logged.of_reply(str(reply), labels=labels, options=options, answers=right, repeat=i, **common)
-        for i, reply in enumerate(data["resps"][0])
+        Logged.of_reply(
+            None if reply is None else str(reply), labels=labels, options=options, answers=right, repeat=i, **common
+        )
+        for i, reply in enumerate(data["resps"][0] if data["resps"] else [None])
     ]
 
 

@@ -175,8 +175,8 @@ class Logged:
 
     @classmethod
     def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
-        """A page answered by log-probabilities, by place; an ``error`` where one is not a number."""
-        values = np.array([float(score) for score in scores])  # type: ignore[arg-type]
+        """A page answered by log-probabilities, by place; an ``error`` where one is missing or not a number."""
+        values = np.array([float("nan" if score is None else score) for score in scores])  # type: ignore[arg-type]
         # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
         if np.isnan(values).any() or not np.isfinite(values).any():
             return cls(status="error", **more)  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+"""Rows that failed are failures in every format, and said where the harness counts them as wrong answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import unslant
+from unslant.responses import Responses
+from unslant.responses.importers import load_logs
+
+PROMPT = "Which?\nA. one\nB. two\nC. three\nAnswer:"
+SAID = "0.500 (HELM's exact_match, 4 rows). Without the rows that failed (1), which do not count below, it is 0.667."
+
+
+def lm_eval(i: int, resps: Any, acc: float, **generated: Any) -> dict[str, Any]:
+    doc = {"question": f"Which is {i}?", "choices": ["one", "two", "three"]}
+    requests = {
+        f"gen_args_{k}": {"arg_0": doc["question"], "arg_1": f" {text}"} for k, text in enumerate(doc["choices"])
+    }
+    requests = {"gen_args_0": {"arg_0": PROMPT, "arg_1": generated}} if generated else requests
+    return {"doc_id": i, "doc": doc, "target": "1", "arguments": requests, "resps": resps, "filtered_resps": resps,
+            "filter": "none", "metrics": ["acc"], "acc": acc}  # fmt: skip
+
+
+def read(path: Path, rows: list[dict[str, Any]]) -> Responses:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (found,) = load_logs([path])
+    return found
+
+
+@pytest.mark.parametrize("failed", [[], [[[None, None]]] * 3, [[["nan", "False"]]] * 3])
+def test_lm_eval_samples_without_scores(tmp_path: Path, failed: list[Any]) -> None:
+    answers = [[["-2.0", "False"]], [["-1.0", "True"]], [["-3.0", "False"]]]
+    found = read(tmp_path / "samples_t.jsonl", [lm_eval(0, answers, 1.0), lm_eval(1, failed, 0.0)])
+    assert [row.status for row in found.rows()] == ["ok", "error"]
+    (reported,) = found.run.logged.reported
+    assert (reported.parted, reported.failed) == (0, 1)
+
+
+def test_lm_eval_replies_that_are_missing(tmp_path: Path) -> None:
+    rows = [lm_eval(i, resps, float(i == 0), until=["\n"]) for i, resps in enumerate(([["B"]], [[None]], []))]
+    found = read(tmp_path / "samples_t.jsonl", rows)
+    assert [(row.status, row.raw) for row in found.rows()] == [("ok", "B"), ("error", None), ("error", None)]
+
+
+def test_helm_counts_failed_requests_as_wrong(tmp_path: Path) -> None:
+    texts = {"A": "one", "B": "two", "C": "three"}
+    references = [{"output": {"text": text}, "tags": ["correct"] * (key == "B")} for key, text in texts.items()]
+    states, stats = [], []
+    for i, reply in enumerate(("B", "B", "A", None)):
+        instance = {"id": f"id{i}", "split": "test", "input": {"text": f"Which is {i}?"}, "references": references}
+        completions = [] if reply is None else [{"text": reply, "logprob": 0, "tokens": []}]
+        result = {"success": reply is not None, "completions": completions}
+        states.append({"instance": instance, "output_mapping": texts, "result": result, "train_trial_index": 0})
+        score = {"name": {"name": "exact_match", "split": "test"}, "mean": float(reply == "B")}
+        stats.append({"instance_id": f"id{i}", "train_trial_index": 0, "stats": [score]})
+    (tmp_path / "per_instance_stats.json").write_text(json.dumps(stats))
+    path = tmp_path / "scenario_state.json"
+    spec = {"model": "m", "method": "multiple_choice_joint"}
+    path.write_text(json.dumps({"adapter_spec": spec, "request_states": states}))
+    ran = unslant("audit", "--log", path)
+    assert SAID in " ".join(ran.out.split())
+    assert "m scores 0.67" in ran.out
