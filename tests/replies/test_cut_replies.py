@@ -26,6 +26,8 @@ PAGE = present(QUESTION)
         ("Answer: B\nBecause Jup", {"B"}),
         ("B", {"B"}),
         ("B. Jupiter is", {"B"}),
+        ("A. Mars\nB. Jupiter\nC. Venus\nD. Saturn", None),
+        ("B > A > C > D", None),
         ("答案是B。因为", {"B"}),
     ],
 )

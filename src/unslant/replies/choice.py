@@ -40,7 +40,7 @@ from unslant.replies.reading import (  # fmt: skip
     Unreadable,
     by_first_rule,
 )
-from unslant.replies.text import before_next_question, clean
+from unslant.replies.text import before_next_question, clean, plain
 
 _LONG = 700
 """Characters up to which an option's text in a sentence is trusted."""
@@ -59,6 +59,11 @@ _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
+_SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
+"""An option with its probability: "C - 60%", "C (0.6)"."""
+_NEXT_RANK = re.compile(r">|(?<!\S)\d{1,2}[.)](?= )")
+_RESTATED = pattern(r"({any}) {copula} ({any})")
+"""A label with its own text, which says what the page says and not what is right: "C is Paris"."""
 _STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
 _TRUE_FALSE = pattern("{true_or_false}")
 _CONCLUDES = pattern(r"{concludes}\b")
@@ -109,11 +114,20 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     text = clean(reply)
     if not text:
         return Extracted("unparsed", rule="empty")
+    if not any(">" in option for option in options) and _ranked(text, labels):
+        return Extracted("unparsed", rule="options ranked")
     short_field = _SHORT_FIELD.match(text)
     if short_field and short_field["label"] in labels:
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
     return by_first_rule(RULES, reading, labels, text)
+
+
+def _ranked(text: str, labels: Sequence[str]) -> bool:
+    """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
+    ranks = [rank.strip(" ,;.()[]\"'") for rank in _NEXT_RANK.split(text.splitlines()[-1].split(": ")[-1])]
+    named = [rank for rank in ranks if rank]
+    return len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 def called_right(reading: Reading) -> Outcome:
@@ -136,7 +150,7 @@ def reasoned(reading: Reading) -> Outcome:
 def bare_lines(reading: Reading) -> Outcome:
     """Lines that are nothing but an answer, if they agree."""
     runs: list[list[tuple[int, str]]] = []
-    apart = True
+    apart, repeated = True, False
     headings = {number for number, line in enumerate(reading.text.split("\n")) if _HEADING.match(line)}
     headings = headings if len(headings) > 1 else set()
     for number, line in enumerate(reading.text.split("\n")):
@@ -147,13 +161,19 @@ def bare_lines(reading: Reading) -> Outcome:
         apart = match is None and (apart or bool(line.strip()))
     if not runs:
         return None
+    for run in runs:
+        # The options are repeated as shown, each on a line, and the answer follows: "A. Lyon\nB. Paris\n\nB".
+        n = len(reading.options.texts)
+        if len(run) > n > 1 and _is_listing(reading, run[:n]):
+            del run[:n]
+            repeated = True
     answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
     if any(_is_listing(reading, run) for run in runs):
         raise Unreadable("options listed")
     if len(answers) > 1:
         raise Unreadable("contradiction")
     (answer,) = answers
-    if not reading.listed() <= answer and (sum(map(len, runs)) > 1 or not reading.set_apart(answer)):
+    if not repeated and not reading.listed() <= answer and (sum(map(len, runs)) > 1 or not reading.set_apart(answer)):
         raise Unreadable("options listed")
     if len(runs) == 1 and reading.breaks_off_at_first(answer):
         raise Unreadable("cut off")
@@ -164,7 +184,9 @@ def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
     """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
     named = [one for _, line in run for one in mentions(line)]
     options = list(map(option_of, named))
-    if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in named):
+    # The last may have been cut off after its label: "A. Lyon\nB. Paris\nC."
+    whole = named[:-1] if len(named) > 2 and len(run) > 2 else named
+    if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in whole):
         return False
     in_order = options == list(range(options[0], options[0] + len(options))) and (options[0] == 0 or len(options) > 2)
     adjacent = len(run) > 1 and run[-1][0] - run[0][0] == len(run) - 1
@@ -186,6 +208,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(_BEFORE_COLON.findall(same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
+        or len(options_of(_SHARE.findall(reading.text))) > 1
         or (len(answer) == reading.n > 1 and kinds == {Kind.BOTH})
     ):
         raise Unreadable("options listed")
@@ -252,6 +275,12 @@ def option_text(reading: Reading) -> Outcome:
             return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
             answer = options_of(said)
+            restated = options_of(
+                one for one, other in _RESTATED.findall(reading.text) if option_of(one) == option_of(other)
+            )
+            others = options_of(re.findall(ANY, reading.text)) - reading.asserted(Kind.WRONG) - answer
+            if others and (len(restated) > 1 or answer <= restated):
+                return None  # "A is Lyon. B is Marseille.": goes through the options
             elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != answer or _REASONING.search(reading.text)
             if (late and elsewhere) or len(answer) == reading.n > 1 or not _asserts(reading, sentence, said):
                 return None

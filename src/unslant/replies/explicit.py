@@ -196,6 +196,11 @@ def _is_alone(claim: _Claim) -> bool:
     return claim.rule in ("answer field", "last line")
 
 
+def _by_text(claim: _Claim) -> bool:
+    kinds = set(map(kind_of, mentions(claim.said)))
+    return bool(kinds) and kinds <= {Kind.TEXT, Kind.WORD}
+
+
 def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> None:
     """Raises Unreadable if the claims leave open which of them is meant, or which option the last one names."""
     text, last = reading.text, claims[-1]
@@ -221,6 +226,8 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)  # "A if ..., B if ..."
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
         or _ANOTHER_LABEL.match(text, last.end)
+        # "A is wrong, because it is Lyon": the text of an option called wrong
+        or (last.rule == "conclusion" and _by_text(last) and answer <= reading.asserted(Kind.WRONG))
     ):
         raise Unreadable("contradiction", *(reading.answer(claim.said) for claim in claims))
     if _UNKNOWN_LABEL.match(text, last.end):  # "A and E"
@@ -233,8 +240,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
             raise reading.conflict(reading.asserted(Kind.CONFLICT))
     # So is an option's text that is soon followed by another's label: "Answer: Paris\nTherefore, A."
     before = claims[-2] if len(claims) > 1 else last
-    kinds_before, kinds = (set(map(kind_of, mentions(claim.said))) for claim in (before, last))
-    by_text_first = kinds_before and kinds_before <= {Kind.TEXT, Kind.WORD} and kinds <= {Kind.LABEL, Kind.BARE}
+    by_text_first = _by_text(before) and set(map(kind_of, mentions(last.said))) <= {Kind.LABEL, Kind.BARE}
     near = last.rule in ("conclusion", "last line") and last.start - before.end < _NEAR
     options_before = options_of(mentions(before.said))
     differ = options_before.isdisjoint(answer) and not _BUT.search(text, before.end, last.end)
