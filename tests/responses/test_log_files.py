@@ -139,6 +139,31 @@ def test_opencompass_results_are_compared(tmp_path: Path) -> None:
     assert found.caveat
 
 
+def test_results_of_shards_are_compared(tmp_path: Path) -> None:
+    """OpenCompass evaluates the entries of all shards, one after the other, and writes one file of results."""
+    prompt = "Which?\nA. one\nB. two\nC. three\nAnswer:"
+    rows = [{"origin_prompt": prompt, "prediction": label, "gold": "A"} for label in "ABCAB"]
+    shards = []
+    results = tmp_path / "results" / "m" / "set.json"
+    results.parent.mkdir(parents=True)
+    (tmp_path / "predictions" / "m").mkdir(parents=True)
+    for k, part in enumerate((rows[:2], rows[2:])):
+        shards.append(tmp_path / "predictions" / "m" / f"set_{k}.json")
+        shards[-1].write_text(json.dumps({str(i): row for i, row in enumerate(part)}))
+
+    def reported(*paths: Path) -> list[tuple[float, int, int, int | None]]:
+        (found,) = load_logs(paths)
+        return [(one.value, one.n, one.ours, one.parted) for one in found.run.logged.reported]
+
+    details = {str(i): {"predictions": row["prediction"], "references": "A"} for i, row in enumerate(rows)}
+    results.write_text(json.dumps({"accuracy": 40.0, "details": details}))
+    assert reported(*shards) == [(0.4, 5, 2, 0)]
+    assert reported(shards[1]) == [(pytest.approx(1 / 3), 3, 1, 0)]
+    results.write_text(json.dumps({"accuracy": 60.0}))
+    assert reported(*shards) == [(0.6, 5, 2, None)]
+    assert reported(shards[1]) == []  # the accuracy is not that of a part
+
+
 def test_opencompass_entries_without_an_answer_and_other_shapes(tmp_path: Path) -> None:
     prompt = "Which?\nA. one\nB. two\nAnswer:"
     row = {"origin_prompt": prompt, "prediction": "B", "gold": ["B"]}

@@ -127,10 +127,14 @@ def _reported(logs: Sequence[Log], by_scores: bool) -> Iterator[LoggedScore]:
             first=_short(pages[int(differences[0])].place) if len(differences) else "",
             failed=_failed(pages),
         )
-    for log in logs:
-        hits = sum(page.is_right(by_scores) for page in log.pages)
+    by_mean: dict[tuple[str, float, int, object], list[Logged]] = {}
+    for k, log in enumerate(logs):
         for metric, mean in log.means.items():
-            yield LoggedScore(metric=metric, value=mean, n=len(log.pages), ours=hits, failed=_failed(log.pages))
+            by_mean.setdefault((metric, mean, log.of, log.task if log.of else k), []).extend(log.pages)
+    for (metric, mean, of, _), pages in by_mean.items():
+        if of in (0, len(pages)):  # a part of the pages says nothing of the mean of all
+            hits = sum(page.is_right(by_scores) for page in pages)
+            yield LoggedScore(metric=metric, value=mean, n=len(pages), ours=hits, failed=_failed(pages))
 
 
 def _failed(pages: Sequence[Logged]) -> int:

@@ -214,6 +214,7 @@ class Log:
             ``words``, or ``verdicts`` on answers, as the log reads them.
         metric: the harness's name for the scores of its pages.
         means: the harness's own scores of all pages, by name, where they are not the mean of those of its pages.
+        of: number of pages that ``means`` are of, where those of the log are a part of them.
         study: the study that reads the pages, as in ``unslant study NAME``.
         dropped: number of rows that are not a page, or repeat one, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
@@ -233,6 +234,7 @@ class Log:
     checked: bool = False
     metric: str = ""
     means: Mapping[str, float] = field(default_factory=dict)
+    of: int = 0
     part: str = ""
     study: str = "audit"
 

@@ -73,28 +73,51 @@ def read(head: Head) -> list[Log]:
     notes += [_TEMPORARY] * temporary
     scores = {"labels": "labels", "log-likelihoods": "texts"}.get(kind, "words")
     log = Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=tuple(notes))
-    results = path.parents[2] / "results" / path.parent.name / path.name if len(path.parents) > 2 else path
-    return [_with_results(log, results) if results.is_file() and results != path else log]
+    shards, folder = _shards(path), _beside(path, "results")
+    results = (folder or path.parent) / (path.name if shards == [path] else f"{task}.json")
+    compared = folder is not None and not temporary and results.is_file()
+    return [_with_results(log, results, path, shards) if compared else log]
 
 
-def _with_results(log: Log, path: Path) -> Log:
+def _beside(path: Path, name: str) -> Path | None:
+    """The folder of the same model in ``predictions`` or ``results``, next to that of a file; None without one."""
+    parents = path.absolute().parents
+    return parents[2] / name / parents[0].name if len(parents) > 2 else None
+
+
+def _shards(path: Path) -> list[Path]:
+    """The files that together are the predictions of a data set: ``set_0.json``, ``set_1.json``, ..., or the file."""
+    part = re.fullmatch(r"(.+)_(\d+)", path.stem)
+    folder = _beside(path, "results")
+    if part is None or folder is None or (folder / path.name).exists():
+        return [path]
+    numbers = (re.fullmatch(rf"{re.escape(part[1])}_(\d+)", other.stem) for other in path.parent.glob("*.json"))
+    return [path.with_stem(f"{part[1]}_{k}") for k in sorted(int(number[1]) for number in numbers if number)]
+
+
+def _with_results(log: Log, path: Path, predictions: Path, shards: Sequence[Path]) -> Log:
     """The log with OpenCompass's own verdicts, from the file of results next to its predictions.
 
     Details of the evaluation (``--dump-eval-details``) have one for each entry; without them there is the accuracy of
-    all entries, also of a circular evaluation (``acc_4``), in percent.
+    all entries, also of a circular evaluation (``acc_4``), in percent. The entries of shards are numbered one after the
+    other.
     """
     with understood(path, "file of results of OpenCompass"):
         results = parse_json(read_text(path))
+        entries = {shard: parse_json(read_text(shard)) for shard in shards}
+        first, n = sum(len(entries[shard]) for shard in shards[: shards.index(predictions)]), len(log.pages)
         details = results.get("details")
-        if isinstance(details, Mapping) and set(map(str, range(len(log.pages)))) <= set(details):
-            verdicts = [details[str(i)] for i in range(len(log.pages))]
+        if isinstance(details, Mapping) and set(map(str, range(first, first + n))) <= set(details):
+            verdicts = [details[str(i)] for i in range(first, first + n)]
             rights = [one.get("correct", one["predictions"] == one["references"]) for one in verdicts]
             pages = tuple(replace(page, score=float(right)) for page, right in zip(log.pages, rights, strict=True))
             return replace(log, pages=pages, metric=f"OpenCompass's {_ACCURACY}")
-        orders = len({page.order for page in log.pages})
+        golds = [str(row.get("gold")) for rows in entries.values() for row in rows.values()]
+        orders = len({gold.partition("--")[2][1:] for gold in golds})
         name = _ACCURACY if _ACCURACY in results else f"acc_{orders}"
         share = unit_share(results[name] / 100) if name in results else None
-        return log if share is None else replace(log, means={f"OpenCompass's {name}": share})
+        of = sum(map(len, entries.values()))
+        return log if share is None else replace(log, means={f"OpenCompass's {name}": share}, of=of)
 
 
 def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]:
@@ -180,8 +203,8 @@ def _text(prompt: Any) -> str:
 
 def instead(head: Head) -> str:
     """The predictions, if this is the file of their results."""
-    predictions = head.path.parents[2] / "predictions" / head.path.parent.name if len(head.path.parents) > 2 else None
-    if predictions is None or head.path.parents[1].name != "results" or not predictions.is_dir():
+    predictions = _beside(head.path, "predictions")
+    if predictions is None or head.path.absolute().parents[1].name != "results" or not predictions.is_dir():
         return ""
     files = sorted(file.name for file in predictions.glob(f"{head.path.stem}*.json"))
     return f"give {' '.join(files)} in {shown(predictions)}" if files else ""
