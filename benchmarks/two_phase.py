@@ -24,9 +24,9 @@ from benchmarks.planted import Planted, at, planted_scores
 from unslant.auditing.orders import PART, next_part
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.labels import order_slots
-from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.two_phase import (
+    TwoPhaseValues,
     known_values,
     least_margin,
     noise_between_squares,

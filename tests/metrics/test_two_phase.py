@@ -9,9 +9,16 @@ import pytest
 
 from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, OrderScores, compute, measure, read_scores
-from unslant.metrics.measures import TwoPhaseValues, extended_measures
+from unslant.metrics.measures import extended_measures
 from unslant.metrics.permutation import normalised_pbm
-from unslant.metrics.two_phase import beyond_places, known_values, over_squares, two_phase_values, whole_part
+from unslant.metrics.two_phase import (
+    TwoPhaseValues,
+    beyond_places,
+    known_values,
+    over_squares,
+    two_phase_values,
+    whole_part,
+)
 from unslant.presentations import auto_square
 from unslant.presentations.orders import auto_arrangements, latin_squares
 from unslant.questions import Question

@@ -21,9 +21,8 @@ from unslant.auditing.settings import AuditSettings
 from unslant.metrics import Bootstrap, Estimate, read_scores, wilson
 from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.estimate import normal_quantile
-from unslant.metrics.measures import TwoPhaseValues
 from unslant.metrics.registry import bounds_of
-from unslant.metrics.two_phase import noise_between_squares, yes_or_no
+from unslant.metrics.two_phase import TwoPhaseValues, noise_between_squares, yes_or_no
 from unslant.presentations import (
     Chooser,
     Order,

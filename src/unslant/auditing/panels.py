@@ -22,10 +22,10 @@ from unslant.experiment.page_parts import (
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.estimate import ANYTIME
+from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import SAME, OrderCurve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
-from unslant.metrics.summary import Counts
 from unslant.reports import Later, Page
 from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
 from unslant.responses import Responses

@@ -17,7 +17,7 @@ from unslant.experiment.result import RecordedResult, StudyResult, responses_in
 from unslant.files import parse_json, read_text
 from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.catalogue import metric_at
-from unslant.metrics.summary import Counts
+from unslant.metrics.measures import Counts
 from unslant.models import Cost
 from unslant.reports import Page, Panel
 from unslant.reports.numbers import APART, count, listed, numbers, with_interval

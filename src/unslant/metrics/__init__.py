@@ -5,8 +5,11 @@ The names are listed in ``__init__.pyi``; each is imported when first used, as m
 
 from lazy_loader import attach_stub
 
-# Every result needs it, and tables and JSON list the metrics of single questions in the order of this import.
-from unslant.metrics import summary as summary
+# Tables and JSON list the metrics of single questions in the order of these imports.
+from unslant.metrics import two_phase as two_phase
+
+# isort: split
+from unslant.metrics import measures as measures
 from unslant.metrics.preference import preference as preference  # the function, not the folder of this name
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

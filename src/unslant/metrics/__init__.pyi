@@ -14,8 +14,9 @@ from .catalogue import METRICS as METRICS
 from .decision_study import minimum_detectable_difference as minimum_detectable_difference
 from .estimate import Estimate as Estimate
 from .estimate import wilson as wilson
+from .measures import Metrics as Metrics
 from .measures import PairedDifference as PairedDifference
-from .measures import QuestionValues as QuestionValues
+from .measures import compute as compute
 from .measures import mcnemar as mcnemar
 from .measures import measure as measure
 from .measures import paired_difference as paired_difference
@@ -30,6 +31,7 @@ from .read_scores import read_scores as read_scores
 from .registry import Measured as Measured
 from .registry import Metric as Metric
 from .registry import Numbers as Numbers
+from .registry import QuestionValues as QuestionValues
 from .registry import metric as metric
 from .registry import question_metric as question_metric
 from .scores import Block as Block
@@ -37,8 +39,6 @@ from .scores import OrderScores as OrderScores
 from .scores import View as View
 from .scores import choose as choose
 from .scores import credit as credit
-from .summary import Metrics as Metrics
-from .summary import compute as compute
 from .verdicts import Verdict as Verdict
 from .verdicts import verdict as verdict
 from .verdicts import verdicts as verdicts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unslant.metrics import base_rate as base_rate
+from unslant.metrics import measures as measures
 from unslant.metrics import nvr as nvr
 from unslant.metrics import shortcuts as shortcuts
-from unslant.metrics import summary as summary
 from unslant.metrics import variance_components as variance_components
 from unslant.metrics.registry import METRICS as METRICS
 from unslant.metrics.registry import Metric

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from unslant.arrays import Floats, Jsonable, json_fields, json_number
 from unslant.metrics.estimate import Estimate
@@ -183,6 +183,10 @@ def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit:
 def question_metrics() -> list[QuestionMetric]:
     """Every metric of single questions, in the order declared."""
     return [metric for metric in METRICS.values() if isinstance(metric, QuestionMetric)]
+
+
+QuestionValues: TypeAlias = Mapping[str, Floats]
+"""Key of a metric -> (Q,) its values in the order of ``OrderScores.ids``, nan where undefined."""
 
 
 def bounds_of(key: str) -> tuple[float, float]:

@@ -6,21 +6,35 @@ are not means (PBM, the vote, consistency, right in every order) are estimated i
 part predicts each question's value from its square, and the mean residual of the part corrects the predictions (the
 regression estimator of two-phase sampling: Särndal, Swensson and Wretman 1992, ch. 6 and 9). The estimate is nearly
 unbiased even where the regression is poor; the better it predicts, the narrower the interval.
+
+An adaptive audit of replies asks every question as given and reversed. Where the answers differ, it asks all other
+orders; where they agree, only for a random sample, the calibration sample. Or every question is asked as given, and a
+random sample in all orders. What all orders would have shown of the questions left out is estimated from the sample in
+the same way (:func:`extended`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
+from unslant.metrics.accuracy import accuracy
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, metric, question_metric
+from unslant.metrics.registry import (
+    METRICS,
+    Numbers,
+    QuestionMetric,
+    QuestionValues,
+    metric,
+    question_metric,
+    question_metrics,
+)
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
 from unslant.presentations.orders import auto_arrangements, latin_squares
@@ -183,6 +197,74 @@ def beyond_places(scores: OrderScores, bootstrap: Bootstrap) -> Numbers:
             whole[block.index[rows]] = probs.var(axis=1).mean(axis=1)
     note = "" if (whole > 0).any() else "the answer never moves"
     return Numbers({"beyond_places": bootstrap.ratio(np.minimum(left, whole), whole, note=note)})
+
+
+@dataclass(frozen=True)
+class TwoPhaseValues:
+    """Metrics that a Latin square does not show, estimated for all questions.
+
+    Attributes:
+        values: key -> (Q,) values whose mean is the estimate.
+        known: key -> (Q,) values over all orders, or over the square where that decides them; nan elsewhere.
+        shown: questions drawn to be shown in all orders.
+    """
+
+    values: QuestionValues
+    known: QuestionValues
+    shown: int
+
+    @classmethod
+    def of(cls, scores: OrderScores) -> TwoPhaseValues | None:
+        """None where all questions were shown alike."""
+        if scores.full is None:
+            return None
+        every = whole_sets(scores)
+        pairs, rows = over_squares(scores)
+        margin = least_margin(pairs)
+        values, known = {}, {}
+        for one in question_metrics():
+            if one.unmoved is not None and not one.averaged:
+                key, whole, over_square = one.key, one.values(every), one.values(pairs)
+                squares = np.column_stack([over_square, margin])
+                values[key] = two_phase_values(whole, squares, rows, scores.single, key)
+                known[key] = known_values(key, whole, over_square, rows)
+        return cls(values, known, int(scores.full.sum()))
+
+
+def extended(scores: OrderScores, values: Floats, predicted: Floats) -> Floats:
+    """Values whose mean estimates that of all questions asked in all orders.
+
+    Of N questions that agree, n were drawn at random and asked in all orders (``checked``). A question left out counts
+    as predicted from its first answers, and each of the n as predicted + N / n (value - predicted): without bias,
+    however few they are. Where the n were drawn of all questions, and are more, the prediction is a regression fitted
+    in them, also on whether the answer is right (:func:`two_phase_values`). Single values can lie outside the range of
+    the metric; only their means say anything.
+
+    Args:
+        values: (Q,) of the questions asked in all orders; nan for those left out.
+        predicted: (Q,) what the value would be if all orders had the answer of the first.
+
+    Returns:
+        (Q,); all nan where questions were left out and none was drawn to represent them.
+    """
+    if scores.stopped is None or scores.checked is None:
+        return values
+    left_out = scores.stopped & ~np.isnan(predicted)
+    checked = scores.checked & ~np.isnan(values) & ~np.isnan(predicted)
+    if not left_out.any():
+        return values
+    if not checked.any():
+        return np.full(len(values), np.nan)
+    if scores.selected:
+        factor = 1 + left_out.sum() / checked.sum()
+        result = np.where(left_out, predicted, values)
+        result[checked] = predicted[checked] + factor * (values - predicted)[checked]
+        return result
+    result, rows = values.copy(), np.flatnonzero(left_out | checked)
+    features = np.column_stack([predicted, np.nan_to_num(accuracy(scores))])[rows]
+    none = np.zeros(len(rows), bool)
+    result[rows] = two_phase_values(np.where(checked, values, np.nan)[rows], features, np.arange(len(rows)), none)
+    return result
 
 
 def two_phase_values(values: Floats, squares: Floats, rows: Ints, single: Bools, key: str = "") -> Floats:

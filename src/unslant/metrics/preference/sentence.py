@@ -10,7 +10,6 @@ import numpy as np
 
 from unslant.metrics.bootstrap import SHARE, Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.measures import extended
 from unslant.metrics.preference.habit import FEWEST, Kind, Meaning, Named, Search
 from unslant.metrics.preference.slots import (
     LAST,
@@ -25,6 +24,7 @@ from unslant.metrics.preference.slots import (
 )
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import extended
 from unslant.responses.table import DECISION
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]

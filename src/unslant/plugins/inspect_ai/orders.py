@@ -19,8 +19,7 @@ from inspect_ai.util import registry_info
 
 from unslant.arrays import Floats
 from unslant.errors import InputError
-from unslant.metrics import preference, read_scores
-from unslant.metrics.measures import QuestionValues, measure
+from unslant.metrics import QuestionValues, measure, preference, read_scores
 from unslant.plugins.inspect_ai.samples import one_line_errors
 from unslant.presentations import ALPHABETS, Presentation, given_order, present
 from unslant.presentations.orders import orders_for
