@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
-from unslant.auditing.first_screen import one_order, score
-from unslant.auditing.panels import caveats, notes
+from unslant.auditing.first_screen import caveats, one_order, score
+from unslant.auditing.notes import notes
 from unslant.auditing.panels_labels import labels_panel
 from unslant.auditing.panels_orders import MOST_ORDERS, order_accuracies, order_name
 from unslant.auditing.panels_scores import numbers_panel, score_panel

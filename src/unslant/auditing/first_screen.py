@@ -1,4 +1,4 @@
-"""The first screen of an audit: one sentence and three lines, each claim tied to its interval, and three tiles."""
+"""The first screen of an audit: caveats, one sentence and three lines, each claim tied to its interval; three tiles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from unslant.experiment.page_parts import in_ordinary_runs, spent
 from unslant.metrics import Estimate, Verdict, verdict, verdicts
+from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference.sentence import MATTERS, Preference
 from unslant.reports import Tile
@@ -23,6 +24,57 @@ MOST_TILES = 3
 _MOST_WORDS = 3
 """Names of question sets up to this long are in the headline; of longer ones, their number is."""
 _DIGITS = 2
+LEAST_LABEL_MASS = 0.5
+"""Below, a warning: less than half of the probability of the next token is on labels."""
+MANY_FAILED = 0.05
+"""Share of responses without an answer above which that comes before the score."""
+
+
+def presented(result: AuditResult) -> str:
+    """In how many orders the questions were shown."""
+    phases, until = result.run.two_phase, result.run.until
+    orders = sorted({block.k for block in result.whole.blocks})
+    if not orders:
+        return ""
+    if phases:
+        square = f"{until.squares:,} of them" if until else "each"
+        return f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]} orders"
+    return f"each in {f'{orders[0]} to ' if len(orders) > 1 else ''}{count(orders[-1], 'order')}"
+
+
+def caveats(result: AuditResult) -> list[str]:
+    """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
+    counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
+    sentences = []
+    if mass < LEAST_LABEL_MASS:
+        chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
+        sentences.append(
+            f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
+            f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
+            "a model that thinks before it answers."
+        )
+    lost = counts.failed_rows + counts.unanswered_rows
+    sentences += failure_lines(counts) if lost > MANY_FAILED * counts.rows else []
+    if result.replies:
+        from unslant.auditing.replies import reply_lines
+
+        sentences += reply_lines(result.replies)
+    return sentences
+
+
+def failure_lines(counts: Counts) -> list[str]:
+    """How many responses failed or are no answer, and what they count as."""
+    lines = []
+    if counts.failed_rows:
+        failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+        lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
+    if counts.unanswered_rows:
+        lines.append(
+            f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
+            "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as "
+            "not consistent."
+        )
+    return lines
 
 
 def score(estimate: Estimate, digits: int = _DIGITS) -> str:

@@ -1,79 +1,35 @@
-"""The page of an audit: the first screen, panels and questions, which are made when they are drawn, and notes."""
+"""The page of an audit: its first screen at once; panels, questions and notes when they are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from unslant.auditing.cost import CHARACTERS_A_TOKEN
-from unslant.auditing.first_screen import asked_until, headline, lines, one_order, tiles
-from unslant.errors import shortened
-from unslant.experiment.page_parts import (
-    asked_about,
-    cost_lines,
-    counted,
-    logged_lines,
-    settings_rows,
-    shortcut_panel,
-)
-from unslant.metrics import Estimate
-from unslant.metrics.decision_study import QUESTION
-from unslant.metrics.estimate import ANYTIME
-from unslant.metrics.measures import Counts
-from unslant.metrics.order_curve import SAME, OrderCurve
-from unslant.metrics.registry import METRICS
-from unslant.metrics.scores import is_tie
+from unslant.auditing.first_screen import caveats, headline, lines, one_order, presented, tiles
+from unslant.experiment.page_parts import asked_about, shortcut_panel
 from unslant.reports import Later, Page
-from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
-from unslant.responses import Responses
-from unslant.responses.table import DECISION
+from unslant.reports.numbers import count
 
 if TYPE_CHECKING:
-    from unslant.auditing.replies import Adaptive, Replies
     from unslant.auditing.result import AuditResult
     from unslant.reports import Panel, QuestionBrowser
-
-BEYOND = 0.1
-"""Share of PBM beyond places above which orders are said to matter beyond places."""
-_FEWEST = 10
-"""Fewest responses from which rounding is reported: fewer may be round by chance."""
-_MOST_PLACES = 4
-LEAST_LABEL_MASS = 0.5
-"""Below, a warning: less than half of the probability of the next token is on labels."""
-MANY_FAILED = 0.05
-"""Share of responses without an answer above which that comes before the score."""
 
 
 def page(result: AuditResult) -> Page:
     """Every panel this audit has data for."""
     return Page(
-        about=asked_about(result.run, count(len(result.scores), "question"), _presented(result)),
+        about=asked_about(result.run, count(len(result.scores), "question"), presented(result)),
         headline=headline(result),
         lines=lines(result),
         tiles=tiles(result),
         panels=Later(partial(_panels, result)),
-        notes=tuple(notes(result)),
+        notes=Later(partial(_notes, result)),
         caveats=tuple(caveats(result)),
-        settings=settings_rows(result.run),
         example=result.run.example_prompt,
         questions=partial(_questions, result),
         name=result.name,
     )
-
-
-def _presented(result: AuditResult) -> str:
-    """In how many orders the questions were shown."""
-    phases, until = result.run.two_phase, result.run.until
-    orders = sorted({block.k for block in result.whole.blocks})
-    if not orders:
-        return ""
-    if phases:
-        square = f"{until.squares:,} of them" if until else "each"
-        return f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]} orders"
-    return f"each in {f'{orders[0]} to ' if len(orders) > 1 else ''}{count(orders[-1], 'order')}"
 
 
 def _panels(result: AuditResult) -> Iterator[Panel]:
@@ -82,7 +38,7 @@ def _panels(result: AuditResult) -> Iterator[Panel]:
 
     yield panels_scores.score_panel({result.name: result})
     yield panels_orders.until_panel(result)
-    yield panels_orders.phases_panel(result, phase_lines(result))
+    yield panels_orders.phases_panel(result)
     yield panels_labels.harness_panel(result)
     yield panels_labels.published_panel(result)
     yield panels_labels.length_panel(result)
@@ -99,281 +55,13 @@ def _panels(result: AuditResult) -> Iterator[Panel]:
     yield panels_scores.numbers_panel({result.name: result})
 
 
+def _notes(result: AuditResult) -> Iterable[str]:
+    from unslant.auditing.notes import notes
+
+    return notes(result)
+
+
 def _questions(result: AuditResult) -> QuestionBrowser:
     from unslant.auditing.browser import browser
 
     return browser({result.name: result})
-
-
-def caveats(result: AuditResult) -> list[str]:
-    """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
-    counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
-    sentences = []
-    if mass < LEAST_LABEL_MASS:
-        chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
-        sentences.append(
-            f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
-            f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
-            "a model that thinks before it answers."
-        )
-    lost = counts.failed_rows + counts.unanswered_rows
-    return [*sentences, *(_failures(counts) if lost > MANY_FAILED * counts.rows else []), *reply_lines(result.replies)]
-
-
-def _failures(counts: Counts) -> list[str]:
-    failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
-    lines = [f"{count(counts.failed_rows, 'response')} {failed}"] if counts.failed_rows else []
-    return lines + unanswered_lines(counts)
-
-
-def notes(result: AuditResult) -> list[str]:
-    """What was left out or needs care, and the cost, one sentence each."""
-    counts, known = result.metrics.counts, caveats(result)
-    missing = "excluded from the order metrics because an order is missing or failed"
-    several = "several right options; choosing any of them counts as right"
-    pinned = "options that keep their place (all of the above, both A and C)"
-    sentences = [
-        (counts.incomplete, missing, missing),
-        (
-            counts.no_right_option,
-            "has no right option; excluded from accuracies",
-            "have no right option; excluded from accuracies",
-        ),
-        (counts.several_right, f"has {several}", f"have {several}"),
-        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
-        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
-        (
-            counts.sampled_orders * (not result.run.two_phase),
-            "was shown in a sample of its orders",
-            "were shown in a sample of their orders",
-        ),
-    ]
-    if one_order(result):
-        sentences = sentences[1:4]
-    lines = [line for line in _failures(counts) if line not in known]
-    if counts.bounded_scores:
-        lines.append(
-            "Label scores that are only upper bounds, because the server did not return the label: "
-            f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
-            f"{counts.censored_rows:,}."
-        )
-    lines += counted(sentences)
-    if "tokens" in result.left_open:
-        lines.append(
-            f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
-            "alone; a local model computes shared beginnings once."
-        )
-    return [
-        *lines,
-        *decision_lines(result.responses),
-        *logged_lines(result.run),
-        *target_lines(result),
-        *until_lines(result),
-        *phase_lines(result),
-        *adaptive_lines(result.replies.adaptive if result.replies else None),
-        *advice(result),
-        *cost_lines(result.cost),
-    ]
-
-
-def target_lines(result: AuditResult) -> list[str]:
-    """Which questions the intervals are about, where there are subjects."""
-    subjects = len(result.metrics.by_subject)
-    if result.run.settings.get("across_subjects"):
-        return [f"Intervals are for other subjects; they take these {subjects} for a random sample."]
-    further = f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects."
-    return [further] * (subjects > 1)
-
-
-def decision_lines(responses: Responses) -> list[str]:
-    """That labels are the server's, and whether it rounds, a sentence each; none of other audits."""
-    rows = responses.where(elicitation=DECISION)
-    if not len(rows):
-        return []
-    lines = [
-        "The server words the prompt and labels the options: A, B, ... are places from the top here, and whether "
-        "a habit is about labels or places cannot be known."
-    ]
-    probs = [np.exp(row) for row in rows.table["logprobs"].to_pylist() if row is not None]
-    if len(probs) < _FEWEST:
-        return lines
-    values = np.concatenate(probs)
-    for places in range(1, _MOST_PLACES + 1):
-        scaled = values[values > 0.3 * 0.1**places] * 10**places  # less is a 0 (see models.decisions)
-        if (np.abs(scaled - scaled.round()) < 1e-4).all():
-            equal = sum(bool(is_tie(of_row.round(places))) for of_row in probs)
-            lines.append(
-                f"The server rounds probabilities to {count(places, 'decimal')}: in {count(equal, 'response')} of "
-                f"{len(probs):,} the best options are equal, and the one that the server chose counts. PBM and other "
-                "numbers from probabilities are as coarse."
-            )
-            break
-    return lines
-
-
-def until_lines(result: AuditResult) -> list[str]:
-    """What was asked, what that saved, what is left open, and what the intervals mean."""
-    until = result.run.until
-    if not until:
-        return []
-    everything = until.ended == "all"
-    line = f"Asked {asked_until(until)}: {until.prompts:,} of {until.of_prompts:,} prompts"
-    if until.tokens and not everything:
-        line += f", {until.tokens:,} of about {until.of_tokens:,} tokens of all questions in all orders"
-    saved = "" if everything else f" ({percent(1 - until.share)} saved)"
-    lines = [f"{line}{saved}."]
-    step = until.path[-1]
-    if not until.reached and step.half_width:
-        needed = until.questions * (step.half_width / until.half_width) ** 2
-        why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
-        lines.append(
-            f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
-            f"{needed:,.0f} such questions would be needed."
-        )
-    names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
-    if names and not everything:
-        lines.append(
-            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not spoil them. "
-            "All other intervals assume that the number of questions was fixed beforehand."
-        )
-    return lines
-
-
-def phase_lines(result: AuditResult) -> list[str]:
-    """Which questions were shown in which orders, what each number rests on, and whether a square is enough."""
-    phases = result.run.two_phase
-    if phases is None:
-        return []
-    prompts, until = count(result.metrics.counts.rows, "prompt"), result.run.until
-    square = "a random Latin square of its orders (every option in every place once)"
-    presented, drawn = f"{square} and in the published order", "drawn at random by subject"
-    means = "The mean over orders and shares of labels are over the squares of all questions."
-    if until:
-        presented, drawn = f"the published order, {until.squares:,} of them also in {square}", "drawn at random"
-        means = "The mean over orders is of all questions, shares of labels are over the squares."
-    lines = [
-        f"Every question was shown in {presented}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
-        f"{drawn}, in all orders, reversed, and with rearranged labels: {prompts} instead of {phases.of_prompts:,} "
-        "(--orders cyclic:24).",
-        f"{means} PBM, consistency, the vote "
-        "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
-        f"Flips, label or position, corrections, AccStd and variance components are of these {len(phases.full):,} "
-        "alone.",
-    ]
-    if result.beyond_places is not None:
-        lines += beyond_line(result.beyond_places["beyond_places"])
-    return lines
-
-
-def beyond_line(share: Estimate) -> list[str]:
-    """That orders matter beyond places, where that is certain."""
-    if not share.low > BEYOND:
-        return []
-    return [
-        f"Orders matter beyond places: {percent(share.value)} ({interval(share)}) of PBM comes from which options are "
-        "next to each other or from the order as a whole. A square alone would miss it."
-    ]
-
-
-def unanswered_lines(counts: Counts) -> list[str]:
-    """How many replies are no answer, and what they count as."""
-    if not counts.unanswered_rows:
-        return []
-    return [
-        f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
-        "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as not "
-        "consistent."
-    ]
-
-
-def reply_lines(replies: Replies | None) -> list[str]:
-    """Why answers are missing that could be there: labels that conflict with texts, and replies that were cut."""
-    if replies is None:
-        return []
-    n = sum(row.replies for row in replies.by_order)
-    conflicts, cut = sum(row.conflict for row in replies.by_order), sum(row.cut for row in replies.by_order)
-    lines = []
-    if conflicts:
-        reply, label = replies.example or ("", "")
-        example = f', such as "{shortened(reply, 60)}" (the text of {label})' if reply else ""
-        lines.append(
-            f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
-            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
-            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
-            "text. Label habits are measured from the labels as written."
-        )
-    if cut:
-        lines.append(
-            f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
-        )
-    if again := replies.again:
-        lines.append(
-            f"Asked again about {count(again.asked, 'reply', 'replies')} unread or in conflict, the model named one "
-            f"option in {again.answered:,}; with these answers {number(again.right.value)} of replies are right. No "
-            "other number uses them."
-        )
-    return lines
-
-
-def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
-    """What stopping early has saved, and what it can have cost."""
-    if adaptive is None:
-        return []
-    saved = adaptive.requests_of_all - adaptive.requests
-    tokens = adaptive.tokens_saved
-    of_tokens = f" and about {abs(tokens):,.0f} tokens" if tokens == tokens else ""
-    share = percent(abs(saved) / adaptive.requests_of_all) if adaptive.requests_of_all else "0 %"
-    requests = f"{adaptive.requests:,} requests in place of {adaptive.requests_of_all:,}: {share}{of_tokens}"
-    if adaptive.at_random:
-        lines = [
-            f"{requests} saved. {adaptive.checked:,} of {adaptive.agreeing:,} questions, drawn at random, were asked "
-            "in all orders and represent the others, asked as published only, in every number over orders."
-        ]
-    else:
-        outcome = "saved" if saved >= 0 else "more, as answers mostly differ between orders"
-        lines = [
-            f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {adaptive.agreeing:,} "
-            f"had the same answer as given and reversed; {adaptive.checked:,} of them, drawn at random, were asked in "
-            "all orders and represent the others in every number over orders."
-        ]
-    if adaptive.other_vote.defined:
-        lines.append(
-            f"The vote over all orders was another answer in {with_interval(adaptive.other_vote)} of those drawn. "
-            "Numbers of single orders (worst, best, whether orders differ) need all questions in all orders."
-        )
-    return lines
-
-
-def advice(result: AuditResult) -> list[str]:
-    """What the run cannot detect, what limits it, and the orders that would have been enough, a sentence each."""
-    least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
-    lines = []
-    if least == least:
-        lines.append(
-            f"Differences in accuracy under {number(least, 2)} (to a model on the same questions) or "
-            f"{number(unpaired, 2)} (on other questions) cannot be detected (power 80 %)."
-        )
-    variance = result.variance_components
-    questions = variance.components.get(QUESTION) if variance else None
-    if questions and questions["of_score"].defined:
-        lines.append(
-            f"{percent(questions['of_score'].value)} of the score's uncertainty is the choice of questions, the rest "
-            "that of orders; `unslant plan` says what more of either would give."
-        )
-    return lines + enough(result.order_curve)
-
-
-def enough(curve: OrderCurve | None) -> list[str]:
-    """The fewest orders that give the same result."""
-    if curve is None:
-        return []
-    every, point = curve.points[-1], curve.enough
-    group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
-    if point is None:
-        return [f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
-    few, all_orders = significant(point.ordinary_runs), significant(curve.ordinary_runs)
-    cost = f", at {few} instead of {all_orders} times the cost of an ordinary run"
-    return [
-        f"{count(point.k, 'order')} instead of {every.k} would have given the same to within "
-        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders {point.orders} ({group})."
-    ]

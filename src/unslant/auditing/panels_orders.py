@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unslant.auditing.notes import phase_lines
 from unslant.metrics import Block, Estimate, wilson
 from unslant.metrics.variance_components import NAMES
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
@@ -202,12 +203,8 @@ def until_panel(result: AuditResult) -> Panel:
     )
 
 
-def phases_panel(result: AuditResult, asked: Sequence[str]) -> Panel:
-    """The numbers over one square next to those over all orders.
-
-    Args:
-        asked: what was asked of what, in sentences.
-    """
+def phases_panel(result: AuditResult) -> Panel:
+    """The numbers over one square next to those over all orders."""
     if result.run.two_phase is None:
         return Panel("phases", "", "")
     beyond = result.beyond_places.cells() if result.beyond_places else {}
@@ -215,7 +212,7 @@ def phases_panel(result: AuditResult, asked: Sequence[str]) -> Panel:
     return Panel(
         "phases",
         "What was asked of what",
-        " ".join(asked),
+        " ".join(phase_lines(result)),
         short="Phases",
         figures=[Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})],
     )

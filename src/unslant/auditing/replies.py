@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unslant.arrays import Floats, Jsonable
+from unslant.errors import shortened
 from unslant.metrics import Bootstrap, Estimate, Numbers, OrderScores
 from unslant.metrics.accuracy import Calibration, calibration, vote
 from unslant.metrics.permutation import noise_floor
 from unslant.metrics.registry import metric
 from unslant.replies import stated_confidence
+from unslant.reports.numbers import count, number
 from unslant.responses import Response, Responses, Run
 from unslant.responses.table import AGAIN, GENERATE
 
@@ -286,3 +288,30 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
         (full - requests) * each,
         run.adaptive.at_random,
     )
+
+
+def reply_lines(replies: Replies) -> list[str]:
+    """Why answers are missing that could be there: labels that conflict with texts, and replies that were cut."""
+    n = sum(row.replies for row in replies.by_order)
+    conflicts, cut = sum(row.conflict for row in replies.by_order), sum(row.cut for row in replies.by_order)
+    lines = []
+    if conflicts:
+        reply, label = replies.example or ("", "")
+        example = f', such as "{shortened(reply, 60)}" (the text of {label})' if reply else ""
+        lines.append(
+            f"{conflicts:,} of {count(n, 'reply gives', 'replies give')} a label with another option's text{example}; "
+            f"they count as unanswered. {number(replies.right.value)} of replies are right, "
+            f"{number(replies.right_by_label.value)} if these count by label, {number(replies.right_by_text.value)} by "
+            "text. Label habits are measured from the labels as written."
+        )
+    if cut:
+        lines.append(
+            f"{cut:,} of {count(n, 'reply was', 'replies were')} cut off before an answer: raise --max-tokens."
+        )
+    if again := replies.again:
+        lines.append(
+            f"Asked again about {count(again.asked, 'reply', 'replies')} unread or in conflict, the model named one "
+            f"option in {again.answered:,}; with these answers {number(again.right.value)} of replies are right. No "
+            "other number uses them."
+        )
+    return lines

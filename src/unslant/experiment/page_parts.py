@@ -5,8 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from unslant.reports import Later
 from unslant.reports.numbers import count, percent, significant
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, Cost, Provenance
@@ -117,7 +120,7 @@ def with_caveats(page: Page, run: Run) -> Page:
     if special := run.special_tokens:
         reading = "read as text" if special.read_as == "text" else "read as those tokens, not as text"
         notes.append(f"Special tokens are spelled in {count(len(special.questions), 'question')}; {reading}.")
-    return replace(page, caveats=(*page.caveats, *caveats), notes=(*page.notes, *notes))
+    return replace(page, caveats=(*page.caveats, *caveats), notes=Later(partial(chain, page.notes, notes)))
 
 
 def _systems(run: Run) -> list[str]:

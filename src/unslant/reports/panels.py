@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from unslant.metrics.registry import METRICS
 if TYPE_CHECKING:
     from unslant.reports.figure import Panel
 
+T = TypeVar("T")
 LEVELS = 65535
 """A probability p is stored as round(p * LEVELS), exact to 0.00001."""
 _PILOT = 64
@@ -136,17 +137,17 @@ class Tile:
         return tuple(cls(METRICS[tile[0]], *tile[1:]) for tile in tiles if tile[1].defined)
 
 
-class Later:
-    """Panels that are made when a report is drawn, each time: the first screen shows none of them.
+class Later(Generic[T]):
+    """Panels or notes that are made when a report is drawn, each time: the first screen shows none of them.
 
     Args:
-        make: yields the panels; one at least has a table.
+        make: yields them; one panel at least has a table.
     """
 
-    def __init__(self, make: Callable[[], Iterable[Panel]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
         self._make = make
 
-    def __iter__(self) -> Iterator[Panel]:
+    def __iter__(self) -> Iterator[T]:
         return iter(self._make())
 
 
@@ -160,7 +161,7 @@ class Page:
         lines: at most three more sentences or so, the last of them the cost. Headline and lines are the first screen in
             the terminal, in HTML and in notebooks, and are in JSON; empty ones are left out.
         caveats: what must be known before the first number, in sentences, which nothing shortens: records left out.
-        notes: omissions, failures and cost.
+        notes: omissions, failures and cost; all at once, or made :class:`Later`.
         settings: names and values.
         panels: all at once, or made :class:`Later`.
         example: a prompt as sent to the model.
@@ -175,7 +176,7 @@ class Page:
     lines: tuple[str, ...] = ()
     tiles: tuple[Tile, ...] = ()
     panels: Iterable[Panel] = ()
-    notes: tuple[str, ...] = ()
+    notes: Iterable[str] = ()
     settings: tuple[tuple[str, str], ...] = ()
     example: str = ""
     questions: QuestionBrowser | Callable[[], QuestionBrowser] | None = None
