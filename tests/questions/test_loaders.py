@@ -438,7 +438,9 @@ def test_nothing_usable_is_an_error_even_when_skipping(write: Write) -> None:
         load_questions(write([{**ROW, "options": ["x"]}, {**ROW, "options": []}]), skip_bad=True)
 
 
-@pytest.mark.parametrize("options", [{"limit": 0}, {"answer_base": 2}, {"answer_kind": "number"}])
+@pytest.mark.parametrize(
+    "options", [{"fields": ["answer"]}, {"limit": 0}, {"answer_base": 2}, {"answer_kind": "number"}]
+)
 def test_arguments_are_checked(write: Write, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         load_questions(write([ROW]), **options)

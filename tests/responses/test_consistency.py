@@ -14,7 +14,7 @@ from benchmarks.reliability.ambiguous import log_misread
 from unslant import InputError
 from unslant.errors import naming_flags
 from unslant.questions.records import Record
-from unslant.responses.importers import load_logs, tables
+from unslant.responses.importers import load_logs, registry
 
 ORDERS = ([0, 1, 2], [2, 0, 1], [1, 2, 0])
 TEXTS = ["x", "y", "z"]
@@ -105,14 +105,14 @@ def test_rows_that_come_twice_and_replies_that_are_not_read_are_said(tmp_path: P
 
 def test_an_early_row_is_refused_before_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    whole = tables.whole_records
+    whole = registry.whole_records
 
     def counted(*given: Any) -> Iterator[Record]:
         for record in whole(*given):
             seen.append(record.place)
             yield record
 
-    monkeypatch.setattr(tables, "whole_records", counted)
+    monkeypatch.setattr(registry, "whole_records", counted)
     with pytest.raises(InputError, match="line 2"):
         read(tmp_path, pages(options=TEXTS) * 500)
     assert len(seen) == 2

@@ -18,7 +18,7 @@ from unslant.auditing.panels_scores import numbers_panel, score_panel
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
 from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.page_parts import settings_rows
-from unslant.experiment.result import StudyResult, listed_files, tables_of
+from unslant.experiment.result import StudyResult, listed_files, logs_in, tables_of
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, unsettled
@@ -288,13 +288,12 @@ def _subjects(comparison: AuditComparison) -> Panel:
     return Panel("subjects", "Subjects", "Where the runs differ.", figures=[figure])
 
 
-def audit_logs(
-    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
-) -> AuditResult | AuditComparison:
+def audit_logs(logs: Any, fields: Mapping[str, str] | None = None) -> AuditResult | AuditComparison:
     """Audit logged answers, without a model and without PyTorch.
 
     Args:
-        logs: files of any format that :mod:`unslant.responses.importers` knows. Those of one model are joined.
+        logs: files of any format that :mod:`unslant.responses.importers` knows, or tables in memory. Those of one model
+            are joined.
         fields: field -> column or key, for tables of your own.
 
     Returns:
@@ -303,17 +302,16 @@ def audit_logs(
     Raises:
         InputError: naming a file that cannot be read or is another study's.
     """
+    logs = logs_in(logs)
     results = recorded_audits(logs, fields)
-    paths = [logs] if isinstance(logs, str | Path) else list(logs)
     if len(results) == 1:
         return results[0]
-    names = [Path(path).stem for path in paths] if len(paths) == len(results) else [result.name for result in results]
+    named = len(logs) == len(results) and all(isinstance(one, str | Path) for one in logs)
+    names = [Path(one).stem for one in logs] if named else [result.name for result in results]
     return AuditComparison.of(results, files=names)
 
 
-def recorded_audits(
-    logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
-) -> list[AuditResult]:
+def recorded_audits(logs: Any, fields: Mapping[str, str] | None = None) -> list[AuditResult]:
     """One audit a model (or a table that unslant wrote); see :func:`audit_logs`."""
     tables = tables_of("audit", logs, fields)
     with placed(listed_files(logs)):

@@ -50,6 +50,7 @@ class Audit(Study[AuditSettings]):
     outputs = AuditOutputs
     generate = GenerateOptions
     of_logs = ("fields",)
+    in_memory = True
     several = True
     in_shards = True
 

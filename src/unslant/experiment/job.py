@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies
@@ -44,7 +43,7 @@ class Given(Generic[S]):
     Attributes:
         models: names; from Python also models, or functions that load one.
         questions: a source for :func:`unslant.load_questions`; for some studies several.
-        log: files of recorded responses, in place of models and questions.
+        log: files of recorded responses, or tables in memory, in place of models and questions.
         options: how to open and run each model.
         inputs: further files, of the type :attr:`Study.inputs`.
         outputs: the outputs of the command; None from Python, where the result itself has methods that write.
@@ -53,7 +52,7 @@ class Given(Generic[S]):
     settings: S
     models: tuple[Any, ...] = ()
     questions: Any = None
-    log: tuple[Path, ...] = ()
+    log: tuple[Any, ...] = ()
     options: tuple[ModelOptions, ...] = ()
     generate: GenerateOptions = field(default_factory=GenerateOptions)
     shards: ShardOptions = WHOLE

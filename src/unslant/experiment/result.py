@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -318,14 +318,39 @@ def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
     write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))
 
 
-def tables_of(
-    study: str, logs: str | Path | Sequence[str | Path], fields: Mapping[str, str] | None = None
-) -> list[Responses]:
+def logs_in(log: Any) -> tuple[Any, ...]:
+    """The logs in an argument, one or several: files, tables in memory, or responses; empty if it was left out.
+
+    Raises:
+        InputError: if it holds no log, or something else.
+    """
+    if log is None:
+        return ()
+    single = isinstance(log, str | Path | Mapping | Responses) or _is_table(log) or not isinstance(log, Iterable)
+    logs = (log,) if single else tuple(log)
+    if logs and not single and all(isinstance(row, Mapping) for row in logs):
+        return ([*logs],)
+    if not logs and not isinstance(log, tuple):
+        raise InputError("log: holds no log; give at least one")
+    for one in logs:
+        if not isinstance(one, str | Path | Mapping | list | Responses) and not _is_table(one):
+            give = "a list of dicts, a pandas or polars DataFrame, a pyarrow Table, a Dataset, or Responses"
+            raise InputError(f"log of type {type(one).__name__}: give files, {give}")
+    return logs
+
+
+def _is_table(log: Any) -> bool:
+    """Whether it is a data frame, an Arrow table or a data set of the library ``datasets``."""
+    return hasattr(log, "__arrow_c_stream__") or hasattr(log, "cast_column")
+
+
+def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) -> list[Responses]:
     """The recorded responses of each model.
 
     Args:
         study: the study of the responses; those that other harnesses logged are of ``audit`` or ``judge``.
-        logs: files of any format that :mod:`unslant.responses.importers` knows; files of one model are joined.
+        logs: see :func:`logs_in`; files are of any format that :mod:`unslant.responses.importers` knows. Those of one
+            model are joined.
         fields: field -> column or key, for tables of your own.
 
     Raises:
@@ -333,7 +358,7 @@ def tables_of(
     """
     from unslant.responses.importers import load_logs
 
-    tables = load_logs([logs] if isinstance(logs, str | Path) else list(logs), fields)
+    tables = load_logs(logs_in(logs), fields)
     for table in tables:
         if table.run.study != study:
             reason = f"contains responses of the study {table.run.study}; this command reads those of {study}"
@@ -355,6 +380,6 @@ def responses_in(path: str | Path) -> Responses:
     return responses
 
 
-def listed_files(logs: str | Path | Sequence[str | Path]) -> str:
-    """The files as an error names them."""
-    return str(logs) if isinstance(logs, str | Path) else ", ".join(map(str, logs))
+def listed_files(logs: Any) -> str:
+    """The logs as an error names them."""
+    return ", ".join(str(one) if isinstance(one, str | Path) else type(one).__name__ for one in logs_in(logs))

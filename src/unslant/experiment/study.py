@@ -27,7 +27,7 @@ from unslant.experiment.options import (
     ShardOptions,
     StoreOptions,
 )
-from unslant.experiment.result import RecordedResult, StudyResult, listed_files, tables_of
+from unslant.experiment.result import RecordedResult, StudyResult, listed_files, logs_in, tables_of
 from unslant.flags import Flag, Heading, Without, by_kind, check_unused, part_of
 from unslant.models.base import Model, is_whole
 from unslant.models.open import address_of, options_of_each
@@ -56,6 +56,7 @@ class Study(Generic[S]):
         outputs: the dataclass of options that say what its command writes.
         generate: options of replies, if it can ask for replies.
         of_logs: settings that have an effect on recorded responses; None if the study cannot use any.
+        in_memory: whether logs may also be tables in memory.
         several: whether it takes several models.
         in_commas: whether one text may name several models or question sets, separated by commas.
         in_shards: whether several machines can share its work.
@@ -73,6 +74,7 @@ class Study(Generic[S]):
     outputs: ClassVar[type[ReportOptions]] = OutputOptions
     generate: ClassVar[type[Any] | None] = None
     of_logs: ClassVar[tuple[str, ...] | None] = ()
+    in_memory: ClassVar[bool] = False
     several: ClassVar[bool] = False
     in_commas: ClassVar[bool] = False
     in_shards: ClassVar[bool] = False
@@ -224,8 +226,9 @@ class Study(Generic[S]):
         kinds |= {"inputs": self.inputs} if self.inputs else {}
         parts = by_kind(kinds, options)
         groups: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
-        log = (log,) if isinstance(log, str | Path) else tuple(log)
-        if log:
+        if log := logs_in(log):
+            if not self.in_memory and not all(isinstance(one, str | Path) for one in log):
+                raise InputError(f"log: {self.name} reads files; tables in memory are for audit, leaderboard and judge")
             checked = [groups["settings"], groups["options"], *([groups["generate"]] if self.generate else [])]
             self.check_log(next(iter(models), None), questions, (), checked)
             return Given(**groups | {"options": ()}, models=tuple(models), questions=questions, log=log)
@@ -370,11 +373,12 @@ class Keywords(ModelOptions):
 
     Attributes:
         progress: called with phase, done and total; by default a line in notebooks, and nothing elsewhere.
-        log: files of recorded responses, instead of a model and questions.
+        log: files of recorded responses, instead of a model and questions; of an audit, a leaderboard and judges also
+            tables in memory (a list of dicts, a DataFrame, a Dataset, ...), or responses.
     """
 
     progress: Progress | None = None
-    log: str | Path | Sequence[str | Path] = ()
+    log: Any = ()
 
 
 def check_answered(responses: Responses, error: InputError) -> UnslantError:

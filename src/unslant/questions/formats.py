@@ -140,7 +140,12 @@ def whole_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]
     Raises:
         InputError: also at the first record that cannot be read.
     """
-    for record in iter_records(path, columns):
+    return all_readable(iter_records(path, columns))
+
+
+def all_readable(records: Iterable[Record]) -> Iterator[Record]:
+    """The records; InputError at the first one that cannot be read."""
+    for record in records:
         if record.problem:
             raise InputError.at(record.place, record.problem)
         yield record

@@ -105,6 +105,8 @@ def load_questions(
         frozenset({1})
     """
     check_arguments(limit, answer_base, answer_kind)
+    if not isinstance(fields or {}, Mapping):
+        raise InputError(f"fields {fields!r}: give a dict of field and column, such as fields={{'answer': 'gold'}}")
     source = source if isinstance(source, QuestionSet) else settled(source)
     ready = ready_made(source, Question, name, limit, seed)
     if ready is not None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from unslant.files import parse_json
 from unslant.presentations.presentation import ALPHABETS, labels_for
-from unslant.questions.formats import whole_records
 from unslant.responses.checks import STATUSES
 from unslant.responses.importers.logged import Log, Logged, question_on_page, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
@@ -31,7 +30,7 @@ def recognises(head: Head) -> bool:
 def read(head: Head) -> list[Log]:
     logs: dict[tuple[str, str], list[Logged]] = {}
     dropped: Counter[str] = Counter()
-    for record in whole_records(head.path):
+    for record in head.rows():
         with understood(record.place, "sample of Every Eval Ever"):
             row = record.data
             if len(row["input"].get("choices") or ()) < 2:

@@ -23,7 +23,6 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS
-from unslant.questions.formats import whole_records
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record
 from unslant.replies import extract_preference
@@ -284,7 +283,7 @@ def read(head: Head) -> list[Log]:
     name = _format(head)
     check_fields(head.fields, _TABLE)
     by_judge: dict[str, list[Logged]] = {}
-    for record in whole_records(head.path, [*head.fields.values()]):
+    for record in head.rows([*head.fields.values(), *head.names]):
         try:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in _FORMATS else columns_of(record, head.fields)

@@ -15,7 +15,6 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS, labels_for
-from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,
     Logged,
@@ -51,7 +50,7 @@ def read(head: Head) -> list[Log]:
     pages: list[Logged] = []
     kinds: set[str] = set()
     hits, name, metric = [], "", ""
-    for number, record in enumerate(whole_records(path)):
+    for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
             kind, new = (

@@ -19,7 +19,6 @@ import numpy as np
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS, labels_for
 from unslant.questions.answers import parse_list
-from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,
     Logged,
@@ -81,7 +80,7 @@ def read(head: Head) -> list[Log]:
     dropped: Counter[str] = Counter()
     filters: dict[object, object] = {}
     hashes, hits, metric = hashlib.sha256(), [], ""
-    for record in whole_records(path):
+    for record in head.rows():
         with understood(record.place, "sample of lm-eval"):
             number = record.data["doc_id"]
             # There is a row for each document and filter. Filters change how a reply is read; unslant reads it itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from typing import Any
 from unslant.errors import InputError, first_line
 from unslant.extras import load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, files_within, is_folder, parse_json, read_bytes
-from unslant.questions.formats import format_of, header_of
+from unslant.questions.formats import all_readable, format_of, header_of, whole_records
+from unslant.questions.records import Record, object_records
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.logged import Log, understood
 from unslant.responses.table import Responses
+
+_MEMORY = "memory"
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,26 @@ class Head:
             a zip.
         first: that JSON object; empty for other files.
         fields: column or key of each field that the user named (``--fields``).
+        kind: type of the file, see :func:`~unslant.questions.formats.format_of`; ``memory`` for a table in memory.
+        records: the rows of a table in memory.
     """
 
     path: Path
     names: frozenset[str]
     first: Mapping[str, Any]
     fields: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+    records: tuple[Record, ...] = ()
+
+    def rows(self, columns: Collection[str] = ()) -> Iterator[Record]:
+        """The records; see :func:`~unslant.questions.formats.whole_records`."""
+        return all_readable(self.records) if self.kind == _MEMORY else whole_records(self.path, columns)
+
+    @classmethod
+    def of_table(cls, table: Any, name: str) -> Head:
+        """The head of a list of mappings, a data frame, an Arrow table or a data set."""
+        records = tuple(object_records(table))
+        return cls(Path(name), frozenset(records[0].data), records[0].data, kind=_MEMORY, records=records)
 
     @classmethod
     def of(cls, path: Path) -> Head:
@@ -43,8 +60,8 @@ class Head:
             raise InputError.at(path, "the file is empty")
         if path.suffix.lower() not in (".xlsx", ".xlsm") and zipfile.is_zipfile(io.BytesIO(content)):
             return cls(path, _members(content, path), {})
-        if format_of(path) not in ("json", "jsonl"):
-            return cls(path, frozenset(header_of(path)), {})
+        if (kind := format_of(path)) not in ("json", "jsonl"):
+            return cls(path, frozenset(header_of(path)), {}, kind=kind)
         first_line_of_file = next((line for line in io.BytesIO(content) if line.strip(b"\xef\xbb\xbf \t\r\n")), b"")
         try:
             value = parse_json(decoded(first_line_of_file, path))
@@ -54,7 +71,8 @@ class Head:
             except ValueError as error:
                 raise InputError.at(path, f"is not valid JSON: {error}") from None
         first = value[0] if isinstance(value, list) and value else value
-        return cls(path, frozenset(first), first) if isinstance(first, dict) else cls(path, frozenset(), {})
+        first = first if isinstance(first, dict) else {}
+        return cls(path, frozenset(first), first, kind=kind)
 
 
 @dataclass(frozen=True)
@@ -151,30 +169,43 @@ def log_files(path: Path) -> list[Path]:
     return logs
 
 
-def load_logs(paths: Sequence[str | Path], fields: Mapping[str, str] | None = None) -> list[Responses]:
+def load_logs(logs: Sequence[Any], fields: Mapping[str, str] | None = None) -> list[Responses]:
     """Tables of responses from logs of any known format, one for each model, in the order of the files.
 
     A table that unslant wrote is taken as it is. Other files of one model are joined: the same questions in several
     orders make an order set. Scores of labels, scores of option texts and replies are tables of their own.
 
     Args:
-        paths: files, or folders with logs (:func:`log_files`).
+        logs: files, folders with logs (:func:`log_files`), or tables in memory (:meth:`Head.of_table`).
         fields: field -> column or key, for the generic table.
 
     Raises:
         InputError: if a file's format is unknown, or it cannot be used.
     """
     tables: list[Responses] = []
-    logs: dict[tuple[str, ...], list[Log]] = {}
+    by_model: dict[tuple[str, ...], list[Log]] = {}
     names: dict[tuple[str, ...], list[str]] = {}
-    for path in (file for name in paths for file in log_files(Path(name))):
-        content = read_log(replace(Head.of(path), fields=fields or {}))
+    for head in (head for k, log in enumerate(logs, 1) for head in _heads(log, f"log {k}" if len(logs) > 1 else "log")):
+        if isinstance(head, Responses):
+            tables.append(head)
+            continue
+        content = read_log(replace(head, fields=fields or {}))
         if isinstance(content, Responses):
             tables.append(content)
             continue
-        digest = hashlib.sha256(read_bytes(path)).hexdigest()[:16]
+        about = {}
+        if head.kind != _MEMORY:
+            about = {"file": head.path.name, "sha256": hashlib.sha256(read_bytes(head.path)).hexdigest()[:16]}
         for log in content:
             key = log.study, log.model, log.scores
-            logs.setdefault(key, []).append(replace(log, about={**log.about, "file": path.name, "sha256": digest}))
-            names.setdefault(key, []).append(log.task or path.stem)
-    return [*tables, *(joined(group, ", ".join(dict.fromkeys(names[key]))) for key, group in logs.items())]
+            by_model.setdefault(key, []).append(replace(log, about={**log.about, **about}))
+            names.setdefault(key, []).append(log.task or head.path.stem)
+    return [*tables, *(joined(group, ", ".join(dict.fromkeys(names[key]))) for key, group in by_model.items())]
+
+
+def _heads(log: Any, name: str) -> Iterator[Head | Responses]:
+    """The heads of the files that a log names, or of a table in memory, under this name; responses as they are."""
+    if isinstance(log, str | Path):
+        yield from map(Head.of, log_files(Path(log)))
+    else:
+        yield log if isinstance(log, Responses) else Head.of_table(log, name)

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.formats import format_of, stem_of, whole_records
+from unslant.questions.formats import stem_of
 from unslant.questions.records import items_of
 from unslant.responses.importers.label_scores import has_label_scores, is_responses, load_recorded
 from unslant.responses.importers.logged import Consistency, Log, Logged, understood
@@ -27,24 +26,22 @@ from unslant.responses.importers.page_rows import ANSWERS, FIELDS, VERDICTS, Rea
 from unslant.responses.importers.registry import Head, Importer
 from unslant.responses.table import Responses
 
+_TABLES = ("csv", "tsv", "xlsx", "memory")
+"""Kinds of files and sources that no other program's logs are in."""
 _NO_ID = "The table has no column of ids: rows with the same question and options are taken for one question."
 
 
 def recognises(head: Head) -> bool:
-    if is_responses(head) or has_label_scores(head) or (not head.first and _is_table(head.path)):
+    if is_responses(head) or has_label_scores(head) or head.kind in _TABLES:
         return True
     _, columns = columns_of(tuple(_first(head)), tuple(head.fields.items()))
     return bool(columns["id"] or columns["question"]) and any(columns[key] for key in ANSWERS)
 
 
-def _is_table(path: Path) -> bool:
-    return format_of(path) in ("csv", "tsv", "xlsx")
-
-
 def _first(head: Head) -> Mapping[str, Any]:
     """The first record of a file; some hold all of them in a list, under a key."""
     try:
-        items = items_of(head.first) if head.first and format_of(head.path) == "json" else []
+        items = items_of(head.first) if head.first and head.kind == "json" else []
     except ValueError:
         items = []
     return _record(items[0] if items and isinstance(items[0], Mapping) else head.first) or dict.fromkeys(head.names)
@@ -69,9 +66,9 @@ def _check_columns(head: Head) -> None:
     keys = tuple(_first(head))
     _, columns = columns_of(keys, tuple(head.fields.items()))
     listed = ", ".join(sorted(keys))
-    for key, name in head.fields.items() if _is_table(head.path) else ():
+    for key, name in head.fields.items() if head.kind in _TABLES else ():
         if name and not columns[key]:
-            raise InputError.at(head.path, f"column {name!r} does not exist: {one_of(name, keys)}", field=key)
+            raise InputError.at(head.path, f"column {name!r} does not exist: {one_of(name, sorted(keys))}", field=key)
     for needed, what in ((("id", "question"), "id"), (("answer",), "answer"), (ANSWERS, "chosen")):
         if not any(columns[key] for key in needed):
             meant = {"id": "of questions", "answer": "the right option"}.get(what, "the model's answer")
@@ -89,7 +86,7 @@ def _pages(head: Head) -> list[Log]:
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
-    for number, record in enumerate(whole_records(path, [*chain(*FIELDS.values()), *head.names])):
+    for number, record in enumerate(head.rows([*chain(*FIELDS.values()), *head.names])):
         row = Row(_record(record.data), fields, record.place)
         with understood(record.place, "page"):
             pages = row.pages(readings)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
@@ -19,7 +18,7 @@ from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
 from unslant.experiment.options import WITH_LOG, check_generate, check_no_model
 from unslant.experiment.page_parts import unanswered
-from unslant.experiment.result import tables_of
+from unslant.experiment.result import logs_in, tables_of
 from unslant.flags import by_kind, check_unused, with_options
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import gives_replies, opened, options_of_each
@@ -34,7 +33,7 @@ def debias(
     questions: Any = None,
     /,
     *,
-    log: str | Path | Sequence[str | Path] = (),
+    log: Any = (),
     progress: Progress = no_progress,
     settings: AnswerSettings | None = None,
     **options: Unpack[AnswerKeywords],
@@ -62,7 +61,7 @@ def debias(
     parts = by_kind({"settings": AnswerSettings, "models": ModelOptions, "generate": GenerateOptions}, options)
     settings = with_options(AnswerSettings, settings, parts["settings"])
     models, generate = ModelOptions(**parts["models"]), GenerateOptions(**parts["generate"])
-    if log:
+    if log := logs_in(log):
         check_no_model(model, questions)
         check_unused(WITH_LOG, settings, models, generate, but=("method", "fields"))
         return debias_log(log, settings.method, settings.fields)
@@ -90,9 +89,7 @@ FROM_LOGS = ("none", "vote", "vote-hard", "pride", "gray-box", "gray-box-calibra
 """Methods that work on recorded scores."""
 
 
-def debias_log(
-    logs: str | Path | Sequence[str | Path], method: str = "vote", fields: Mapping[str, str] | None = None
-) -> Answers:
+def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None = None) -> Answers:
     """Debiased answers from logged scores; neither a model nor PyTorch is needed.
 
     The vote is over all recorded orders of a question. PriDe estimates its prior on questions shown in all rotations,

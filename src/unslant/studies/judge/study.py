@@ -143,6 +143,7 @@ class Judge(Study[JudgeSettings]):
     )
     generate = GenerateOptions
     of_logs = ("fields", "error")
+    in_memory = True
     several = True
     in_shards = True
 

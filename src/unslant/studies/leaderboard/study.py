@@ -53,6 +53,7 @@ class LeaderboardStudy(Study[AuditSettings]):
     inputs = BoardOptions
     generate = GenerateOptions
     of_logs = ("fields",)
+    in_memory = True
     several = True
 
     def check(self, given: Given[AuditSettings]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
-from unslant.experiment.result import StudyResult, listed_files
+from unslant.experiment.result import StudyResult, listed_files, logs_in
 from unslant.flags import check_unused, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
@@ -332,7 +332,7 @@ def plan(
     pilot: str | Path | AuditResult | None = None,
     /,
     *,
-    log: str | Path | Sequence[str | Path] = (),
+    log: Any = (),
     settings: PlanSettings | None = None,
     **options: Unpack[PlanKeywords],
 ) -> PlanResult:
@@ -363,6 +363,7 @@ def plan(
 
 
 def _pilot(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
+    log = logs_in(log)
     if pilot is not None and log:
         raise InputError("a pilot and a log: give one of them")
     if pilot is None and not log:
