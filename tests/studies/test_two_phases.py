@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,39 @@ def test_a_square_alone_has_no_part() -> None:
     assert {asked[question.id] for question in QUESTIONS[:10]} <= {4, 5}
     assert result.metrics.means["expected_accuracy"].n == 10
     assert not result.metrics.means["fr_labels"].defined
+
+
+HABITS = {
+    "none": lambda place, label, last: 0.0,
+    "A": lambda place, label, last: 2.5 * (label == "A"),
+    "mildly A": lambda place, label, last: 0.7 * (label == "A"),
+    "the last position": lambda place, label, last: 2.5 * (place == last),
+    "not the first position": lambda place, label, last: -2.5 * (place == 0),
+    "B and C": lambda place, label, last: 2.5 * (label in "BC"),
+}
+
+
+def planted(habit: Callable[[int, str, int], float]) -> Callable[[str, list[str], list[str]], list[float]]:
+    """A model that knows half of the answers, and otherwise has a taste, a habit and noise of every page."""
+
+    def weights(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        known = zlib.crc32(stem.encode()) % 2
+        logs = []
+        for place, (label, text) in enumerate(zip(labels, texts, strict=True)):
+            taste, noise = ((zlib.crc32(seed.encode()) % 1000) / 1000 for seed in (text, " ".join([*texts, text])))
+            logs.append(6.0 * known * text.endswith("-2") + taste + 0.3 * noise + habit(place, label, len(texts) - 1))
+        return np.exp(logs).tolist()
+
+    return weights
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("habit", HABITS)
+def test_the_habit_named_is_that_of_all_orders(habit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "MOST_WHOLE", 200)
+    monkeypatch.setattr(orders, "PART", 100)
+    model, questions = RuleModel(planted(HABITS[habit])), make_questions(600, subjects=2)
+    part, whole = audit(model, questions), audit(model, questions, orders="cyclic:24")
+    assert part.run.two_phase is not None
+    assert part.metrics.preference.phrase == whole.metrics.preference.phrase
+    assert (whole.metrics.preference.finding == "habit") == (habit != "none")
