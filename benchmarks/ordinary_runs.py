@@ -68,7 +68,7 @@ def counted(
     controls = [presentation for _, presentation in control_presentations(4, ALPHABET)]
     for subject, questions in test.items():
         chooser = ShotChooser(dev[subject], shots, alphabet=ALPHABET)
-        counter = TokenCounter(model, OrderDesign(QuestionSet.of(questions), AuditSettings(), CLOZE, chooser))
+        counter = TokenCounter(model, OrderDesign(QuestionSet.of(questions), AuditSettings(), CLOZE, chooser.of))
         sample = questions[:: -(-len(questions) // sampled)]
         total["ordinary run"] += counter.whole(sample) / len(sample) * len(questions)
         each: dict[str, tuple[float, int]] = {}
