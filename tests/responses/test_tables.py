@@ -125,7 +125,7 @@ def test_scores_by_label_and_in_columns(tmp_path: Path) -> None:
     table = csv([{"id": "q", "answer": "B", "p1": 0.25, "p2": 0.75}])
     found = load(tmp_path / "mine.csv", table, probs="p1,p2").rows()[0]
     assert found.logprobs == pytest.approx([-1.386, -0.288], abs=1e-3)
-    with pytest.raises(InputError, match='"logprobs": is for the labels A, C; the page has A, B'):
+    with pytest.raises(InputError, match='"logprobs": has no number for the label B, only for A, C'):
         load(tmp_path / "mine.jsonl", json.dumps({**row, "labels": ["A", "B"], "logprobs": {"A": -0.5, "C": -1.5}}))
 
 
@@ -185,3 +185,39 @@ def test_an_index_column_does_not_make_judgements(tmp_path: Path) -> None:
     assert found.run.study == "judge"
     capitals = csv([{key.upper(): value for key, value in pairs[0].items()}], sep=";")
     assert load(tmp_path / "capitals.csv", capitals).run.study == "judge"
+
+
+def scores_of(path: Path, *scores: object) -> list[tuple[float, int, int | None]]:
+    rows = [{**row, "score": score} for row, score in zip(BARS, scores, strict=False)]
+    return [(one.value, one.n, one.parted) for one in load(path, csv(rows)).run.logged.reported]
+
+
+def test_scores_that_are_parts_of_points_or_percentages(tmp_path: Path) -> None:
+    """Parts are compared as a mean; of percentages, 0 would be read and 100 not, so that none is."""
+    assert scores_of(tmp_path / "mine.csv", 0.5, 1, 0, 0.5) == [(0.5, 4, None)]
+    assert scores_of(tmp_path / "mine.csv", 100, 0, 0, 100) == []
+    assert scores_of(tmp_path / "mine.csv", "yes", "no") == [(0.5, 2, 1)]
+
+
+def test_forty_options(tmp_path: Path) -> None:
+    """Labels after Z are numbers; a number that is not a text is a place."""
+    options = [f"option {k}" for k in range(40)]
+    labels = [*map(chr, range(ord("A"), ord("Z") + 1)), *map(str, range(1, 15))]
+    for names in (labels, list(range(40)), options):
+        rows = [{"id": i, "options": options, "answer": names[i], "chosen": names[39 - i]} for i in range(40)]
+        found = load(tmp_path / "mine.jsonl", "\n".join(map(json.dumps, rows)))
+        assert answers(found) == [(str(i), [i], 39 - i) for i in range(40)]
+
+
+def test_replies_and_scores_of_other_shapes(tmp_path: Path) -> None:
+    row = {"id": 0, "answer": "B", "options": ["x", "y"]}
+    message = load(tmp_path / "mine.jsonl", json.dumps({**row, "response": {"role": "assistant", "content": "(B)"}}))
+    assert [(one.raw, one.choice) for one in message.rows()] == [("(B)", 1)]
+    assert message.rows()[0].question_id == "0"
+    with pytest.raises(InputError, match='"response": is list, and not a text'):
+        load(tmp_path / "mine.jsonl", json.dumps({**row, "response": [{"content": "(B)"}]}))
+    top = load(tmp_path / "mine.jsonl", json.dumps({**row, "logprobs": {" B": -0.5, "The": -1.0, " A": -1.5}}))
+    assert top.rows()[0].logprobs.tolist() == [-1.5, -0.5]
+    for content in ("[]", "{}", "null"):
+        with pytest.raises(InputError, match=r"mine\.json: holds no records"):
+            load(tmp_path / "mine.json", content)

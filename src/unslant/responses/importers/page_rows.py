@@ -20,7 +20,7 @@ from unslant.questions.fields import lookup, option_columns, options_in, usual_n
 from unslant.questions.records import BadRecord
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
-from unslant.responses.importers.logged import Logged
+from unslant.responses.importers.logged import Logged, unit_share
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "idx", "doc_id"),
@@ -43,7 +43,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "score": ("score", "is_correct", "acc", "correct"),
 }
 """Field -> its usual column names, tried in turn."""
-VERDICTS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0}
+VERDICTS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "0.0": 0.0, "1.0": 1.0, "no": 0.0, "yes": 1.0}
 """Values of a column that says whether an answer was right."""
 _SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
 """Fields whose columns must agree where a table has two of them."""
@@ -121,6 +121,8 @@ class Row:
         self.data, self.place = data, place
         self.columns, self.names = columns_of(tuple(data), tuple(fields.items()))
         self.fields = fields
+        self.own_labels = True
+        """Whether the labels are those of the table, and not A, B, ... by default."""
 
     def get(self, key: str) -> Any:
         """The value of a field; None without a column of it, or where it is empty."""
@@ -168,8 +170,8 @@ class Row:
 
     def numbers(self, key: str, labels: Sequence[str] = ()) -> Floats | None:
         scores = self.by_label(key)
-        if scores and set(scores) != set(labels):
-            raise self.fail(key, f"is for the labels {', '.join(scores)}; the page has {', '.join(labels)}")
+        if missing := [label for label in labels if scores and label not in scores]:  # other tokens may be there too
+            raise self.fail(key, f"has no number for the label {missing[0]}, only for {', '.join(scores)}")
         items = [scores[label] for label in labels] if scores else self.listed(key)
         if not items:
             return None
@@ -256,14 +258,16 @@ class Row:
             raise self.fail(needed, "is missing")
         options, names = self.options()
         scored = next((key for key in ("logprobs", "probs") if self.written(key)), "")
-        scored_labels = alphabetical(list(self.by_label(scored))) if scored else ()
         usual = any(set(names) == set(alphabet[: len(names)]) for alphabet in ALPHABETS.values())
-        labels = tuple(map(str, self.listed("labels"))) or (names if usual else ()) or scored_labels
+        labels = tuple(map(str, self.listed("labels"))) or (names if usual else ())
+        self.own_labels = bool(labels)
+        labels = labels or labels_for(ALPHABETS["A"], len(options))
+        labels = labels or alphabetical(list(self.by_label(scored)) if scored else [])
         logprobs = self.numbers(scored, labels) if scored else None
         n = len(options) or (logprobs.shape[-1] if logprobs is not None else 0) or len(labels)
         labels = labels or labels_for(ALPHABETS["A"], n)
         common: dict[str, Any] = {
-            "id": intern(str(self.get("id") or self.place)),
+            "id": intern(str(self.get("id") if self.names["id"] else self.place)),
             "labels": labels,
             "place": self.place,
             "question": intern(str(self.get("question") or "")),
@@ -298,13 +302,25 @@ class Row:
         if self.get("chosen") is not None:
             chosen = self.places_of("chosen", labels, options, names, readings["chosen"])
             return [Logged(chosen=chosen, **common)]
-        reply = None if self.get("reply") is None else str(self.get("reply"))
+        reply = self.get("reply")
+        reply = reply.get("content") if isinstance(reply, Mapping) else reply
+        if not isinstance(reply, str | int | float | None):
+            raise self.fail(
+                "reply", f"is {type(reply).__name__}, and not a text; name the column with the reply's text"
+            )
+        reply = None if reply is None else str(reply)
         return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
 
     def score(self) -> float | None:
-        """Whether the table itself counts the answer as right; None without such a column."""
-        name = self.names["score"]
-        return VERDICTS.get(str(self.get("score")).strip().lower()) if name and name != self.names["answer"] else None
+        """How far the table itself counts the answer as right, from 0 to 1; None where it does not say so."""
+        value, name = self.get("score"), self.names["score"]
+        text = str(value).strip().lower()
+        if value is None or name == self.names["answer"] or text in VERDICTS:
+            return None if value is None or name == self.names["answer"] else VERDICTS[text]
+        try:
+            return unit_share(float(text))
+        except ValueError:
+            return None
 
     def repeat(self) -> int:
         value = self.get("repeat")
@@ -343,7 +359,9 @@ class Row:
             text = whole_number(str(item if number is None else number).strip())
             raw = RawAnswer(item, options, options, labels)
             named = (labels.index(text),) if text in labels else ()
-            if text.isdecimal() and int(text) < len(labels) and not any(label.isdigit() for label in labels):
+            # Labels after Z are numbers: where the table does not give its labels, only a number itself is a place.
+            numbered = any(label.isdigit() for label in labels) and (self.own_labels or isinstance(item, str))
+            if text.isdecimal() and int(text) < len(labels) and not numbered:
                 named = (int(text),)
             exact = tuple(k for k, option in enumerate(options) if option == item)
             texts = exact if exact or named else as_text(str(item), raw, 0)
@@ -362,7 +380,8 @@ class Row:
             if not found:
                 raise self.fail(
                     key,
-                    f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, 0 to {len(labels) - 1}"
+                    f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, counted from 0 to "
+                    f"{len(labels) - 1}"
                     + (", nor an option's text" if options else "")
                     + (" (leave it empty where there was no answer)" if key == "chosen" else ""),
                 )

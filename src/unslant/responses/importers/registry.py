@@ -70,7 +70,9 @@ class Head:
                 value = parse_json(decoded(content, path))
             except ValueError as error:
                 raise InputError.at(path, f"is not valid JSON: {error}") from None
-        first = value[0] if isinstance(value, list) and value else value
+        if value in ([], {}, None):
+            raise InputError.at(path, "holds no records")
+        first = value[0] if isinstance(value, list) else value
         first = first if isinstance(first, dict) else {}
         return cls(path, frozenset(first), first, kind=kind)
 
@@ -144,8 +146,9 @@ def read_log(head: Head) -> list[Log] | Responses:
     if importer is None:
         if instead := next(filter(None, (one.instead(head) for one in importers())), ""):
             raise InputError.at(head.path, f"holds the scores of a run and no answers: {instead}")
-        formats = "; ".join(one.what for one in importers())
-        reason = f"is not in a known format; these are known: {formats} (--fields NAME=COLUMN names columns)"
+        formats, names = "; ".join(one.what for one in importers()), ", ".join(sorted(head.names)[:12])
+        reason = f"is not in a known format (it has {names or 'no fields'}); these are known: {formats} "
+        reason += "(--fields NAME=COLUMN names columns)"
         raise InputError.at(head.path, reason)
     with understood(head.path, f"file of this format ({importer.what})"):
         return importer.read(head)

@@ -82,7 +82,7 @@ def _pages(head: Head) -> list[Log]:
     _check_columns(head)
     by_model: dict[str, list[Logged]] = {}
     readings, ids = {key: Readings() for key in ("answer", "chosen")}, dict[tuple[str, ...], str]()
-    words, contradicted = True, 0
+    words, contradicted, incomparable = True, 0, False
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
@@ -95,6 +95,7 @@ def _pages(head: Head) -> list[Log]:
                 pages = [replace(page, id=ids.setdefault(text, f"{stem_of(path)}/{number}")) for page in pages]
             row.check_agreement(pages)
         name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
+        incomparable |= pages[0].score is None and row.get("score") is not None
         answers.add(str(row.get("answer")).strip().lower())
         words &= pages[0].logprobs is None
         model = str(row.get("model") or path.stem)
@@ -109,6 +110,7 @@ def _pages(head: Head) -> list[Log]:
         )
     for reading in readings.values():
         reading.check()
+    metric = "" if incomparable else metric  # a percentage, for example, of which 0 would be read and 100 not
     scores = "words" if words else "labels"
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
