@@ -87,10 +87,10 @@ def load_recorded(path: str | Path, *, fields: Mapping[str, str] | None = None, 
         InputError: naming file, line, field and what is allowed.
     """
     path = Path(path)
-    if is_responses(Head.of(path)):
-        return Responses.from_parquet(path)
     if format_of(path) not in ("csv", "tsv", "parquet"):
         raise InputError.at(path, "recorded responses are read from .csv, .tsv or .parquet, also with .gz")
+    if is_responses(Head.of(path)):
+        return Responses.from_parquet(path)
     fields = fields or {}
     records = list(whole_records(path, [*chain(*FIELDS.values()), *fields.values()]))
     names = _names(list(records[0].data), fields, path)

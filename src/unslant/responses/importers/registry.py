@@ -147,7 +147,7 @@ def read_log(head: Head) -> list[Log] | Responses:
         if instead := next(filter(None, (one.instead(head) for one in importers())), ""):
             raise InputError.at(head.path, f"holds the scores of a run and no answers: {instead}")
         formats, names = "; ".join(one.what for one in importers()), ", ".join(sorted(head.names)[:12])
-        reason = f"is not in a known format (it has {names or 'no fields'}); these are known: {formats} "
+        reason = f"is not in a known format; it has {names or 'no fields'}, and these are known: {formats} "
         reason += "(--fields NAME=COLUMN names columns)"
         raise InputError.at(head.path, reason)
     with understood(head.path, f"file of this format ({importer.what})"):
