@@ -28,7 +28,11 @@ sys.stdout, sys.argv = Watched(), ["unslant", *words]
 from unslant.cli import main
 main()
 """
-NOT_NEEDED = ("replies", "responses.importers", "presentations.interventions", "models.chat", "models.http", "studies.")
+NOT_NEEDED = (
+    *("replies", "responses.importers", "presentations.interventions", "presentations.shots", "models.chat"),
+    *("models.http", "studies.", "debiasing", "auditing.notes", "auditing.replies", "metrics.base_rate", "metrics.nvr"),
+    *("metrics.catalogue", "metrics.shortcuts", "metrics.variance_components"),
+)
 """Beginnings of modules that an audit which scores labels does without."""
 
 

@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from unslant.studies.unbiased.study import unbiased
 
 __all__ = [
-    "annotation",
-    "annotation_sheet",
-    "base_rate",
-    "contamination",
-    "debias",
-    "instruction_boundary",
-    "judge",
-    "probe",
+    "annotation", "annotation_sheet", "base_rate", "contamination", "debias", "instruction_boundary", "judge", "probe",
     "unbiased",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

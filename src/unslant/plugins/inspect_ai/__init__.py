@@ -6,13 +6,6 @@ from unslant.plugins.inspect_ai.samples import from_metadata
 from unslant.plugins.inspect_ai.unbiased_task import read_unbiased, unbiased
 
 __all__ = [
-    "choice_in_orders",
-    "from_metadata",
-    "in_orders",
-    "instruction_boundary",
-    "over_orders",
-    "read_rows",
-    "read_unbiased",
-    "to_sample",
-    "unbiased",
-]
+    "choice_in_orders", "from_metadata", "in_orders", "instruction_boundary", "over_orders", "read_rows",
+    "read_unbiased", "to_sample", "unbiased",
+]  # fmt: skip

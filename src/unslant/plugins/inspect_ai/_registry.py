@@ -5,12 +5,6 @@ from unslant.plugins.inspect_ai.orders import choice_in_orders, in_orders_task, 
 from unslant.plugins.inspect_ai.unbiased_task import unbiased, unbiased_answer
 
 __all__ = [
-    "boundary_answer",
-    "choice_in_orders",
-    "generate_reply",
-    "in_orders_task",
-    "instruction_boundary",
-    "over_orders",
-    "unbiased",
-    "unbiased_answer",
-]
+    "boundary_answer", "choice_in_orders", "generate_reply", "in_orders_task", "instruction_boundary", "over_orders",
+    "unbiased", "unbiased_answer",
+]  # fmt: skip
