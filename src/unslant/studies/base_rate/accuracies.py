@@ -205,7 +205,7 @@ class PooledCorrelation:
     @property
     def shows(self) -> bool:
         """Whether accuracy and base rate are correlated: r at least ``MODERATE``, its interval above 0."""
-        return self.r.value >= MODERATE and _above_zero(self.r, self.n_subjects)
+        return self.r.value >= MODERATE and verdict(replace(self.r, n=self.n_subjects)).kind == "above"
 
     @property
     def holds(self) -> bool:
@@ -243,10 +243,6 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
             moved @ y.sum(axis=0))  # fmt: skip
     as_high = _pearson(np.column_stack(sums)) >= estimate.value - 1e-9
     return PooledCorrelation(estimate, float(as_high.mean()), pairs, s, n)
-
-
-def _above_zero(r: Estimate, subjects: int) -> bool:
-    return verdict(replace(r, n=subjects)).kind == "above"
 
 
 def _pearson(totals: Floats) -> Floats:

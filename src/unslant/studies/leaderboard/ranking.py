@@ -304,7 +304,11 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     rows = []
     for m, model in enumerate(pool.models):
         rank, published = by[pool.score][m], by["accuracy"][m]
-        both = rank is not None and published is not None
+        change: int | None = None
+        gained: Ranks | None = None
+        if rank is not None and published is not None:
+            first, last = before[model], now[model]
+            change, gained = published - rank, (first[0] - last[1], first[1] - last[0])
         rows.append(
             Standing(
                 model,
@@ -313,16 +317,12 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
                 by["expected_accuracy"][m],
                 by["vote_accuracy"][m],
                 published,
-                published - rank if rank is not None and published is not None else None,
-                _gained(before[model], now[model]) if both else None,
+                change,
+                gained,
                 Numbers({key: values[m] for key, values in scores.items()}),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0)))
-
-
-def _gained(before: Ranks, now: Ranks) -> Ranks:
-    return before[0] - now[1], before[1] - now[0]
 
 
 def neighbours(models: Sequence[Standing], pairs: Sequence[Pair]) -> tuple[Pair, ...]:
