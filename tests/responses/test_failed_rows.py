@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
+from unslant.errors import InputError
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
 
@@ -39,6 +40,17 @@ def test_lm_eval_samples_without_scores(tmp_path: Path, failed: list[Any]) -> No
     assert [row.status for row in found.rows()] == ["ok", "error"]
     (reported,) = found.run.logged.reported
     assert (reported.parted, reported.failed) == (0, 1)
+
+
+@pytest.mark.parametrize("cut", [5, 60, 200])
+def test_a_log_whose_last_line_is_cut_off_says_so(tmp_path: Path, cut: int) -> None:
+    answers = [[["-2.0", "False"]], [["-1.0", "True"]], [["-3.0", "False"]]]
+    path = tmp_path / "samples_t.jsonl"
+    path.write_text("".join(json.dumps(lm_eval(i, answers, 1.0)) + "\n" for i in range(2))[:-cut])
+    with pytest.raises(
+        InputError, match=r"samples_t\.jsonl, line 2: not valid JSON: .*was the run that wrote it stopped"
+    ):
+        load_logs([path])
 
 
 def test_lm_eval_replies_that_are_missing(tmp_path: Path) -> None:

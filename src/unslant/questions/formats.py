@@ -187,6 +187,8 @@ def _wrong_json(error: json.JSONDecodeError) -> str:
     before = error.doc[: error.pos].rstrip()[-1:]
     comma = at in ("]", "}") and before == ","
     hint = "; JSON needs double quotes" if at == "'" else "; remove the comma before it" if comma else ""
+    if error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
+        hint = "; it ends in the middle: was the run that wrote it stopped, or the file cut off?"
     return f"not valid JSON: {error.msg} (column {error.colno}){hint}"
 
 

@@ -110,7 +110,7 @@ def _pages(head: Head) -> list[Log]:
         )
     for reading in readings.values():
         reading.check()
-    metric = "" if incomparable else metric  # a percentage, for example, of which 0 would be read and 100 not
+    metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
     scores = "words" if words else "labels"
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
