@@ -798,6 +798,21 @@ def test_helm_scores_are_those_of_the_split(shared_data: Path, tmp_path: Path) -
     assert found.run.logged.reported[0].value == 1.0
 
 
+def test_more_labels_than_options_are_said(tmp_path: Path) -> None:
+    """As in BIG-bench Hard, whose tasks score as many labels for every question."""
+    question, options = "Which is red?", ("grass", "blood", "sky")
+    text = f"{question}\n" + "".join(f"({'ABC'[k]}) {one}\n" for k, one in enumerate(options)) + "A:"
+    doc = {"input": text, "target": "(B)"}
+    requests = [(text, f" ({label})") for label in "ABCDE"]
+    row = lm_eval(doc, requests, [-3.0, -1.0, -2.0, -4.0, -5.0], "(B)", acc=1.0)
+    (found,) = load_logs([write(tmp_path / "samples_bbh.jsonl", [row])])
+    assert "In 1 of 1 samples, more labels were scored than the page lists options" in " ".join(found.run.logged.notes)
+    (found,) = load_logs(
+        [write(tmp_path / "samples_bbh.jsonl", [lm_eval(doc, requests[:3], [-3.0, -1.0, -2.0], "(B)")])]
+    )
+    assert found.run.logged.notes == ()
+
+
 def test_the_usual_metric_leads_wherever_it_stands(tmp_path: Path) -> None:
     line = lm_eval({"question": "Q"}, [("Q", " x"), ("Q", " y")], [-1, -2], 0, f1=0.5, em=1.0)
     line["metrics"] = ["f1", "em"]

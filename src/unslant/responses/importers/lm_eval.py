@@ -59,6 +59,7 @@ class _Sample:
         kind: what was scored, see :class:`Log`.
         other: the right places if a target that is a number is a label or an option text, not an index.
         hit: whether the logged accuracy counts the page as right; None if it is not logged, or is a share.
+        unlisted: more labels were scored than the page lists options.
     """
 
     number: str
@@ -66,6 +67,7 @@ class _Sample:
     page: Logged
     other: frozenset[int]
     hit: bool | None
+    unlisted: bool = False
 
     def fits(self, answers: frozenset[int]) -> bool:
         """Whether the logged accuracy is that of these answers."""
@@ -116,6 +118,11 @@ def read(head: Head) -> list[Log]:
         notes.append(
             f"In {unclear:,} of {len(samples):,} samples, target is an index, counted from 0, or the label or text of "
             "another option, and no logged acc shows which: it is read as an index."
+        )
+    if unlisted := sum(one.unlisted for one in samples):
+        notes.append(
+            f"In {unlisted:,} of {len(samples):,} samples, more labels were scored than the page lists options: each "
+            "counts as an option, also in what guessing gives."
         )
     if fits_other > fits:
         samples = [replace(one, page=replace(one.page, answers=one.other)) for one in samples]
@@ -259,7 +266,8 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
         raise ValueError(f"target {data['target']!r} is not one of the options")
     kind = "labels" if letters else "listed" if on_page else "texts"
     page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=readings[0], options=options, **common)
-    return [_Sample(number, kind, page, readings[0 if several and hit is None else -1], hit)]
+    unlisted = letters and not has_list and 1 < len(options_on_page(context)) < n
+    return [_Sample(number, kind, page, readings[0 if several and hit is None else -1], hit, unlisted)]
 
 
 def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -> list[Logged]:
