@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -127,6 +128,16 @@ def test_scores_by_label_and_in_columns(tmp_path: Path) -> None:
     assert found.logprobs == pytest.approx([-1.386, -0.288], abs=1e-3)
     with pytest.raises(InputError, match='"logprobs": has no number for the label B, only for A, C'):
         load(tmp_path / "mine.jsonl", json.dumps({**row, "labels": ["A", "B"], "logprobs": {"A": -0.5, "C": -1.5}}))
+
+
+def test_decimals_with_a_comma_and_packed_tables(tmp_path: Path) -> None:
+    scored = csv([{"id": 1, "answer": "A", "probs": "0,7|0,3"}, {"id": 2, "answer": "A", "probs": "0,5|0,5"}], sep=";")
+    wide = csv([{"id": 1, "answer": "A", "LP_A": "-0,7", "LP_B": "-0,9"}], sep=";")
+    for table in (scored, wide):
+        with pytest.raises(InputError, match=r"mine\.csv, line 2, .* write decimals with a point"):
+            load(tmp_path / "mine.csv", table)
+    packed = load(tmp_path / "mine.csv.gz", gzip.compress(csv(BARS, sep=";").encode()))
+    assert (answers(packed), packed.run.model) == (RIGHT, "mine")
 
 
 def test_an_empty_choice_is_a_failure(tmp_path: Path) -> None:

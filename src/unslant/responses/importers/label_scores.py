@@ -147,7 +147,8 @@ def _score(record: Record, column: str) -> float:
     try:
         score = float(value)
     except (TypeError, ValueError):
-        raise InputError.at(record.place, f"{value!r} is not a number", field=column) from None
+        hint = "; write decimals with a point" * ("," in str(value))
+        raise InputError.at(record.place, f"{value!r} is not a number{hint}", field=column) from None
     if score > ROUNDING:
         raise InputError.at(record.place, f"{score:g} is above 0: natural-log probabilities are expected", field=column)
     return score

@@ -178,7 +178,8 @@ class Row:
         try:
             values = np.array(items, dtype=np.float64)
         except (TypeError, ValueError):
-            raise self.fail(key, f"{items!r} is not a list of numbers") from None
+            hint = "; write decimals with a point" * any("," in str(item) for item in items)
+            raise self.fail(key, f"{items!r} is not a list of numbers{hint}") from None
         if key == "probs":
             if not (np.isfinite(values) & (values >= 0) & (values <= 1 + 1e-6)).all():
                 raise self.fail(key, "holds a value that is not a probability, 0 to 1")

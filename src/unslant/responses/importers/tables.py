@@ -78,7 +78,7 @@ def _check_columns(head: Head) -> None:
 
 
 def _pages(head: Head) -> list[Log]:
-    path, fields = head.path, head.fields
+    path, fields, name_of_file = head.path, head.fields, stem_of(head.path)
     _check_columns(head)
     by_model: dict[str, list[Logged]] = {}
     readings, ids = {key: Readings() for key in ("answer", "chosen")}, dict[tuple[str, ...], str]()
@@ -92,13 +92,13 @@ def _pages(head: Head) -> list[Log]:
             pages = row.pages(readings)
             if not row.names["id"]:
                 text = pages[0].question, *sorted(pages[0].options)
-                pages = [replace(page, id=ids.setdefault(text, f"{stem_of(path)}/{number}")) for page in pages]
+                pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
             row.check_agreement(pages)
         name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
         incomparable |= pages[0].score is None and row.get("score") is not None
         answers.add(str(row.get("answer")).strip().lower())
         words &= pages[0].logprobs is None
-        model = str(row.get("model") or path.stem)
+        model = str(row.get("model") or name_of_file)
         by_model.setdefault(model, []).extend(pages)
         for page in pages:
             consistency.setdefault(model, Consistency()).check(page)
@@ -115,7 +115,7 @@ def _pages(head: Head) -> list[Log]:
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
     return [
-        Log(model, "a table of pages", scores, tuple(pages), path.stem, notes=notes, checked=True, metric=metric)
+        Log(model, "a table of pages", scores, tuple(pages), name_of_file, notes=notes, checked=True, metric=metric)
         for model, pages in by_model.items()
     ]
 
