@@ -191,7 +191,8 @@ def test_a_mistyped_column_and_an_empty_file_are_one_line(tmp_path: Path) -> Non
 
 def test_an_index_column_does_not_make_judgements(tmp_path: Path) -> None:
     """A column without a name is no field of any format."""
-    pairs = [{"question": "Which?", "response_A": "x", "response_B": "y", "decision": "A", "order": "AB"}]
+    pair = {"question": "Which?", "response_A": "x", "response_B": "y", "decision": "A", "order": "AB"}
+    pairs = [{**pair, "repeat": 1.0}]
     found = load(tmp_path / "pairs.csv", str(pd.DataFrame(pairs).to_csv()))
     assert found.run.study == "judge"
     capitals = csv([{key.upper(): value for key, value in pairs[0].items()}], sep=";")

@@ -23,6 +23,7 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS
+from unslant.questions.answers import whole_number
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record
 from unslant.replies import extract_preference
@@ -248,7 +249,7 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
         status="ok" if preferred else "unparsed" if judged else "error",
         reply=None if reply is None else str(reply),
         subject=pair.subject,
-        repeat=int(row.get("repeat") or 0),
+        repeat=int(whole_number(str(row.get("repeat") or 0))),
         placed=order is not None,
     )
 
