@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, get_type_hints
 
 from unslant.errors import InputError
+from unslant.flags import Flag
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
@@ -23,7 +24,7 @@ _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs
 if TYPE_CHECKING:
     Addresses = tuple[str, ...] | str | None
 else:  # as flags
-    Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS]
+    Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS, Flag(metavar="URL")]
 
 
 class AppliesTo(NamedTuple):
