@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -193,7 +194,7 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     given = given_slots(scores)
     found["predicted less gold A, given order"] = Number.mean((given.predicted - given.gold)[:, 0], DIFFERENCE)
     confidence = np.where(np.isfinite(values["accuracy"]), scores.given.probs.max(axis=1), np.nan)
-    found["confidence, given order"] = Number.mean(confidence)
+    found["confidence, given order"] = Number.mean(confidence, (1 / scores.width, 1.0))
     found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
@@ -341,12 +342,12 @@ def strong_table(results: Sequence[Coverage]) -> str:
 
 def outside(results: Sequence[Coverage], repeats: int) -> list[Coverage]:
     """What does not lie where it should, the simulation's own error (two standard errors) allowed for."""
-    error = 2 * (0.95 * 0.05 / repeats) ** 0.5
+    below, above = (2 * (share * (1 - share) / repeats) ** 0.5 for share in (0.95, MOST))
     return [
         r
         for r in results
         if r.printed >= 0.05
-        and (r.covered < LEAST - error or (not r.edge and r.covered > MOST + error) or r.wider > WIDER)
+        and (r.covered < LEAST - below or (not r.edge and r.covered > MOST + above) or r.wider > WIDER)
     ]
 
 
@@ -355,7 +356,7 @@ def exceptions(cells: Sequence[Coverage]) -> str:
     lines = [f"Outside {LEAST} to {MOST}, or more than {WIDER} times as wide:", ""]
     for number, kind, model in dict.fromkeys((r.number, r.set, r.model) for r in cells):
         own = [r for r in cells if (r.number, r.set, r.model) == (number, kind, model)]
-        each = (f"N = {r.n}: {r.covered:.3f}{'*' * r.edge} ({r.wider:.2f})" for r in own)
+        each = (f"N = {r.n}: {r.covered:.3f}{'*' * r.edge}{'' if isnan(r.wider) else f' ({r.wider:.2f})'}" for r in own)
         lines.append(f"- {number}; {kind}; {model}; {', '.join(each)}")
     return "\n".join(lines if cells else [f"Nothing is {lines[0][0].lower()}{lines[0][1:-1]}."])
 

@@ -52,6 +52,7 @@ def test_too_narrow_and_too_wide_are_told() -> None:
 
     assert outside([coverage(0.85), coverage(1.0)], 2000) == [coverage(0.85), coverage(1.0)]
     assert not outside([coverage(0.95), coverage(1.0, edge=True), coverage(0.5, printed=0.0)], 2000)
+    assert outside([coverage(1.0)], 300)  # 300 of 300: 1 % of the runs of an interval that covers 0.985
     assert outside([coverage(0.85, edge=True)], 2000)
     assert outside([coverage(0.95, wider=1.6)], 2000)
     assert not outside([coverage(0.95, wider=float("nan"))], 2000)

@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency, fisher_exact
 
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.metrics import Bootstrap, Numbers, compute, read_scores
-from unslant.metrics.accuracy import Calibration, calibration
+from unslant.metrics.accuracy import Calibration, calibration, given_calibration
 from unslant.metrics.association import cramers_v
 from unslant.metrics.labels import given_slots, label_bias
 from unslant.metrics.shortcuts import length_bias
@@ -128,6 +128,14 @@ def test_ece_by_chance_is_that_of_calibrated_answers_and_p_holds_its_level() -> 
     assert np.mean([c["ece"].value for c in found]) == pytest.approx(found[0]["ece_by_chance"].value, rel=0.08)
     assert np.mean([c["p"].value <= 0.05 for c in found]) < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
     assert 0.3 < np.mean([c["p"].value for c in found]) < 0.7
+
+
+def test_the_most_probable_of_four_labels_has_at_least_a_quarter() -> None:
+    scores = planted_scores(Planted(knows=1, sure=60), 5)
+    found = given_calibration(scores, np.ones(5), Bootstrap(5))
+    assert found is not None
+    # five of five is at least 0.5 of the range from 0.25 to 1
+    assert found["confidence"].low == pytest.approx(0.625, abs=1e-3)
 
 
 def test_a_passage_that_is_right_as_a_whole_is_not_miscalibration() -> None:

@@ -302,7 +302,9 @@ class Calibration(Measured):
         source="Bröcker and Smith 2007")  # fmt: skip
 @metric("calibration.brier", "Brier score", "squared distance of confidence from right (1) or wrong (0)",
         unit="share", source="Brier 1950")  # fmt: skip
-def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap) -> Calibration | None:
+def calibration(
+    question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap, least: float = 0.0
+) -> Calibration | None:
     """Calibration of R answers; None if there are none.
 
     ECE: in :data:`BINS` bins of equal width, the mean distance between confidence and share right, weighted by answers
@@ -313,7 +315,7 @@ def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Boo
 
     Args:
         question: (R,) row of the question in what ``bootstrap`` resamples.
-        confidence: (R,) 0 to 1.
+        confidence: (R,) ``least`` to 1: of the most probable of n labels, at least 1/n.
         right: (R,) whether the answer is right.
     """
     if not len(question):
@@ -322,16 +324,17 @@ def calibration(question: Ints, confidence: Floats, right: Bools, bootstrap: Boo
     # rounded, so that a confidence of 0.3 is in the bin up to 0.3
     bins = np.clip(np.ceil(np.round(confidence * BINS, 9)).astype(np.int64) - 1, 0, BINS - 1)
 
-    def mean(values: Floats, of: Bools) -> Estimate:
+    def mean(values: Floats, of: Bools, least: float = 0.0) -> Estimate:
         counts = np.bincount(question[of], minlength=size).astype(np.float64)
-        return bootstrap.ratio(np.bincount(question[of], values[of], size).astype(np.float64), counts)
+        totals = np.bincount(question[of], values[of], size).astype(np.float64)
+        return bootstrap.ratio(totals, counts, bounds=(least, 1.0))
 
     every = np.ones(len(bins), bool)
     error = float(np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins))
     # Answers to one question, or to questions on one passage, are taken to be right together: the test is cautious.
     chance = _by_chance(bootstrap.sampling.unit[question], bins, confidence, bootstrap.seed)
     numbers: dict[str, Estimate | float] = {
-        "calibration.confidence": mean(confidence, every),
+        "calibration.confidence": mean(confidence, every, least),
         "calibration.right": mean(hit, every),
         "calibration.ece": Estimate.bare(error, len(np.unique(question)), "holds chance as well: no interval"),
         "calibration.ece_by_chance": float(chance.mean()),
@@ -371,4 +374,4 @@ def given_calibration(scores: OrderScores, right: Floats, bootstrap: Bootstrap) 
         right: (Q,) whether the question is right under the given order; nan where unknown.
     """
     rows = np.flatnonzero(np.isfinite(right) & (scores.given.chosen >= 0) & scores.is_scored)
-    return calibration(rows, scores.given.probs[rows].max(axis=1), right[rows] > 0, bootstrap)
+    return calibration(rows, scores.given.probs[rows].max(axis=1), right[rows] > 0, bootstrap, 1 / scores.width)

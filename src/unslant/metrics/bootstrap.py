@@ -164,9 +164,27 @@ class Bootstrap:
         if spread is None or _few_off(off, width):
             low, high = _with_unseen((low, value, high), (floor, ceiling), size, z)
         if swings:
-            low, high = _with_swings((low, value, high), ratios, denominators[counted] / total, size / n, z)
+            low, high = self._with_swings((low, value, high), numerators, denominators, counted, z)
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
         return Estimate(value, low, high, n, method, confidence, note)
+
+    def _with_swings(
+        self, interval: tuple[float, float, float], numerators: Floats, denominators: Floats, counted: Bools, z: float
+    ) -> tuple[float, float]:
+        """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.
+
+        Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such
+        questions are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0
+        would be up to 1 higher, had its answer been right; one above 0 would be at most as much below 0. Up to
+        z^2 / (n + z^2) of the n units that are seen may be so (:func:`_with_unseen`).
+        """
+        low, value, high = interval
+        rooms = []
+        for room in ((numerators < -_ROUNDING * denominators) * denominators, 2 * np.maximum(numerators, 0.0)):
+            total = float(room[counted].sum())
+            size = self.sampling.effective_units(room, counted) if total else 1.0
+            rooms.append(total / float(denominators[counted].sum()) * z**2 / (size + z**2))
+        return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
     def _too_few(self, counted: Bools) -> str:
         """Why there is no interval, where too few contexts or subjects are drawn for one; else empty."""
@@ -310,24 +328,6 @@ def _with_unseen(
     # allowance would only make intervals wider (docs/intervals.md proves that no method can do both).
     (low, value, high), others = interval, z**2 / (size + z**2)
     return min(low, value - others * (value - bounds[0])), max(high, value + others * (bounds[1] - value))
-
-
-def _with_swings(
-    interval: tuple[float, float, float], values: Floats, weights: Floats, units: float, z: float
-) -> tuple[float, float]:
-    """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.
-
-    Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such questions
-    are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0 would be up to
-    1 higher, had its answer been right; one above 0 would be at most as much below 0. Up to z^2 / (n + z^2) of the n
-    that are seen may be so (:func:`_with_unseen`).
-    """
-    low, value, high = interval
-    rooms = []
-    for room in ((values < -_ROUNDING).astype(np.float64), 2 * np.maximum(values, 0.0)):
-        size = units * np.count_nonzero(room > _ROUNDING)
-        rooms.append(float(room @ weights) * z**2 / (size + z**2))
-    return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
 
 class _Spread(NamedTuple):
