@@ -150,6 +150,12 @@ class Later(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._make())
 
+    def __eq__(self, other: object) -> bool:
+        """Equal if they yield the same, so that pages of the same result are equal."""
+        return list(self) == list(other) if isinstance(other, Later) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 @dataclass(frozen=True)
 class Page:
