@@ -27,6 +27,8 @@ ROWS: list[dict[str, Any]] = [
     [
         *(list, tuple, pd.DataFrame, pa.Table.from_pylist, datasets.Dataset.from_list),
         lambda rows: [pd.DataFrame(rows)],
+        lambda rows: {key: [row[key] for row in rows] for key in rows[0]},
+        lambda rows: datasets.DatasetDict({"test": datasets.Dataset.from_list(rows)}),
     ],
 )
 def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, table: Callable[[Any], Any]) -> None:

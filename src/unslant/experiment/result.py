@@ -318,25 +318,29 @@ def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
     write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))
 
 
-def logs_in(log: Any) -> tuple[Any, ...]:
-    """The logs in an argument, one or several: files, tables in memory, or responses; empty if it was left out.
+class Logs(tuple[Any, ...]):
+    """The logs in an argument: files, tables in memory, or responses; see :func:`logs_in`."""
+
+
+def logs_in(log: Any) -> Logs:
+    """The logs in an argument, one or several; empty if it was left out.
 
     Raises:
         InputError: if it holds no log, or something else.
     """
-    if log is None:
-        return ()
+    if log is None or isinstance(log, Logs):  # a tuple of one mapping alone would not tell a table from its only row
+        return log or Logs()
     single = isinstance(log, str | Path | Mapping | Responses) or _is_table(log) or not isinstance(log, Iterable)
     logs = (log,) if single else tuple(log)
     if logs and not single and all(isinstance(row, Mapping) for row in logs):
-        return ([*logs],)
+        return Logs([[*logs]])
     if not logs and not isinstance(log, tuple):
         raise InputError("log: holds no log; give at least one")
     for one in logs:
         if not isinstance(one, str | Path | Mapping | list | Responses) and not _is_table(one):
             give = "a list of dicts, a pandas or polars DataFrame, a pyarrow Table, a Dataset, or Responses"
             raise InputError(f"log of type {type(one).__name__}: give files, {give}")
-    return logs
+    return Logs(logs)
 
 
 def _is_table(log: Any) -> bool:
