@@ -115,17 +115,22 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     if not text:
         return Extracted("unparsed", rule="empty")
     if not any(">" in option for option in options) and _ranked(text, labels):
-        return Extracted("unparsed", rule="options ranked")
+        above = text.rpartition("\n")[0]
+        said = by_first_rule((explicit,), _reading(above, labels, options), labels, above)
+        return said if said.status == "ok" else Extracted("unparsed", rule="options ranked")
     short_field = _SHORT_FIELD.match(text)
     if short_field and short_field["label"] in labels:
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
-    reading = Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
-    return by_first_rule(RULES, reading, labels, text)
+    return by_first_rule(RULES, _reading(text, labels, options), labels, text)
+
+
+def _reading(text: str, labels: Sequence[str], options: Sequence[str]) -> Reading:
+    return Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
 
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:
     """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
-    ranks = [rank.strip(" ,;.()[]\"'") for rank in _NEXT_RANK.split(text.splitlines()[-1].split(": ")[-1])]
+    ranks = [rank.strip(" ,;.()[]\"'") for rank in _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])]
     named = [rank for rank in ranks if rank]
     return len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
