@@ -65,11 +65,10 @@ _TOO_MUCH = "does too much: a template may only lay out its question"
 
 
 class _Budget:
-    """The rest of a render's budget: units, and processor time until ``end``, counted from the first reading."""
+    """The rest of a render's budget: units, and processor time until ``end``, 0 until the clock is first read."""
 
     def __init__(self) -> None:
-        self.left, self.next_reading = _BUDGET, _BUDGET - _CLOCK
-        self.end: float | None = None  # set at the first reading: most renders end before it, and never read the clock
+        self.left, self.next_reading, self.end = _BUDGET, _BUDGET - _CLOCK, 0.0
 
 
 _budget: ContextVar[_Budget] = ContextVar("_budget")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.files import check_plain, parse_json
-from unslant.questions.records import BadRecord
+from unslant.questions.records import BadRecord, is_missing, parse_list
 
 ENOUGH = 20
 """Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
@@ -58,24 +55,6 @@ class RawAnswer:
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
-def parse_list(text: str) -> list[Any] | None:
-    """A list written as text, in JSON or Python form; None if the text is not a list."""
-    return value if isinstance(value := parse_written(text), list) else None
-
-
-def parse_written(text: str) -> list[Any] | dict[Any, Any] | None:
-    """A list or an object written as text, in JSON or Python form; None for other texts."""
-    for parse in (parse_json, ast.literal_eval) if text.strip().startswith(("[", "(", "{")) else ():
-        try:
-            value: Any = parse(text.strip())
-            check_plain(value)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, list | tuple | dict):
-            return value if isinstance(value, dict) else list(value)
-    return None
-
-
 def parse_answer(text: str) -> Any:
     """``[0, 2]``, ``A,C`` or ``0;2`` written as text as a list; other texts as they are."""
     if (items := parse_list(text)) is not None:
@@ -83,13 +62,6 @@ def parse_answer(text: str) -> Any:
     if _SEVERAL.fullmatch(text.strip()):
         return [part.strip() for part in re.split(r"[,;|]", text)]
     return text
-
-
-def is_missing(value: Any) -> bool:
-    """Null, NaN or blank text."""
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _short(item: Any) -> str:
@@ -399,8 +371,9 @@ def whole_number(text: str) -> str:
 
 def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:
     """Answers without decimals, if all answers have them ("1.0" or "1,0"), because spreadsheets write numbers so."""
-    matches = [_WHOLE.fullmatch(answer.value) if isinstance(answer.value, str) else None for answer in answers]
-    present = [match for match, answer in zip(matches, answers, strict=True) if not is_missing(answer.value)]
-    if not all(present) or any(answer.value in (*answer.options, *answer.labels) for answer in answers):
+    texts = [whole_number(answer.value) if isinstance(answer.value, str) else answer.value for answer in answers]
+    pairs = [*zip(answers, texts, strict=True)]
+    all_have = all(text != answer.value for answer, text in pairs if not is_missing(answer.value))
+    if not all_have or any(answer.value in (*answer.options, *answer.labels) for answer in answers):
         return list(answers)
-    return [replace(a, value=match[1]) if match else a for a, match in zip(answers, matches, strict=True)]
+    return [replace(answer, value=text) for answer, text in pairs]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unslant.errors import InputError, one_of
-from unslant.questions.answers import RawAnswer, is_missing, parse_list, parse_written
+from unslant.questions.answers import RawAnswer
 from unslant.questions.pinned import ROMAN, find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
-from unslant.questions.records import BadRecord, Record
+from unslant.questions.records import BadRecord, Record, is_missing, parse_list, parse_written
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import exists
-from unslant.questions.answers import KINDS, AnswerReader, is_missing, whole_numbers
+from unslant.questions.answers import KINDS, AnswerReader, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import iter_records, stem_of
 from unslant.questions.question import (
@@ -26,7 +26,7 @@ from unslant.questions.question import (
     QuestionSet,
     canonical_line,
 )
-from unslant.questions.records import BadRecord, Record, made_questions, object_records, settled
+from unslant.questions.records import BadRecord, Record, is_missing, made_questions, object_records, settled
 from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
 from unslant.writing import write_atomically

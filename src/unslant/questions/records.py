@@ -1,7 +1,9 @@
-"""Records and their places, and the records in lists, data frames, Arrow tables and data sets."""
+"""Records, their places and cells, and the records in lists, data frames, Arrow tables and data sets."""
 
 from __future__ import annotations
 
+import ast
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError, first_line
-from unslant.files import check_plain
+from unslant.files import check_plain, parse_json
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question
 
 MAX_RECORDS = 2_000_000
@@ -79,6 +81,31 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value.tolist() if hasattr(value, "tolist") else value  # NumPy's scalars and arrays
+
+
+def is_missing(value: Any) -> bool:
+    """Null, NaN or blank text."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def parse_list(text: str) -> list[Any] | None:
+    """A list written as text, in JSON or Python form; None if the text is not a list."""
+    return value if isinstance(value := parse_written(text), list) else None
+
+
+def parse_written(text: str) -> list[Any] | dict[Any, Any] | None:
+    """A list or an object written as text, in JSON or Python form; None for other texts."""
+    for parse in (parse_json, ast.literal_eval) if text.strip().startswith(("[", "(", "{")) else ():
+        try:
+            value: Any = parse(text.strip())
+            check_plain(value)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, list | tuple | dict):
+            return value if isinstance(value, dict) else list(value)
+    return None
 
 
 def items_of(data: object) -> list[Any]:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unslant.questions.answers import parse_list
 from unslant.questions.fields import text_of, usual_name
-from unslant.questions.records import Record
+from unslant.questions.records import Record, parse_list
 
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 

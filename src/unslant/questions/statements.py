@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
-from unslant.questions.answers import AnswerReader, RawAnswer, is_missing, parse_list
+from unslant.questions.answers import AnswerReader, RawAnswer
 from unslant.questions.fields import Row, find_fields, strip_numbering, text_of
 from unslant.questions.loaders import Bad, check_arguments, columns_of, open_source, ready_made, sample
 from unslant.questions.question import AnyQuestion, JudgingQuestion, LoadReport, MathQuestion, QuestionSet
-from unslant.questions.records import BadRecord, Record, settled
+from unslant.questions.records import BadRecord, Record, is_missing, parse_list, settled
 
 _MATH_FIELDS = {
     "id": ("id", "question_id", "qid", "unique_id"),

@@ -18,7 +18,7 @@ import numpy as np
 
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS, labels_for
-from unslant.questions.answers import parse_list
+from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,
     Logged,

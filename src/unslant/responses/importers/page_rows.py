@@ -15,9 +15,9 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS, LETTERS, alphabetical, labels_for
-from unslant.questions.answers import READERS, RawAnswer, as_text, integer, is_missing, parse_written, whole_number
+from unslant.questions.answers import READERS, RawAnswer, as_text, integer, whole_number
 from unslant.questions.fields import lookup, option_columns, options_in, usual_name
-from unslant.questions.records import BadRecord
+from unslant.questions.records import BadRecord, is_missing, parse_written
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
 from unslant.responses.importers.logged import Logged, unit_share
