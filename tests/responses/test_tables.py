@@ -233,3 +233,12 @@ def test_replies_and_scores_of_other_shapes(tmp_path: Path) -> None:
     for content in ("[]", "{}", "null"):
         with pytest.raises(InputError, match=r"mine\.json: holds no records"):
             load(tmp_path / "mine.json", content)
+
+
+def test_a_verdict_on_a_row_with_every_order_is_of_none_of_its_pages(tmp_path: Path) -> None:
+    # right on average over the orders, and in one of the two
+    row = {"id": "q", "options": ["x", "y"], "probs": [[0.9, 0.1], [0.6, 0.4]], "answer": 0, "correct": True}
+    found = load(tmp_path / "log.jsonl", json.dumps(row), answer="answer")
+    assert [row.choice in row.answers for row in found.rows()] == [True, False]
+    assert found.run.logged is not None
+    assert found.run.logged.reported == ()

@@ -284,6 +284,9 @@ class Row:
                 reason = f"holds {len(logprobs)} lists; {factorial(n)}, one for each order, can be read"
                 raise self.fail("probs", reason)
             right = self.places_of("answer", labels, options, names, readings["answer"])
+            common["score"] = (
+                None  # one verdict on the whole row: of its average, for example, and of none of its pages
+            )
             return [
                 Logged(
                     answers=frozenset(map(order.index, right)),
