@@ -17,7 +17,7 @@ from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.errors import InputError, ModelError
 from unslant.questions import Question, QuestionSet
-from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured, relisted
+from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 
@@ -216,7 +216,7 @@ def test_listings_map_answers_and_pinned_options() -> None:
     assert {name for name, _ in orders} <= {"order", "given", "reverse"}
     assert (0, 1, 2, 3) in [order for _, order in orders]
     assert (2, 1, 0, 3) in [order for _, order in orders]
-    listed = relisted(question, (2, 0, 1, 3))
+    listed = question.relisted((2, 0, 1, 3))
     assert listed.options == ("c", "a", "b", "all of these")
     assert listed.answers == {2}
     assert listed.pinned == (3,)

@@ -136,7 +136,6 @@ def test_disturbing_options_need_enough_wrong_ones(question):
 
 
 def test_a_polished_instruction_takes_the_place_of_the_vanilla_one():
-    assert shown(CHOICE[0], "prompt-polishing", polished="Do it well.").instruction == "Do it well."
     assert shown(CHOICE[0], "prompt-polishing").instruction == shown(CHOICE[0], "vanilla").instruction
 
 

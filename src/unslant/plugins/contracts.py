@@ -38,7 +38,6 @@ from unslant.responses.importers import Importer, importers
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.registry import Head
 from unslant.responses.table import Responses
-from unslant.studies.debias.measure_debiased import relisted
 
 P = ParamSpec("P")
 _TOLERANCE = 1e-6
@@ -197,7 +196,7 @@ def check_method(method: Method, model: Any = None, questions: Sequence[Question
 def _check_invariance(method: Method, asker: Asker, questions: Sequence[Question], fit_on: Sequence[Question]) -> None:
     rng = random.Random(5)
     orders = [tuple(rng.sample(range(len(question.options)), len(question.options))) for question in questions]
-    turned = list(map(relisted, questions, orders))
+    turned = [question.relisted(order) for question, order in zip(questions, orders, strict=True)]
     with closing(method.fit(asker, fit_on)) as debiaser:
         plain, other = debiaser.answer(questions), debiaser.answer(turned)
     change = max(np.abs(b.probs - a.probs[[*order]]).max() for a, b, order in zip(plain, other, orders, strict=True))

@@ -71,6 +71,16 @@ class Question:
         """Indices of the options that may change place, ascending."""
         return tuple(i for i in range(len(self.options)) if i not in self.pinned)
 
+    def relisted(self, order: Sequence[int]) -> Question:
+        """The question with only these of its options, in this order."""
+        return replace(
+            self,
+            options=tuple(self.options[i] for i in order),
+            answers=frozenset(place for place, i in enumerate(order) if i in self.answers),
+            pinned=tuple(place for place, i in enumerate(order) if i in self.pinned),
+            authors=tuple(self.authors[i] for i in order) if self.authors else (),
+        )
+
 
 def _check(field: str, *texts: str) -> None:
     for text in texts:

@@ -33,17 +33,6 @@ _NOISE = 1e-12
 _CONSTRUCTED = "0 by construction: the answer does not depend on how options are listed"
 
 
-def relisted(question: Question, order: Order) -> Question:
-    """The question with its options listed in ``order``."""
-    place = {content: position for position, content in enumerate(order)}
-    return replace(
-        question,
-        options=tuple(question.options[i] for i in order),
-        answers=frozenset(place[i] for i in question.answers),
-        pinned=tuple(sorted(place[i] for i in question.pinned)),
-    )
-
-
 def listing_orders(question: Question, orders: str, seed: int) -> list[tuple[str, Order]]:
     """Name and order of every listing: the order set, plus given and reversed where not already included."""
     names = dict.fromkeys(orders_for(question, orders, seed), "order")
@@ -113,7 +102,7 @@ def answer_listings(
     named = [listing_orders(question, orders, seed) for question in questions]
     outcomes = _agreed(debiaser, questions, named, seed) if invariant else None
     if outcomes is None:
-        listings = [relisted(q, order) for q, pairs in zip(questions, named, strict=True) for _, order in pairs]
+        listings = [q.relisted(order) for q, pairs in zip(questions, named, strict=True) for _, order in pairs]
         answers = iter(debiaser.answer(listings))
         outcomes = [[next(answers) for _ in pairs] for pairs in named]
     return Listings(questions, named, outcomes, alphabet)
@@ -128,7 +117,7 @@ def _agreed(
         for question, pairs in zip(questions, named, strict=True)
     ]
     published = debiaser.answer(questions)
-    other = debiaser.answer([relisted(question, order) for question, order in zip(questions, orders, strict=True)])
+    other = debiaser.answer([question.relisted(order) for question, order in zip(questions, orders, strict=True)])
     for a, b, order in zip(published, other, orders, strict=True):
         if (a.choice < 0) != (b.choice < 0):
             return None
@@ -172,9 +161,7 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool
     bias = label_bias(given_slots(scores))
     estimates = {
         "pbm": bootstrap.mean(values["pbm"], bounds=bounds_of("pbm")),
-        "rstd": bias["rstd"],
-        "ckld_smoothed": bias["ckld_smoothed"],
-        "ckld": bias["ckld"],
+        **{key: bias[key] for key in ("rstd", "ckld_smoothed", "ckld")},
         "fr": bootstrap.mean(values["fr"]),
         "accuracy": bootstrap.mean(values["accuracy"]),
         "acc_std": order_accuracy(scores)["acc_std"],
@@ -238,13 +225,11 @@ def changes(now: MethodMeasures, before: MethodMeasures, paired: PairedValues) -
             nothing = Estimate.undefined("no value to compare", new.n)
             by_measure[name] = MeasureChange(nothing, nothing, math.nan)
             continue
+        difference = Estimate.bare(new.value - old.value, new.n, SPREAD)
         if name in MEANS:
             difference = bootstrap.mean(paired.values[name], bounds=bounds_of_change(name))
-        else:
-            difference = Estimate.bare(new.value - old.value, new.n, SPREAD)
-        if old.value == 0:
-            relative = Estimate.undefined("the undebiased value is 0", new.n)
-        else:
+        relative = Estimate.undefined("the undebiased value is 0", new.n)
+        if old.value != 0:
             relative = Estimate.bare((new.value - old.value) / old.value, new.n, "relative: see the difference")
         by_measure[name] = MeasureChange(relative, difference, p.get(name, math.nan))
     return by_measure

@@ -191,7 +191,6 @@ def present_setting(
     seed: int = SEED,
     alphabet: tuple[str, ...] = ALPHABETS["A"],
     left_out: str = "",
-    polished: str = "",
 ) -> Presentation:
     """One question under one setting; options stay in their order, except in the disturbing miscellany.
 
@@ -199,20 +198,15 @@ def present_setting(
         examples: questions that the few-shot settings draw their example from.
         seed: of the suggested answer, the example and the kept wrong options; each also depends on the question's id.
         left_out: see :func:`instruction`; forms of the other kind are ignored.
-        polished: the rewritten instruction, once there is one.
 
     Raises:
         InputError: if the setting does not exist or does not fit this question.
     """
-    way = setting(name)
-    kind = kind_of(question)
-    if way.disturbing:
-        presentation = _disturbing(question, way.disturbing, seed, alphabet)
-    else:
-        presentation = _plain(question, alphabet)
+    way, kind = setting(name), kind_of(question)
+    plain = not way.disturbing
+    presentation = _plain(question, alphabet) if plain else _disturbing(question, way.disturbing, seed, alphabet)
     base = BASELINE if way.disturbing or way.polish else name
-    form = left_out if left_out in _FORMS[kind] else ""
-    text = polished or instruction(kind, base, form)
+    text = instruction(kind, base, left_out if left_out in _FORMS[kind] else "")
     shots = [_example(question, examples, way.example == "dense", seed)] if way.example else []
     shots += _examples(question, examples, way.examples_of(kind), seed)
     shown = tuple(_plain(example, alphabet) for example in shots)

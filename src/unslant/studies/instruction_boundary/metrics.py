@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.metrics import Measured, Numbers, Verdict, mcnemar, verdicts
-from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
@@ -154,8 +155,9 @@ class SettingReplies:
         judged = [each == JUDGED for each in elicitation]
         return cls(*map(np.array, (items, kinds, ids, status, forms, truth, hits, judged)))
 
-    def where(self, rows: Bools) -> SettingReplies:
-        """Some of the rows."""
+    def under(self, setting: str, kind: str) -> SettingReplies:
+        """Those to questions of a kind under a setting."""
+        rows = (self.settings == setting) & (self.kinds == kind)
         return SettingReplies(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @property
@@ -170,11 +172,6 @@ class SettingReplies:
         place = np.empty(len(first), np.int64)
         place[np.argsort(first)] = np.arange(len(first))
         return np.sort(first), place[sorted_codes]
-
-    @property
-    def dense(self) -> Bools:
-        """(Q,) whether the right answer has a usual form."""
-        return np.isin(self.question_truth, tuple(DENSE))
 
     @property
     def question_truth(self) -> Texts:
@@ -200,7 +197,7 @@ class SettingReplies:
         return self.share(self.right)
 
 
-def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: int = 0) -> BoundaryMetrics:
+def boundary_metrics(responses: Responses, *, seed: int = 0) -> BoundaryMetrics:
     """Measure the generated replies; several samples of one reply are averaged by question.
 
     Raises:
@@ -211,17 +208,14 @@ def boundary_metrics(responses: Responses, *, resamples: int = RESAMPLES, seed: 
     for name in dict.fromkeys(replies.settings.tolist()):
         groups = []
         for kind in FORMS:
-            group, base = (
-                replies.where((replies.settings == setting) & (replies.kinds == kind)) for setting in (name, BASELINE)
-            )
+            group, base = (replies.under(setting, kind) for setting in (name, BASELINE))
             if not len(group.ids):
                 continue
             groups.append(group)
-            settings.append(_measure(name, kind, group, resamples, seed))
-            if name != BASELINE and len(base.ids):
-                change = _change(name, kind, group, base, resamples, seed)
-                changes += [change] if change else []
-        robustness[name] = _robustness(groups, resamples, seed)
+            settings.append(_measure(name, kind, group, seed))
+            if name != BASELINE and (change := _change(name, kind, group, base, seed)):
+                changes.append(change)
+        robustness[name] = _robustness(groups, seed)
     return BoundaryMetrics(tuple(settings), tuple(changes), robustness)
 
 
@@ -246,9 +240,9 @@ def answer_form(kind: str, contents: frozenset[int]) -> str:
         unit="share")  # fmt: skip
 @metric("truth", "truth", "share of a form among the right answers", unit="share")
 @metric("judged", "read by a judge", "replies that a judge had to read", unit="share")
-def _measure(setting: str, kind: str, replies: SettingReplies, resamples: int, seed: int) -> SettingMetrics:
+def _measure(setting: str, kind: str, replies: SettingReplies, seed: int) -> SettingMetrics:
     truth, forms = replies.question_truth, replies.forms
-    bootstrap = Bootstrap(len(truth), resamples=resamples, seed=seed)
+    bootstrap = Bootstrap(len(truth), seed=seed)
     came, readable = replies.came, replies.status == "ok"
     sparse = [form for form in FORMS[kind] if form not in DENSE]
 
@@ -267,7 +261,7 @@ def _measure(setting: str, kind: str, replies: SettingReplies, resamples: int, s
         "generalization": only(*sparse),
         "generalization_none": only("none") if kind == "choice" else none,
         "generalization_several": only("several") if kind == "choice" else several,
-        "robustness": _robustness([replies], resamples, seed),
+        "robustness": _robustness([replies], seed),
         "outputs_sparse": share(np.isin(forms, sparse)),
         "judged": share(replies.judged),
         "unreadable": share(~readable),
@@ -294,57 +288,50 @@ def _features(right: Floats, dense: Bools) -> Floats:
 
 
 def _harmonic_of(totals: Floats) -> Floats:
+    """(...) RS of the (..., 4) totals of :func:`_features`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        sr, gr = totals[:, 0] / totals[:, 1], totals[:, 2] / totals[:, 3]
+        sr, gr = totals[..., 0] / totals[..., 1], totals[..., 2] / totals[..., 3]
         return np.asarray(np.where(sr + gr == 0, 0.0, 2 * sr * gr / (sr + gr)))
 
 
 @metric("robustness", "RS", "harmonic mean of SR and GR", unit="share", source="P3 eq. 6-7")
-def _robustness(groups: Sequence[SettingReplies], resamples: int, seed: int) -> Estimate:
+def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
     """RS = 2 SR GR / (SR + GR), averaged over the kinds asked; its interval is from resampling all questions."""
-    kinds = [(group.accuracy, group.dense) for group in groups]
+    kinds = [(group.accuracy, np.isin(group.question_truth, tuple(DENSE))) for group in groups]
     n = sum(int((~np.isnan(right)).sum()) for right, _ in kinds)
     if any(dense.all() or not dense.any() for _, dense in kinds):
         return Estimate.undefined("needs questions of both usual and unusual form", n)
-    parts = [_features(*kind) for kind in kinds]
-    features = np.concatenate(
-        [np.pad(part, ((0, 0), (4 * i, 4 * (len(parts) - i - 1)))) for i, part in enumerate(parts)]
-    )
+    features = block_diag(*(_features(*kind) for kind in kinds))
 
-    def average(totals: Floats) -> Floats:
-        return np.asarray(np.mean([_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(len(parts))], axis=0))
+    def by_kind(totals: Floats) -> Floats:
+        return _harmonic_of(totals.reshape(len(totals), len(kinds), 4))
 
-    estimate = Bootstrap(len(features), resamples=resamples, seed=seed).statistic(
-        features, average, n, low=0.0, high=1.0
-    )
-    each = [float(_harmonic_of(part.sum(axis=0, keepdims=True))[0]) for part in parts]
+    bootstrap = Bootstrap(len(features), seed=seed)
+    estimate = bootstrap.statistic(features, lambda totals: by_kind(totals).mean(axis=1), n, low=0.0, high=1.0)
+    each = by_kind(features.sum(axis=0, keepdims=True))[0].tolist()
     # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
     # comes from those of the SR and GR of each kind, at a confidence at which they hold together (Bonferroni).
     if not estimate.defined or not {0.0, 1.0} & set(each):
         return estimate
     ends = []
     for right, dense in kinds:
-        bootstrap = Bootstrap(len(right), resamples=resamples, seed=seed)
+        bootstrap = Bootstrap(len(right), seed=seed)
         confidence = 1 - (1 - CONFIDENCE) / (2 * len(kinds))
         sr, gr = (bootstrap.mean(np.where(w, right, np.nan), confidence=confidence) for w in (dense, ~dense))
-        ends.append([_harmonic_of(np.array([[s, 1.0, g, 1.0]]))[0] for s, g in ((sr.low, gr.low), (sr.high, gr.high))])
-    low, high = (float(end) for end in np.mean(ends, axis=0))
+        ends.append(_harmonic_of(np.array([[sr.low, 1.0, gr.low, 1.0], [sr.high, 1.0, gr.high, 1.0]])))
+    low, high = np.mean(ends, axis=0).tolist()
     if math.isnan(low) or math.isnan(high):
         return replace(estimate, low=math.nan, high=math.nan, method="none", note="too few questions for an interval")
-    return replace(
-        estimate,
-        low=min(low, estimate.value),
-        high=max(high, estimate.value),
-        method="intervals of SR and GR, Bonferroni",
-    )
+    low, high, method = min(low, estimate.value), max(high, estimate.value), "intervals of SR and GR, Bonferroni"
+    return replace(estimate, low=low, high=high, method=method)
 
 
-def robustness_difference(one: Responses, other: Responses, *, seed: int = 0) -> Estimate:
+def robustness_difference(one: Responses, other: Responses) -> Estimate:
     """RS under vanilla of one model minus that of another, over the questions both replied to, paired."""
     features, one_sided = [], False
     tables = [SettingReplies.read(responses) for responses in (one, other)]
     for kind in FORMS:
-        groups = [replies.where((replies.settings == BASELINE) & (replies.kinds == kind)) for replies in tables]
+        groups = [replies.under(BASELINE, kind) for replies in tables]
         here, there = (group.by_question() for group in groups)
         if shared := [name for name in here if name in there]:
             forms = dict(zip(groups[0].ids.tolist(), groups[0].truth.tolist(), strict=True))
@@ -355,21 +342,17 @@ def robustness_difference(one: Responses, other: Responses, *, seed: int = 0) ->
     n = sum(map(len, features))
     if not n or one_sided:
         return Estimate.undefined("needs questions of both usual and unusual form", n)
-    width = 8 * len(features)
-    padded = [np.pad(part, ((0, 0), (8 * i, width - 8 * i - 8))) for i, part in enumerate(features)]
 
     def gap(totals: Floats) -> Floats:
-        scores = [_harmonic_of(totals[:, 4 * i : 4 * i + 4]) for i in range(width // 4)]
-        return np.asarray(np.mean(scores[::2], axis=0) - np.mean(scores[1::2], axis=0))
+        here, there = _harmonic_of(totals.reshape(len(totals), len(features), 2, 4)).mean(axis=1).T
+        return np.asarray(here - there)
 
-    return Bootstrap(n, seed=seed).statistic(np.concatenate(padded), gap, n, low=-1.0, high=1.0)
+    return Bootstrap(n).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
 @metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
-def _change(
-    name: str, kind: str, group: SettingReplies, base: SettingReplies, resamples: int, seed: int
-) -> SettingChange | None:
+def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, seed: int) -> SettingChange | None:
     here, there = group.by_question(), base.by_question()
     pairs = [(here[i], there[i]) for i in here if i in there]
     if not pairs:
@@ -379,5 +362,5 @@ def _change(
     if np.isin(pairs, (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())
         p_value = mcnemar(gained, lost)
-    difference = Bootstrap(len(pairs), resamples=resamples, seed=seed).mean(new - old, share=False)
+    difference = Bootstrap(len(pairs), seed=seed).mean(new - old, share=False)
     return SettingChange(name, kind, difference, gained, lost, p_value)

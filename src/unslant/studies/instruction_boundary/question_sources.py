@@ -193,49 +193,35 @@ def build(
     if not 0 < scale <= 1:
         raise InputError(f"scale {scale}: give a share of the full numbers, above 0 and at most 1")
     parts: dict[str, list[Any]] = {part: [] for part in PARTS}
-    for name in names:
-        source = SOURCES[name]
-        origin = paths.get(name, source.recipe)
+    for source in (SOURCES[name] for name in names):
+        drawn = source, paths.get(source.name, source.recipe), fields.get(source.name, {})
         n = max(1, round(source.n * scale))
-        columns = fields.get(name, {})
-        if source.part == "judging":
-            parts[source.part] += _judging(source, origin, columns, n, seed)
-        else:
-            parts[source.part] += _choice(source, origin, columns, n, seed, layout)
+        judging = source.part == "judging"
+        parts[source.part] += _judging(*drawn, n, seed) if judging else _choice(*drawn, n, seed, layout)
     notes = [f"{name}: from {Path(paths[name]).name}" for name in names if name in paths]
     return BoundarySet(**{part: tuple(questions) for part, questions in parts.items()}, notes=tuple(notes))
 
 
 def load_boundary(
-    path: Any,
-    layout: str = "level",
-    fields: Mapping[str, str] | None = None,
-    *,
-    answer_base: int | None = None,
-    answer_kind: str = "auto",
-    skip_bad: bool = False,
-    limit: int | None = None,
+    path: Any, fields: Mapping[str, str] | None = None, *, answer_base: int | None = None, answer_kind: str = "auto"
 ) -> BoundarySet:
     """Read a set that :meth:`BoundarySet.write` wrote, or a file of multiple-choice questions or of statements.
 
-    The authors' files (``MCQs_2700.json``, ``choice_tfu_format_dataset.json``) are read as published, or made into
-    lines. In the second of them the passage holds the options as well; they are removed from it.
+    Multiple-choice questions get the layout ``level``; what ``write`` wrote is left as it is. The authors' files
+    (``MCQs_2700.json``, ``choice_tfu_format_dataset.json``) can be read as published, or made into lines. In the second
+    of them the passage holds the options as well; they are removed from it.
 
     Args:
         path: the file, ``embedded`` for the passages about the reference world that ship with unslant, or an object
             that :func:`unslant.load_questions` takes.
-        layout: how to lay out multiple-choice questions; what ``write`` wrote is left as it is. Pinned options keep
-            their place in both layouts.
         fields: field -> column where the usual names do not fit, as for ``load_questions`` (``load_judging`` where the
             file has no options).
-        answer_base, answer_kind, skip_bad, limit: of multiple-choice questions, as for ``load_questions``.
+        answer_base, answer_kind: of multiple-choice questions, as for ``load_questions``.
 
     Raises:
         InputError: naming file and line; on a field mapping for a set that ``write`` wrote.
     """
-    if layout not in LAYOUTS:
-        raise InputError(f"layout {layout!r}: use level or published")
-    records: list[Record] = []
+    records: list[Record]
     if str(path) == EMBEDDED:
         with resources.as_file(resources.files("unslant.reference") / "boundary.jsonl") as embedded:
             records = list(iter_records(embedded))
@@ -259,19 +245,9 @@ def load_boundary(
     if readable and _only_statements(column_names(readable), fields or {}):
         judged = load_judging(path, fields=fields)
         return BoundarySet(judging=judged.questions, notes=tuple(judged.report.lines()))
-    loaded = load_questions(
-        path,
-        fields=fields,
-        strip_numbering=layout == "level",
-        answer_base=answer_base,
-        answer_kind=answer_kind,
-        skip_bad=skip_bad,
-        limit=limit,
-    )
-    questions = [replace(q, context=without_options(q.context)) for q in loaded]
-    if layout == "level":
-        questions = [_levelled(question, SEED) for question in questions]
-    return BoundarySet(choice=tuple(questions), notes=tuple(loaded.report.lines()))
+    loaded = load_questions(path, fields=fields, answer_base=answer_base, answer_kind=answer_kind)
+    questions = tuple(_levelled(replace(q, context=without_options(q.context)), SEED) for q in loaded)
+    return BoundarySet(choice=questions, notes=tuple(loaded.report.lines()))
 
 
 def _only_statements(columns: Sequence[str], fields: Mapping[str, str]) -> bool:
@@ -309,11 +285,13 @@ def _choice(
     if source.part == "disturbing":
         return questions
     if source.form == "none":
-        questions = [_reordered(q, _wrong(q)) for q in questions]
+        questions = [q.relisted(_wrong(q)) for q in questions]
     questions = [_four(q, seed) for q in questions]
     if layout == "level":
         return [_levelled(q, seed) for q in questions]
-    return questions if source.form == "several" else [_numbered(q) for q in questions]
+    if source.form == "several":
+        return questions
+    return [replace(q, options=tuple(f"{i}. {text}" for i, text in enumerate(q.options))) for q in questions]
 
 
 def _judging(
@@ -341,22 +319,15 @@ def _rng(question: Question, seed: int, purpose: str) -> random.Random:
     return random.Random(f"{seed}/{purpose}/{question.id}")
 
 
-def _reordered(question: Question, order: list[int]) -> Question:
-    """The question with only these options, in this order."""
-    answers = frozenset(place for place, i in enumerate(order) if i in question.answers)
-    return replace(question, options=tuple(question.options[i] for i in order), answers=answers, pinned=())
-
-
 def _wrong(question: Question) -> list[int]:
     return [i for i in range(len(question.options)) if i not in question.answers]
 
 
 def _four(question: Question, seed: int) -> Question:
     """The question with wrong options left out until four are left."""
-    wrong = _wrong(question)
-    surplus = len(question.options) - N_OPTIONS
-    gone = set(_rng(question, seed, "drop").sample(wrong, surplus)) if surplus > 0 else set()
-    return _reordered(question, [i for i in range(len(question.options)) if i not in gone])
+    surplus = max(0, len(question.options) - N_OPTIONS)
+    gone = _rng(question, seed, "drop").sample(_wrong(question), surplus)
+    return question.relisted([i for i in range(len(question.options)) if i not in gone])
 
 
 _SENTENCE_NUMBER = re.compile(r"\s*\bSent\s+\d+:\s*")
@@ -365,14 +336,9 @@ _SENTENCE_NUMBER = re.compile(r"\s*\bSent\s+\d+:\s*")
 def _levelled(question: Question, seed: int) -> Question:
     movable = list(question.movable)
     _rng(question, seed, "order").shuffle(movable)
-    context = _SENTENCE_NUMBER.sub(" ", question.context).strip()
     rest = iter(movable)
     order = [i if i in question.pinned else next(rest) for i in range(len(question.options))]
-    return replace(_reordered(question, order), context=context, pinned=question.pinned)
-
-
-def _numbered(question: Question) -> Question:
-    return replace(question, options=tuple(f"{i}. {text}" for i, text in enumerate(question.options)))
+    return replace(question.relisted(order), context=_SENTENCE_NUMBER.sub(" ", question.context).strip())
 
 
 def _balance(questions: tuple[Q, ...], whole: str, halves: tuple[str, str], n: int | None, seed: int) -> tuple[Q, ...]:

@@ -52,10 +52,8 @@ class JudgeSettings(ElicitOptions, ScoredLabelOptions):
         """See :meth:`ElicitOptions.resolved`; with the templates of judges."""
         if self.repeats > 1 and not generate:
             raise InputError("--repeats applies only to generated replies; add --elicit=generate")
-        settings = super().resolved(generate)
-        return (
-            settings if self.template else replace(settings, template="judge-reasoning" if self.reasoning else "judge")
-        )
+        settings, usual = super().resolved(generate), "judge-reasoning" if self.reasoning else "judge"
+        return settings if self.template else replace(settings, template=usual)
 
 
 EMBEDDED = "embedded-pairs"
@@ -93,13 +91,7 @@ def _pair(record: Record, fields: Mapping[str, str], source: str, bad: Bad) -> Q
     # place would be right on all of them.
     order = list(range(len(pair.options)))
     question_rng(pair.id, 0, "answers").shuffle(order)
-    return replace(
-        pair,
-        options=tuple(pair.options[i] for i in order),
-        answers=frozenset(order.index(i) for i in pair.answers),
-        source=source,
-        authors=tuple(pair.authors[i] for i in order) if pair.authors else (),
-    )
+    return replace(pair.relisted(order), source=source)
 
 
 def demonstration() -> Iterator[Question]:
