@@ -254,8 +254,8 @@ class AnswerReader:
 
     Attributes:
         base: number of the first option where answers are numbers (0 or 1).
-        kinds: how texts are read, one of :data:`KINDS`, in records without labels of options, and in those with them.
-        whys: the reason for each kind, in words: the answers that fit it, or the user's choice.
+        kinds: how texts are read, one of :data:`KINDS`, and why, in words (the answers that fit it, or the user's
+            choice): in records without labels of options, and in those with them.
         note: something the reader of the report should know; may be empty.
         how: in words, how the file's answers are written.
         off_by_one: counting from the other number would leave fewer answers out of range, and the user did not ask for
@@ -264,8 +264,7 @@ class AnswerReader:
     """
 
     base: int
-    kinds: tuple[str, str]
-    whys: tuple[str, str]
+    kinds: tuple[tuple[str, str], ...]
     note: str = ""
     how: str = ""
     off_by_one: bool = False
@@ -278,7 +277,7 @@ class AnswerReader:
         Raises:
             InputError: if texts fit two ways of reading equally well and these disagree.
         """
-        kinds, whys, doubts, forms = [], [], [], []
+        kinds, doubts, forms = [], [], []
         indices: list[tuple[int, RawAnswer]] = []
         for labelled in (False, True):
             items = [(item, one) for one in answers if bool(one.labels) == labelled for item in one.items]
@@ -296,14 +295,13 @@ class AnswerReader:
             elif texts or len(as_indices) < len(numbers):
                 forms.append(WORDS[reading])
             indices += as_indices
-            kinds.append(reading)
-            whys.append(why)
+            kinds.append((reading, why))
         first, note, doubt = base_of(indices) if base is None else (base, "", "")
         off_by_one = base != 0 and outside(indices, 1 - first) < outside(indices, first)
         forms += [f"indices counting from {first}"] if indices else []
         doubts += [doubt] if doubt else []
         how = " and ".join(dict.fromkeys(forms))
-        return cls(first, (kinds[0], kinds[1]), (whys[0], whys[1]), note, how, off_by_one, tuple(doubts))
+        return cls(first, tuple(kinds), note, how, off_by_one, tuple(doubts))
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.
@@ -319,7 +317,7 @@ class AnswerReader:
         n = len(answer.options)
         if is_missing(item):
             raise BadRecord("answer missing", "has an empty entry", "answer")
-        kind, why = self.kinds[bool(answer.labels)], self.whys[bool(answer.labels)]
+        kind, why = self.kinds[bool(answer.labels)]
         number = integer(item)
         if number is None:
             if places := READERS[kind](str(item), answer, self.base):

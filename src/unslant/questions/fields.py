@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,17 +81,10 @@ def find_fields(
     for field in mapping:
         if field not in usual:
             raise InputError(f"unknown field {field!r} in the field mapping: {one_of(field, usual)}")
-    present = {usual_name(column): column for column in reversed(columns)}
-    names: dict[str, str] = {}
-    for field, aliases in usual.items():
-        if field in mapping:
-            names[field] = mapping[field]
-            continue
-        name = next((present[alias] for alias in aliases if alias in present), None)
-        if field == "options" and name is None:
-            name = ",".join(option_columns(columns)) or None
-        if name is not None:
-            names[field] = name
+    found = find_columns(columns, {}, usual)
+    names = {field: mapping[field] if field in mapping else next(iter(found[field]), "") for field in usual}
+    if "options" not in mapping and names.get("options") == "":
+        names["options"] = ",".join(option_columns(columns))
     tops = {column.split(".")[0] for column in columns}
     for field, name in mapping.items():
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
@@ -106,6 +99,28 @@ def find_fields(
                 field=field,
             )
     return {field: name for field, name in names.items() if name}
+
+
+def find_columns(
+    names: Iterable[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Field -> its columns among ``names``, the preferred one first: that in ``fields``, else all usual ones.
+
+    In ``fields``, several columns by commas are one (options); in capitals or with spaces, names are the usual ones.
+    """
+    present: dict[str, str] = {}
+    for name in names:
+        present[name] = name
+        present.setdefault(usual_name(name), name)
+    columns = {
+        key: tuple(dict.fromkeys(present[name] for name in aliases if name in present))
+        for key, aliases in usual.items()
+    }
+    tops = {name.split(".")[0] for name in present}
+    for key, name in fields.items():
+        there = name in present or all(part.strip().split(".")[0] in tops for part in name.split(","))
+        columns[key] = (name,) if name and there else ()
+    return columns
 
 
 def usual_name(column: str) -> str:
@@ -242,12 +257,16 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
             cells.pop()
         return _texts(cells), (), None
     if isinstance(value, str):
-        text, value = value, _written(value)
-        if value is None:
+        # Python joins the texts of ['a' 'b'], so that the array would become a list of one text.
+        if _NUMPY.search(value):
+            raise BadRecord("options as NumPy prints them", "is an array as NumPy prints it; " + _AS_JSON, "options")
+        written = parse_written(value)
+        if written is None and "|" not in value:
             reason = (
-                f"is one text, {text[:60]!r}; write a list in JSON, texts with | between them, or a column for each"
+                f"is one text, {value[:60]!r}; write a list in JSON, texts with | between them, or a column for each"
             )
             raise BadRecord("options not a list", reason, "options")
+        value = value.split("|") if written is None else written
     if isinstance(value, Mapping):
         return _option_mapping(value)
     if not isinstance(value, list | tuple):
@@ -255,15 +274,6 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
     if value and all(isinstance(item, Mapping) for item in value):
         return _option_objects(value)
     return _texts(value), (), None
-
-
-def _written(text: str) -> Any:
-    """Options written as text: a list or an object, or texts with bars between them; None for one text."""
-    # Python joins the texts of ['a' 'b'], so that the array would become a list of one text.
-    if _NUMPY.search(text):
-        raise BadRecord("options as NumPy prints them", "is an array as NumPy prints it; " + _AS_JSON, "options")
-    value = parse_written(text)
-    return text.split("|") if value is None and "|" in text else value
 
 
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,8 @@ _ROWS = 16
 _OTHERS = {".zip": "unpack it first", ".xls": "save it as .xlsx or .csv", ".ods": "save it as .xlsx or .csv"}
 _PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
 """First bytes of files that often have the wrong suffix."""
+_Row = tuple[int, list[str]]
+"""The number of a row (or its first line), and its cells."""
 SEPARATORS = ",;\t|"
 _ALWAYS_XML = 4 << 20
 """Bytes of XML that any workbook may unpack to; XML takes far more time and memory to read than text."""
@@ -105,10 +106,9 @@ def iter_records(path: Path, columns: Collection[str] = ()) -> Iterator[Record]:
         records = _jsonl(content, path)
     elif kind == "json":
         records = _json(content, path)
-    elif kind == "xlsx":
-        records = _workbook_records(content, path, columns)
     else:
-        records = _delimited_records(decoded(content, path), path, "\t" if kind == "tsv" else ",", columns)
+        unit, separator, rows = _numbered_rows(content, kind, path, columns)
+        records = _under_header(rows, f"{shown(path)}, {unit}", columns, separator)
     number = 0
     for number, record in enumerate(records, 1):
         if number > MAX_RECORDS:
@@ -127,10 +127,7 @@ def header_of(path: Path) -> list[str]:
     content, kind = read_bytes(path), format_of(path)
     if kind == "parquet":
         return [str(name) for name in read_parquet(path).column_names]
-    if kind == "xlsx":
-        rows: Iterable[tuple[int, list[str]]] = _workbook_rows(content, path, ())[1]
-    else:
-        rows = _delimited_rows(decoded(content, path), path, "\t" if kind == "tsv" else ",", ())[1]
+    _, _, rows = _numbered_rows(content, kind, path, ())
     return [cell.strip() for cell in next((row for _, row in rows if any(map(str.strip, row))), [])]
 
 
@@ -230,24 +227,20 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
         raise InputError.at(path, f"not a Parquet file that can be read: {place}{first_line(error)}") from None
 
 
-def _delimited_records(text: str, path: Path, usual: str, columns: Collection[str]) -> Iterator[Record]:
-    separator, rows = _delimited_rows(text, path, usual, columns)
-    return _under_header(rows, lambda number: f"{shown(path)}, line {number}", columns, separator)
-
-
-def _delimited_rows(
-    text: str, path: Path, usual: str, columns: Collection[str]
-) -> tuple[str, Iterator[tuple[int, list[str]]]]:
-    """The separator and the rows of a CSV file; ``usual`` is the separator that its name implies."""
-    first = 1
+def _numbered_rows(content: bytes, kind: str, path: Path, columns: Collection[str]) -> tuple[str, str, Iterable[_Row]]:
+    """What messages call a row of a CSV or Excel file, its separator, and its rows."""
+    if kind == "xlsx":
+        title, rows = _workbook_rows(content, path, columns)
+        return f"sheet {title!r}, row", "", rows
+    text, first = decoded(content, path), 1
     if text.startswith("sep=") and text[5:6] in ("\r", "\n"):  # a line that sets the separator in Excel
         separator, first = text[4], 2
         text = text[4:].partition("\n")[2]
     else:
-        separator = _separator(text, usual, columns)
+        separator = _separator(text, "\t" if kind == "tsv" else ",", columns)
     if text.count(separator) > MAX_VALUES:
         raise InputError.at(path, f"holds more than {MAX_VALUES:,} cells; split it")
-    return separator, _csv_rows(text, separator, path, first)
+    return "line", separator, _csv_rows(text, separator, path, first)
 
 
 def _separator(text: str, usual: str, columns: Collection[str]) -> str:
@@ -262,7 +255,7 @@ def _separator(text: str, usual: str, columns: Collection[str]) -> str:
     return best
 
 
-def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 1) -> Iterator[_Row]:
     """Rows with the number of their first line; without ``path``, they end where the text is not valid CSV."""
     csv.field_size_limit(_MAX_CELL)  # passages are longer than the module's default of 128 kB
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -277,19 +270,13 @@ def _csv_rows(text: str, separator: str, path: Path | None = None, first: int = 
             raise InputError.at(path, reason, line=start) from None
 
 
-def _workbook_records(content: bytes, path: Path, columns: Collection[str]) -> Iterator[Record]:
-    title, rows = _workbook_rows(content, path, columns)
-    return _under_header(rows, lambda number: f"{shown(path)}, sheet {title!r}, row {number}", columns, "")
-
-
-def _workbook_rows(content: bytes, path: Path, columns: Collection[str]) -> tuple[str, list[tuple[int, list[str]]]]:
+def _workbook_rows(content: bytes, path: Path, columns: Collection[str]) -> tuple[str, list[_Row]]:
     """The name and the rows of a workbook's only sheet with a recognised header, as in its CSV export."""
     load_workbook = needed("openpyxl", f"{path}, an Excel file,", InputError).load_workbook
     try:
         most = _checked_size(content)
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)  # values, not formulas
-        left = _Left(MAX_VALUES, most)
-        sheets = {sheet.title: _sheet_rows(sheet, left) for sheet in book.worksheets}
+        sheets = dict(_sheets(book, most))
     except Exception as error:  # a damaged workbook fails in the library in many ways
         raise InputError.at(path, f"not an Excel workbook that can be read: {first_line(error)}") from None
     full = {title: rows for title, rows in sheets.items() if rows}
@@ -316,29 +303,23 @@ def _checked_size(content: bytes) -> int:
     return most
 
 
-@dataclass
-class _Left:
-    """Limits on the rest of a workbook: cells, and characters in them (one text may be in many cells)."""
-
-    cells: int
-    characters: int
-
-
-def _sheet_rows(sheet: Any, left: _Left) -> list[tuple[int, list[str]]]:
-    rows: list[tuple[int, list[str]]] = []
-    sheet.reset_dimensions()  # some programs write wrong dimensions, which would cut off rows
-    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        if number > _MOST_ROWS:
-            raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
-        texts = [_cell(value) for value in row]
-        left.cells -= len(row)
-        left.characters -= sum(map(len, texts))
-        if left.cells < 0 or left.characters < 0:
-            raise ValueError("its cells hold more than can be read; split it")
-        if any(map(str.strip, texts)):
-            rows.append((number, texts))
-    width = max((max(i for i, text in enumerate(texts) if text.strip()) + 1 for _, texts in rows), default=0)
-    return [(number, (texts + [""] * width)[:width]) for number, texts in rows]
+def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[_Row]]]:
+    """The name and the rows of each sheet; ``most`` characters may be in them, as one text may be in many cells."""
+    cells = characters = 0
+    for sheet in book.worksheets:
+        rows: list[_Row] = []
+        sheet.reset_dimensions()  # some programs write wrong dimensions, which would cut off rows
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            if number > _MOST_ROWS:
+                raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
+            texts = [_cell(value) for value in row]
+            cells, characters = cells + len(row), characters + sum(map(len, texts))
+            if cells > MAX_VALUES or characters > most:
+                raise ValueError("its cells hold more than can be read; split it")
+            if any(map(str.strip, texts)):
+                rows.append((number, texts))
+        width = max((max(i for i, text in enumerate(texts) if text.strip()) + 1 for _, texts in rows), default=0)
+        yield sheet.title, [(number, (texts + [""] * width)[:width]) for number, texts in rows]
 
 
 def _cell(value: object) -> str:
@@ -351,11 +332,10 @@ def _cell(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _under_header(
-    rows: Iterable[tuple[int, list[str]]], place: Callable[[int], str], columns: Collection[str], separator: str
-) -> Iterator[Record]:
+def _under_header(rows: Iterable[_Row], unit: str, columns: Collection[str], separator: str) -> Iterator[Record]:
     header: list[str] | None = None
     for number, row in rows:
+        place = f"{unit} {number}"
         if not any(map(str.strip, row)):
             continue
         if header is None:
@@ -363,19 +343,19 @@ def _under_header(
                 header = [cell.strip() for cell in row]
                 twice = next((name for i, name in enumerate(header) if name and name in header[:i]), None)
                 if twice is not None:
-                    raise InputError.at(place(number), f"two columns of the header have the same name, {twice!r}")
+                    raise InputError.at(place, f"two columns of the header have the same name, {twice!r}")
                 continue
             header = _headerless(row)
             if header is None:
-                raise InputError.at(place(number), _NO_HEADER.format(", ".join(cell.strip()[:30] for cell in row[:12])))
+                raise InputError.at(place, _NO_HEADER.format(", ".join(cell.strip()[:30] for cell in row[:12])))
         if len(row) != len(header):
             reason = f"{len(row)} columns, where the file has {len(header)}"
             if separator and len(row) > len(header):
                 reason += f'; a text with {separator!r} in it must be in straight quotation marks (")'
-            yield Record(place(number), {}, reason)
+            yield Record(place, {}, reason)
             continue
         # Columns without a name are the index that pandas writes, and the empty ones at the end that Excel does.
-        yield Record(place(number), {name: cell for name, cell in zip(header, row, strict=True) if name})
+        yield Record(place, {name: cell for name, cell in zip(header, row, strict=True) if name})
 
 
 _NO_HEADER = (

@@ -107,14 +107,13 @@ def load_questions(
     check_arguments(limit, answer_base, answer_kind)
     if not isinstance(fields or {}, Mapping):
         raise InputError(f"fields {fields!r}: give a dict of field and column, such as fields={{'answer': 'gold'}}")
-    source = source if isinstance(source, QuestionSet) else settled(source)
-    ready = ready_made(source, Question, name, limit, seed)
-    if ready is not None:
-        return ready
-    records = open_source(source, "questions", fields or {}, name)
-    whole, _ = read_source(
-        records, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
-    )
+    source = settled(source)
+    whole = ready_made(source, Question, name)
+    if whole is None:
+        opened = open_source(source, "questions", fields or {}, name)
+        whole, _ = read_source(
+            opened, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
+        )
     return replace(whole, questions=sample(whole.questions, limit, seed))
 
 
@@ -178,10 +177,8 @@ def _question(item: Draft, reader: AnswerReader, bad: Bad) -> tuple[Question, bo
     return question, item.numbered
 
 
-def ready_made(
-    source: Any, kind: type[AnyQuestion], name: str | None, limit: int | None, seed: int
-) -> QuestionSet[AnyQuestion] | None:
-    """A set, or questions that need no reading, checked and sampled; None for anything else.
+def ready_made(source: Any, kind: type[AnyQuestion], name: str | None = None) -> QuestionSet[AnyQuestion] | None:
+    """A set, or questions that need no reading, checked; None for anything else.
 
     Raises:
         InputError: if there are none, two have the same id, or they are of another kind.
@@ -200,7 +197,7 @@ def ready_made(
         seen[question.id] = number
     if not seen:
         raise InputError.at(whole.name, "holds no questions")
-    return replace(whole, questions=sample(whole.questions, limit, seed))
+    return whole
 
 
 def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | None = None) -> Source:
@@ -221,9 +218,8 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
         if text in RECIPES or text.startswith(HUB):
             recipe = RECIPES[text] if text in RECIPES else hub_recipe(text, kind)
             if recipe.kind != kind:
-                raise InputError(
-                    f"{text!r} holds {_KINDS[recipe.kind]}, where {_KINDS[kind]} are needed: {_LOADERS[recipe.kind]}"
-                )
+                holds, loader = _LOADERS[recipe.kind]
+                raise InputError(f"{text!r} holds {holds}, where {_LOADERS[kind][0]} are needed: it is for {loader}")
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
         if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
@@ -233,11 +229,10 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
     return Source(name or shown(stem_of(path)), text, list(iter_records(path, expected)))
 
 
-_KINDS = {"questions": "multiple-choice questions", "math": "open maths questions", "judging": "statements to judge"}
 _LOADERS = {
-    "questions": "it is for the other studies (load_questions)",
-    "math": "it is for study unbiased --maths (load_math)",
-    "judging": "it is for study instruction-boundary (load_judging)",
+    "questions": ("multiple-choice questions", "the other studies (load_questions)"),
+    "math": ("open maths questions", "study unbiased --maths (load_math)"),
+    "judging": ("statements to judge", "study instruction-boundary (load_judging)"),
 }
 
 

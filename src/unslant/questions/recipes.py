@@ -162,7 +162,7 @@ def fetch(recipe: Recipe) -> list[Record]:
     from datasets import load_dataset
 
     try:
-        with _quiet(), _from_the_cache_if(hub_refusal()):
+        with _asking_the_hub(from_cache=bool(hub_refusal())):
             rows = load_dataset(recipe.hub, recipe.config or None, split=recipe.split)
     except Exception as error:  # the client raises dozens of types, also of its network library
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -175,29 +175,21 @@ def fetch(recipe: Recipe) -> list[Record]:
 
 
 @contextmanager
-def _from_the_cache_if(unreachable: str) -> Iterator[None]:
-    """Restrict the libraries to their cache if the Hub is unreachable: they would retry for half a minute."""
+def _asking_the_hub(from_cache: bool) -> Iterator[None]:
+    """Without the client's retry messages, which would bury the one error that is shown; with ``from_cache`` from its
+    cache alone, because it would retry for half a minute."""
     import datasets
     import huggingface_hub
 
     places: list[Any] = [datasets.config, huggingface_hub.constants]
-    before = [place.HF_HUB_OFFLINE for place in places]
-    try:
-        for place in places if unreachable else ():
-            place.HF_HUB_OFFLINE = True
-        yield
-    finally:
-        for place, was in zip(places, before, strict=True):
-            place.HF_HUB_OFFLINE = was
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the client's retry messages, which would bury the one error that is shown."""
-    logger = logging.getLogger("huggingface_hub")
+    before, logger = [place.HF_HUB_OFFLINE for place in places], logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
+        for place in places if from_cache else ():
+            place.HF_HUB_OFFLINE = True
         yield
     finally:
         logger.setLevel(level)
+        for place, was in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = was

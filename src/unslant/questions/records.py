@@ -14,7 +14,7 @@ from typing import Any
 
 from unslant.errors import InputError, first_line
 from unslant.files import check_plain, parse_json
-from unslant.questions.question import JudgingQuestion, MathQuestion, Question
+from unslant.questions.question import JudgingQuestion, MathQuestion, Question, QuestionSet
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
@@ -162,7 +162,7 @@ _GIVE = (
 
 def settled(source: Any) -> Any:
     """The source, with iterators, which could be read only once, as lists."""
-    if isinstance(source, str | Path | Mapping | list | tuple) or not isinstance(source, Iterable):
+    if isinstance(source, str | Path | Mapping | list | tuple | QuestionSet) or not isinstance(source, Iterable):
         return source
     return source if hasattr(source, "cast_column") or hasattr(source, "__arrow_c_stream__") else list(source)
 
@@ -245,8 +245,6 @@ def _table_records(source: Any, name: str) -> Iterator[Record]:
         for number, row in enumerate(source.to_dict("records"), 1):
             yield plain_record(f"{name}, row {number}", row)
         return
-    number = 0
-    for batch in table.to_batches(max_chunksize=1024):
-        for i in range(batch.num_rows):
-            number += 1
-            yield row_record(batch, i, f"{name}, row {number}")
+    rows = ((batch, i) for batch in table.to_batches(max_chunksize=1024) for i in range(batch.num_rows))
+    for number, (batch, i) in enumerate(rows, 1):
+        yield row_record(batch, i, f"{name}, row {number}")

@@ -80,8 +80,7 @@ def _passage_questions(record: Record) -> list[Record]:
 
 
 def _candidate_rows(records: Sequence[Record]) -> list[Record]:
-    groups: dict[str, dict[str, Any]] = {}
-    places: dict[str, str] = {}
+    questions: dict[str, Record] = {}
     bad: list[Record] = []
     for record in records:
         index = record.data.get("idx")
@@ -90,15 +89,10 @@ def _candidate_rows(records: Sequence[Record]) -> list[Record]:
             continue
         row = record.data
         key = f"{index.get('paragraph')}/{index.get('question')}"
-        data: dict[str, Any] = {
-            "id": key,
-            "question": row.get("question"),
-            "context": row.get("paragraph"),
-            "options": [],
-        }
-        groups.setdefault(key, data)["options"].append({"text": row.get("answer"), "label": row.get("label")})
-        places.setdefault(key, record.place)
-    return [*(Record(places[key], data) for key, data in groups.items()), *bad]
+        data = {"id": key, "question": row.get("question"), "context": row.get("paragraph"), "options": list[Any]()}
+        options = questions.setdefault(key, Record(record.place, data)).data["options"]
+        options.append({"text": row.get("answer"), "label": row.get("label")})
+    return [*questions.values(), *bad]
 
 
 # Pairs of responses with a verdict, as judges are given them, are questions with two options. Which response comes

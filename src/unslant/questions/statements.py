@@ -119,11 +119,9 @@ def _load(
     seed: int = 0,
 ) -> QuestionSet[AnyQuestion]:
     check_arguments(limit)
-    fields = fields or {}
-    source = source if isinstance(source, QuestionSet) else settled(source)
-    ready = ready_made(source, kind, name, limit, seed)
-    if ready is not None:
-        return ready
+    fields, source = fields or {}, settled(source)
+    if (ready := ready_made(source, kind, name)) is not None:
+        return replace(ready, questions=sample(ready.questions, limit, seed))
     judging = kind is JudgingQuestion
     opened = open_source(source, "judging" if judging else "math", fields, name)
     mapping = {**(opened.recipe.fields if opened.recipe else {}), **fields}

@@ -58,24 +58,17 @@ _OPENING = pattern(
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
-_BEFORE_COLON = re.compile(rf"({LABELLED}) ?:")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
 _NEXT_RANK = re.compile(r">|(?<!\S)\d{1,2}[.)](?= )")
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
-_STATEMENT_VERDICT = pattern(r"\b{statement_verdict}\b")
-_TRUE_FALSE = pattern("{true_or_false}")
-_CONCLUDES = pattern(r"{concludes}\b")
-_CUT_OFF = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z")
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _AFTER_COMMA = pattern(r"^[^?{not_any}]{2,80}, ?({labelled})[.!]{0,2}\Z")
 _MARKED_LAST = pattern(r"\w[^?]* ({marked})[.!]\Z")
 """The label at the end of a reply, in brackets or called one: "or answer (A)."."""
-_NOT_ANOTHER = pattern(r"{not_another}{any}(?=\W*\Z)")
 _EQUATION = pattern(r"[=≈] ?({by_text}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
-_ENDED = re.compile(rf"(?:\.|{ONE})\Z")
 _UNSURE = pattern("{^unsure$}")
 _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
@@ -88,14 +81,6 @@ _NUMBERS = pattern(
 )
 _IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
 _ASIDE = pattern(r"\b{aside}\Z")
-_TOO = pattern(r"{^too$}\W*\Z")
-_BUT_IS = pattern(r", ?{^but$}[^,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z")
-_YES_NO = pattern(r"\W*({yes_or_no})\b")
-_YES_OR_NO = pattern(r"\W*({by_word})[,.!]")
-_BOTH = pattern(r"\A\W*{both}\W*\Z|{^both_are$}")
-_SUBJECT = pattern("{subject}", 0)
-_AFTER_BUT = pattern(", {but} ", 0)
-_SHORT_FIELD = pattern(r"{short_field}: [(\[]?(?P<label>\w{1,4})[)\].]*(?:\n|\Z)", 0)
 _BOTH_TEXT = pattern(r"{both_text}\b")
 """The beginning of an option that refers to others."""
 
@@ -118,7 +103,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         above = text.rpartition("\n")[0]
         said = by_first_rule((explicit,), _reading(above, labels, options), labels, above)
         return said if said.status == "ok" else Extracted("unparsed", rule="options ranked")
-    short_field = _SHORT_FIELD.match(text)
+    short_field = pattern(r"{short_field}: [(\[]?(?P<label>\w{1,4})[)\].]*(?:\n|\Z)", 0).match(text)
     if short_field and short_field["label"] in labels:
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
     return by_first_rule(RULES, _reading(text, labels, options), labels, text)
@@ -211,7 +196,7 @@ def opening(reading: Reading) -> Outcome:
     if (
         not (reading.listed() <= answer or reading.set_apart(answer))
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
-        or not options_of(_BEFORE_COLON.findall(same_line)) <= answer
+        or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
         or len(options_of(_SHARE.findall(reading.text))) > 1
         or (len(answer) == reading.n > 1 and kinds == {Kind.BOTH})
@@ -227,8 +212,8 @@ def opening(reading: Reading) -> Outcome:
 
 def statement_verdicts(reading: Reading) -> Outcome:
     """The option that lists the verdicts of a reply on numbered statements: "Statement 1: True ..."."""
-    said = _STATEMENT_VERDICT.findall(reading.plain.casefold())
-    verdicts_of_options = [_TRUE_FALSE.findall(text.casefold()) for text in reading.options.texts]
+    said = pattern(r"\b{statement_verdict}\b").findall(reading.plain.casefold())
+    verdicts_of_options = [pattern("{true_or_false}").findall(text.casefold()) for text in reading.options.texts]
     answer = frozenset(i for i, verdicts in enumerate(verdicts_of_options) if len(verdicts) > 1 and verdicts == said)
     return (answer, "statement verdicts") if len(answer) == 1 else None
 
@@ -236,9 +221,9 @@ def statement_verdicts(reading: Reading) -> Outcome:
 def concluded(reading: Reading) -> Outcome:
     """The one option in a last sentence that draws a conclusion ("therefore ..."), or before an answer that is cut
     off."""
-    cue = _CUT_OFF.search(reading.text)
+    cue = pattern(r"\s{0,3}{cut_off}[ :]{0,2}[(\[*]{0,2}\Z").search(reading.text)
     sentences = _SENTENCE_END.split((reading.text[: cue.start()] if cue else reading.text).rstrip())
-    last = _NOT_ANOTHER.sub("", sentences[-1])
+    last = pattern(r"{not_another}{any}(?=\W*\Z)").sub("", sentences[-1])
     equation = _EQUATION.search(last) if cue is None and len(reading.text) <= SHORT else None
     if equation is not None and not re.search(LABELLED, reading.text):
         return reading.answer(equation[1]), "conclusion"
@@ -249,13 +234,13 @@ def concluded(reading: Reading) -> Outcome:
     lone = after_comma or label
     if lone and reading.asserted(*kinds) == options_of(lone[1]):
         return reading.answer(lone[1]), "conclusion"
-    draws = cue is not None or _CONCLUDES.match(last) is not None
+    draws = cue is not None or pattern(r"{concludes}\b").match(last) is not None
     for kinds in ((Kind.LABEL, Kind.BOTH), (Kind.TEXT,)) if draws else ():
         said = mentions(last, *kinds)
         if len(options_of(said)) == 1:
             return reading.answer(said[0]), "conclusion"
     single = len(re.findall(ANY, last)) == 1
-    ended = _ENDED.search(last) is not None
+    ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
     alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, Kind.WORD))
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.answer(match[1]), "conclusion") if match else None
@@ -275,7 +260,7 @@ def option_text(reading: Reading) -> Outcome:
     for whole in _SENTENCE_END.split(reading.text):
         sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
-        predicate = _BUT_IS.search(whole)
+        predicate = pattern(r", ?{^but$}[^,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z").search(whole)
         if predicate and said and option_of(predicate[1]) != option_of(said[0]):
             return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
@@ -296,14 +281,14 @@ def option_text(reading: Reading) -> Outcome:
 
 def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
     """Whether a sentence asserts the options it names: one, or several joined ones; not some of a longer series."""
-    before = _AFTER_BUT.split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
+    before = pattern(", {but} ", 0).split(_DENIED_MENTION.sub("", sentence[: sentence.index(said[0])]))[-1]
     if _NEGATED.search(before):
         return False
     options = options_of(said)
     if len(options) > 1:
-        together = _SUBJECT.search(sentence)
+        together = pattern("{subject}", 0).search(sentence)
         joined = together is not None and options_of(mentions(together.group())) == options
-        return (joined and not _ASIDE.search(before)) or _TOO.search(sentence) is not None
+        return (joined and not _ASIDE.search(before)) or pattern(r"{^too$}\W*\Z").search(sentence) is not None
     (option,) = options
     others = reading.options.containing(reading.options.texts[option]) - options
     part_of_other = any(not _BOTH_TEXT.match(reading.options.texts[other]) for other in others)
@@ -313,7 +298,7 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
 
 def yes_or_no(reading: Reading) -> Outcome:
     """The option "yes" or "no" that a short reply opens with, if it names no other: "Yes, definitely."."""
-    match = _YES_OR_NO.match(reading.text)
+    match = pattern(r"\W*({by_word})[,.!]").match(reading.text)
     if match is None or len(re.findall(ANY, reading.text)) > 1 or len(reading.text) > SHORT:
         return None
     text = reading.options.texts[option_of(match[1])].casefold()
@@ -326,7 +311,7 @@ def part_of_text(reading: Reading) -> Outcome:
     if mentions(text) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
-    word = _YES_NO.match(text)
+    word = pattern(r"\W*({yes_or_no})\b").match(text)
     owners = owners or (options.beginning(word[1]) if word else frozenset())
     owners = owners or options.reordered(text)
     owners = owners or frozenset().union(
@@ -351,7 +336,7 @@ def numbers(reading: Reading) -> Outcome:
 def both(reading: Reading) -> Outcome:
     """The one option that begins with "both", if a short reply says that both are: "both of them do"."""
     options = frozenset().union(*map(reading.options.beginning, words("both")))
-    said = _BOTH.search(reading.text)
+    said = pattern(r"\A\W*{both}\W*\Z|{^both_are$}").search(reading.text)
     return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
 
 

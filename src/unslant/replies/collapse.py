@@ -41,12 +41,10 @@ _ORDINAL = pattern(
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
 )
 """Options named by their place: "the second option", "the last two"."""
-_NUMBER_GOES_ON = pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)")
 _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
 """The text after a common word that is meant as an option's text."""
 _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
 """ "No option", if "No" is one."""
-_NO_BEFORE = pattern(r"\b{no_before}\Z")
 _NONE_TEXT = pattern("{none_text}")
 _NONE_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
@@ -58,10 +56,7 @@ _GAP = pattern(
     0,
 )
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
-_GOES_ON = pattern(r" {asserts}\b", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
-_LABEL_BEHIND = pattern(r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?[(\[] ?(?:{label_behind} ?)?", 0)
-_NUMBERING = re.compile(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
 _IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
@@ -69,7 +64,6 @@ _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
 _JUDGED = pattern(r" (?:{judged_right}|{judged_wrong})(?=[,;.!]|\Z)")
-_AFTER_ARTICLE = pattern(r"\b{article_word} \Z")
 _AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
 
@@ -225,7 +219,7 @@ class Collapser:
         """A label, with the option's text if that follows."""
         text, before = reply.text, reply.text[max(0, start - 30) : start]
         keyword = _LABEL_KEYWORD.search(before)
-        numbering = None if self._numbered else _NUMBERING.search(before)
+        numbering = None if self._numbered else re.search(r"(?<![^\n])[ ]?\d{1,2}[.)] [\"'(\[]{0,2}\Z", before)
         opening = numbering or keyword or _OPENING.search(before)
         left = start - len(before) + (opening.start() if opening else len(before))
         if len(label.options) != 1:
@@ -254,7 +248,7 @@ class Collapser:
         own_end, _ = self.options.at(reply.tokens, i, option) if named else (i, ())
         other_end, others = self.options.at(reply.tokens, i) if named else (i, ())
         complete = bool(others) and _COMPLETE.match(text, reply.tokens[other_end - 1].end) is not None
-        asserted = bool(others) and _GOES_ON.match(text, reply.tokens[other_end - 1].end) is not None
+        asserted = bool(others) and pattern(r" {asserts}\b", 0).match(text, reply.tokens[other_end - 1].end) is not None
         own_stop = max(reply.tokens[own_end - 1].end if own_end > i else 0, exact or 0)
         if own_stop and (not complete or own_stop >= reply.tokens[other_end - 1].end):
             return end_of(text, own_stop), mention(option, Kind.BOTH)
@@ -293,7 +287,7 @@ class Collapser:
                 return None  # "a B": an article in Portuguese
             if _BEFORE_NO_LABEL.search(before):
                 return None  # "vitamin C"
-        if not after and len(form) == 1 and not label.as_shown and _AFTER_ARTICLE.search(before):
+        if not after and len(form) == 1 and not label.as_shown and pattern(r"\b{article_word} \Z").search(before):
             return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")
         capital = form.isupper() or (bracketed and len(form) > 1 and not form.isdigit())
@@ -314,9 +308,9 @@ class Collapser:
         if (
             not telling
             and (
-                _NUMBER_GOES_ON.match(text, stop)  # "5 %"
+                pattern(r" ?(?:[%^*/×·=+]|\d|[-.,]\d|{number_word}\b)").match(text, stop)  # "5 %"
                 or _NO_OPTION_AHEAD.match(text, start)  # "no option"
-                or _NO_BEFORE.search(before)
+                or pattern(r"\b{no_before}\Z").search(before)
                 or re.search(r"[\d/^*+.-]\Z", before)  # "3/5"
                 or (reply.tokens[end - 1].exact in COMMON and not _ENDS.match(text, stop))
                 or (
@@ -328,7 +322,7 @@ class Collapser:
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
         left = start - len(before) + (opening.start() if opening else len(before))
-        behind = _LABEL_BEHIND.match(text, stop)
+        behind = pattern(r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?[(\[] ?(?:{label_behind} ?)?", 0).match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
         if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
             agree = label.options == (option,)

@@ -69,23 +69,15 @@ _AFTER_COLON = re.compile(
     rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"
 )
 _RULED_OUT = pattern(r"\b{ruled_out}")
-_LEADING_UP = pattern("{^leading_up$}")
 _NOT_SHOWN = pattern(
     r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4})[)\]\"']{0,2}[.⟧]?\s{0,3}"
     r"(?:\n|\Z)",
     BEGIN_OF_LINE,
 )
-_HOWEVER = pattern(r"\b{however_also}\b[^.\n]{0,20}({any})")
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
-_ONE_OF_SEVERAL = pattern(r"\b{one_of_several}")
-_RIGHT = pattern("{^right_adjective$}", 0)
-_ALSO = pattern("{^also$}")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
-_SHOWN = pattern("{options_shown}")
-_RIGHT_BEFORE = pattern("{right_word} \\Z")
 _PAST = pattern("{^past_choice$}")
-_ANOTHER_LABEL = pattern(r"[.)]? {labelled}[.)]?(?:\n|\Z)", 0)
 _UNKNOWN_LABEL = pattern(r" ?(?:,|{and}\b|&|/) ?(?:{and} )?[(\[]?(?:[A-Z]|\d{1,2}|[ivxIVX]{1,4})(?=[)\].,;:\s]|\Z)", 0)
 
 
@@ -147,8 +139,8 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
     """The answer after a cue; if it is on the lines below, all of them that open with an option."""
     inline, text = "".join(mentions(match["slot"])), reading.text
     if not inline or "\n" not in text[match.start() + 1 : match.start("slot")]:
-        repeats_options = len(options_of(inline)) == reading.n > 2 and _SHOWN.match(match.group())
-        if repeats_options and not _RIGHT_BEFORE.search(text[max(0, match.start() - 20) : match.start()]):
+        repeats_options = len(options_of(inline)) == reading.n > 2 and pattern("{options_shown}").match(match.group())
+        if repeats_options and not pattern("{right_word} \\Z").search(text[max(0, match.start() - 20) : match.start()]):
             rule = _LISTING
         return _Claim(match.start(), match.end(), rule, match["slot"])
     below, end = "", match.start("slot")
@@ -207,15 +199,15 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
     cues = [claim for claim in claims if claim.rule in ("cue", "answer field")]
     changed = any(
         options_of(mentions(one.said)) != options_of(mentions(other.said))
-        and not _LEADING_UP.search(text, max(one.end, other.start - 60), other.end)
+        and not pattern("{^leading_up$}").search(text, max(one.end, other.start - 60), other.end)
         # unless reasoning leads from one to the other, and nothing follows
         and (other.start - one.end < _NEAR or len(text) - last.end > _NEAR)
         for one, other in pairwise(cues)
     )
-    however = _HOWEVER.search(text, last.end)
+    however = pattern(r"\b{however_also}\b[^.\n]{0,20}({any})").search(text, last.end)
     different = {options_of(mentions(c.said)) for c in claims if c.rule in ("answer field", "cue", "choice")}
     fields = {reading.answer(claim.said) for claim in claims if text[claim.start] == "⟦"}
-    if _ONE_OF_SEVERAL.search(text[max(0, last.start - 40) : last.start + 24]):
+    if pattern(r"\b{one_of_several}").search(text[max(0, last.start - 40) : last.start + 24]):
         raise Unreadable("one of several")
     if (
         len(fields) > 1  # two boxes or records
@@ -225,7 +217,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
         or (however is not None and not options_of(however[1]) <= answer)
         or (_CONDITIONAL.match(text, last.end) and len({claim.said for claim in claims}) > 1)  # "A if ..., B if ..."
         or (last.rule == "choice" and len(different) > 1 and _PAST.search(text, last.start, last.end))
-        or _ANOTHER_LABEL.match(text, last.end)
+        or pattern(r"[.)]? {labelled}[.)]?(?:\n|\Z)", 0).match(text, last.end)
         # "A is wrong, because it is Lyon": the text of an option called wrong
         or (last.rule == "conclusion" and _by_text(last) and answer <= reading.asserted(Kind.WRONG))
     ):
@@ -255,8 +247,8 @@ def _with_additions(reading: Reading, last: _Claim, answer: frozenset[int]) -> f
         return answer
     for match in CALLED_RIGHT.finditer(text, last.end):
         more = reading.answer(match["said"])
-        if not more <= answer and _RIGHT.search(match.group()):
-            if not _ALSO.search(text[max(0, match.start() - 12) : match.end()]):
+        if not more <= answer and pattern("{^right_adjective$}", 0).search(match.group()):
+            if not pattern("{^also$}").search(text[max(0, match.start() - 12) : match.end()]):
                 raise Unreadable("contradiction")
             answer |= more
     return answer
@@ -269,15 +261,11 @@ _ALL_BUT = pattern(
     r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
 )
 """Every option but these: "all except B are correct", "everything but B is wrong"."""
-_ANY_WRONG = pattern("{^any_wrong$}")
 _NOT_ANY_OF_THEM = pattern(
     r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
 )
-_NONE_FIRST = pattern(r"\W*{none_first}[,;:-] ?\w")
 _ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
 """Replies that name no option and say that none is right, or all."""
-_SUPPOSED = pattern(r"{^supposed$}[^.;,\n]*\Z")
-_SAID_OF = pattern(r"(?P<said>{subject})[)]? {said_of}\b")
 _OTHERS_ARE_NOT = pattern(
     r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?"
     r"(?P<wrong>{subject}) {are_have} {not}\W*\Z"
@@ -286,7 +274,6 @@ _OTHERS_ARE_NOT = pattern(
 _ONLY_WRONG = pattern(
     r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
 )
-_THE_REST = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})")
 
 
 def all_but(reading: Reading) -> Outcome:
@@ -300,7 +287,7 @@ def all_but(reading: Reading) -> Outcome:
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
         return None
     named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
-    wrong = _ANY_WRONG.search(f"{match['before']} {match['after']}")
+    wrong = pattern("{^any_wrong$}").search(f"{match['before']} {match['after']}")
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
 
@@ -309,7 +296,7 @@ def one_by_one(reading: Reading) -> Outcome:
     elliptical = _OTHERS_ARE_NOT.match(reading.plain)
     if elliptical:
         return options_of(mentions(elliptical["right"])), "one by one"
-    statements = list(_SAID_OF.finditer(reading.text))
+    statements = list(pattern(r"(?P<said>{subject})[)]? {said_of}\b").finditer(reading.text))
     right = frozenset().union(*(options_of(mentions(match["said"])) for match in statements))
     every = options_of(re.findall(ANY, reading.text))
     denied = options_of(mentions(reading.text, Kind.MASKED))
@@ -329,12 +316,12 @@ def one_by_one(reading: Reading) -> Outcome:
 def none_stated(reading: Reading) -> Outcome:
     """No option (``none stated``: a sentence says so, or every option is called wrong), or all (``all stated``)."""
     stated = (match.start() for match in NONE_STATED.finditer(reading.plain, reading.retracted()))
-    if any(not _SUPPOSED.search(reading.plain[max(0, at - 80) : at]) for at in stated):
+    if any(not pattern(r"{^supposed$}[^.;,\n]*\Z").search(reading.plain[max(0, at - 80) : at]) for at in stated):
         return reading.none(), "none stated"
     if len(reading.asserted(Kind.WRONG)) == reading.n > 1 and reading.complete():
         return reading.none(), "none stated"
     if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
-        if _NOT_ANY_OF_THEM.match(reading.plain) or _NONE_FIRST.match(reading.plain):
+        if _NOT_ANY_OF_THEM.match(reading.plain) or pattern(r"\W*{none_first}[,;:-] ?\w").match(reading.plain):
             return reading.none(), "none stated"
         every = _ALL_OF_THEM.match(reading.plain)
         if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
@@ -348,5 +335,5 @@ def left_over(reading: Reading) -> Outcome:
     if len(reading.plain) > SHORT or not wrong or options_of(re.findall(ANY, reading.plain)) != wrong:
         return None
     others = frozenset(range(reading.n)) - wrong
-    rest = _THE_REST.search(reading.plain)
+    rest = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})").search(reading.plain)
     return (others, "the others") if rest or (len(others) == 1 < len(wrong)) else None

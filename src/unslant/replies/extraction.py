@@ -22,7 +22,6 @@ from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.text import FIELD, plain, shortened, without_fragment
 from unslant.replies.verdict import extract_verdict
 
-_BEFORE_NUMBER = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####")
 _ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
 _SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
 """Spaces within a number: "42 000"."""
@@ -92,7 +91,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     """
     # The last number: worked solutions are full of numbers, and end in the answer.
     text = _SPACED.sub("", plain(shortened(reply)))
-    parts = _BEFORE_NUMBER.split(text)
+    parts = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####").split(text)
     stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
     if stated is None and REFUSAL.search(text):
         return "refused", None

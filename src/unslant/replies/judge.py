@@ -16,8 +16,6 @@ from unslant.replies.verdict import extract_verdict
 
 MAX_TOKENS = 64
 """Longest judgement in tokens; a judge is asked at temperature 0."""
-PASS_MARK = 1.0
-"""Share of the validation cases a judge must get right before it is used (P3: all of them)."""
 
 
 def judge_prompt(reply: str, labels: Sequence[str], options: Sequence[str] = ()) -> str:
@@ -109,7 +107,8 @@ VALIDATION: tuple[JudgeCase, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """A judge's result on :data:`VALIDATION`; ``wrong`` holds the replies it misread."""
+    """A judge's result on :data:`VALIDATION`, which it passes if it reads all right, as in P3; ``wrong`` holds the
+    replies it misread."""
 
     right: int
     n: int
@@ -117,7 +116,7 @@ class JudgeReport:
 
     @property
     def passed(self) -> bool:
-        return self.right >= PASS_MARK * self.n
+        return self.right == self.n
 
 
 def validate(judgements: Sequence[str], cases: Sequence[JudgeCase] = VALIDATION) -> JudgeReport:

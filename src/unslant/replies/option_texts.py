@@ -31,7 +31,6 @@ _CLOSING = pattern(
     r"(?:[.!?;]{1,3}(?=[,;]| {plain_and}\b)|\s{1,2}(?=[,;])|\n ?(?={plain_and}\b))?",
     0,
 )
-_EMPTY = pattern(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|{plain_and}\b|\Z))", 0)
 _GOES_ON = pattern(r"[\"')\]}]{0,2} ?(?:[,;]| {plain_and}\b|[)\]}])", 0)
 
 
@@ -155,7 +154,7 @@ class OptionTexts:
             return None
         option_text = self.texts[option]
         if not option_text:
-            nothing = _EMPTY.match(text, earliest)
+            nothing = pattern(r"[.):]{0,2} ?(?:\( ?\))?(?= ?(?:[,;\n]|{plain_and}\b|\Z))", 0).match(text, earliest)
             return nothing.end() if nothing else None
         start = next((s for s in range(max(0, earliest), latest + 1) if text.startswith(option_text, s)), None)
         if start is None:

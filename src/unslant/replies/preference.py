@@ -55,7 +55,6 @@ _FIELD = pattern(
 )
 _NUMBER = r"[-+]?\d{1,6}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?"
 _FINAL = pattern(r"\b{preference_final}\b")
-_TWO_SCORES = re.compile(rf"[(\[ ]{{0,3}}({_NUMBER})[,;/ ]{{1,3}}({_NUMBER})[)\]. ]{{0,3}}")
 _SCORED = [
     pattern(
         rf"(?:{{{side}}}(?:'s)?[ _]?(?:{{score_noun}})?|{{score_noun}}[ _]?(?:of |for )?{{{side}}})"
@@ -156,7 +155,7 @@ def _field(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _scores(text: str) -> Iterator[tuple[str, bool]]:
-    if match := _TWO_SCORES.fullmatch(text.split("\n")[0]):
+    if match := re.fullmatch(rf"[(\[ ]{{0,3}}({_NUMBER})[,;/ ]{{1,3}}({_NUMBER})[)\]. ]{{0,3}}", text.split("\n")[0]):
         yield _compared(float(match[1]), float(match[2])), True
         return
     each = [[float(match["number"]) for match in scored.finditer(text)] for scored in _SCORED]

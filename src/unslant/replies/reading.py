@@ -251,10 +251,6 @@ _ALL_TEXT, _NONE_TEXT = pattern("{all_text}"), pattern("{none_text}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
 _OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
-_OPENED_LINE = re.compile(rf"^[ \"'(]{{0,4}}({ONE})")
-_ENDED = pattern(r"(?:[.!?)\]\"'⟧:;]|{any}|\b{yes_no_end})\Z")
-_JOINED_FIELDS = pattern("⟧ ?(?:,|{and}|&) ?⟦")
-_QUOTATION = pattern(r'"[^"\n{not_any}]{12,200}"')
 
 
 def _unquoted(match: re.Match[str]) -> str:
@@ -279,8 +275,8 @@ class Reading:
         self.n = len(collapser.labels)
         self.texts_of: dict[int, set[int]] = {}
         reply = collapser.collapse(reply, self.texts_of)
-        collapsed = _SO_TOO.sub(words("both_are_so")[0], _JOINED_FIELDS.sub(", ", reply))
-        self.plain = _RUN.sub(self._restated, _QUOTATION.sub(_unquoted, collapsed))
+        collapsed = _SO_TOO.sub(words("both_are_so")[0], pattern("⟧ ?(?:,|{and}|&) ?⟦").sub(", ", reply))
+        self.plain = _RUN.sub(self._restated, pattern(r'"[^"\n{not_any}]{12,200}"').sub(_unquoted, collapsed))
         self.text = masked(self.plain)
         # Cut here, so that no rule can read an answer that the reply has replaced.
         start = start_of_replacement(self.text)
@@ -335,7 +331,7 @@ class Reading:
 
     def opening(self, line: str) -> str | None:
         """The mention that a line opens with."""
-        match = _OPENED_LINE.match(line)
+        match = re.match(rf"^[ \"'(]{{0,4}}({ONE})", line)
         return match[1] if match else None
 
     def listed(self) -> frozenset[int]:
@@ -363,7 +359,7 @@ class Reading:
 
     def complete(self) -> bool:
         """Whether the reply ends as sentences and answers do."""
-        return _ENDED.search(self.text) is not None
+        return pattern(r"(?:[.!?)\]\"'⟧:;]|{any}|\b{yes_no_end})\Z").search(self.text) is not None
 
     def ended(self) -> bool:
         """Whether the reply ends in a stop or a bracket."""

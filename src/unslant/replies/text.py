@@ -37,13 +37,10 @@ _HEADING = pattern(
     BEGIN_OF_LINE,
 )
 """A field's name in brackets: "【答案】 A", "[Answer] A"."""
-_NEXT_QUESTION = pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]")
 
-_LINE_BREAK = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟", '\'\'"""""""""------:/?')
 # Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
 _LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
-_FULL_STOP = re.compile("[。।۔]")
 _LATEX = (
     (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
     (
@@ -72,7 +69,6 @@ _JSON_FIELD = pattern(
     r"""(?P<value>\[[^\[\]{}]{0,2000}\]|\{[^{}:]{0,400}\}|[^\n{}]{0,400}?)"""
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
-_ANSWER_KEY = pattern(_KEY)
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
 _NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
 
@@ -92,10 +88,8 @@ _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
 """The words that such marks are read as."""
 _MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
-_CELL = re.compile(r"(?<!\|)\|(?!\|)")
 _HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-_ABBREVIATION = pattern(r"\b{abbreviation}\.", 0)
 _CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
 
 
@@ -109,15 +103,12 @@ def clean(reply: str) -> str:
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
-    return shortened(_tidy(_HEADING.sub(_heading, _without_markdown(shortened(text)))))
+    text = _HEADING.sub(lambda match: f"\n{match[match.lastgroup or 0]}: ", _without_markdown(shortened(text)))
+    return shortened(_tidy(text))
 
 
 def _without_open_end(text: str) -> str:
     return text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
-
-
-def _heading(match: re.Match[str]) -> str:
-    return f"\n{match[match.lastgroup or 0]}: "
 
 
 def option_text(option: str) -> str:
@@ -126,7 +117,7 @@ def option_text(option: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    text = _ABBREVIATION.sub(lambda match: re.sub(r"[.\s]", "", match.group()), text)
+    text = pattern(r"\b{abbreviation}\.", 0).sub(lambda match: re.sub(r"[.\s]", "", match.group()), text)
     return re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
 
 
@@ -136,7 +127,7 @@ def plain(text: str) -> str:
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text.translate(_LETTER_SIGNS))))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
-    text = _LINE_BREAK.sub("\n", _FULL_STOP.sub(". ", text))
+    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
     for command, replacement in _LATEX[:2]:
         text = command.sub(replacement, text)
     text = _BOXED.sub(rf" {FIELD}\1{END_FIELD} ", text)
@@ -188,7 +179,7 @@ def without_fragment(reply: str) -> str:
 
 def before_next_question(text: str) -> str:
     """The text before the first question that a model asks itself after its answer, as base models do."""
-    for match in _NEXT_QUESTION.finditer(text):
+    for match in pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]").finditer(text):
         if text[: match.start()].strip():
             return text[: match.start()]
     return text
@@ -231,7 +222,7 @@ def _json_lines(record: dict[str, Any]) -> Iterator[str]:
     for key, value in record.items():
         if isinstance(value, dict):
             yield from _json_lines(value)
-        elif _ANSWER_KEY.fullmatch(key):
+        elif pattern(_KEY).fullmatch(key):
             values = value if isinstance(value, list) else [value]
             answer = "" if value is None else ", ".join(map(str, values))
             yield f"{FIELD}{answer or 'none'}{END_FIELD}"
@@ -260,7 +251,7 @@ def _without_emphasis(text: str) -> str:
 
 def _row(line: str) -> str:
     """A table's row as ``cell: cell: cell``; empty for the line below its head."""
-    cells = [cell.strip() for cell in _CELL.split(line.strip().strip("|"))]
+    cells = [cell.strip() for cell in re.split(r"(?<!\|)\|(?!\|)", line.strip().strip("|"))]
     return "" if all(re.fullmatch(r":?-*:?", cell) for cell in cells) else ": ".join(cells)
 
 

@@ -122,7 +122,6 @@ _OPENING = pattern(
     parts=_PARTS,
 )
 _AT_ONCE = pattern(r" ?: ?({said_word})", parts=_PARTS)
-_SURE = pattern(r"[ ,]{1,2}{i_am_sure}\b")
 _STATED = pattern(
     r"\b{the_statement}(?: [^.,;:\n{not_verdict}]{0,60}?)? ?{is_said}[ \"'(]{0,3}{adverbs}[\"'(]?(?P<said>{verdict})"
     r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
@@ -228,7 +227,7 @@ def stated(text: str) -> Outcome:
     last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
     verdicts |= {option_of(last["said"])} if last else set()
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
-    if _SURE.match(text, opening.end()):
+    if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
         return None
     at_once = _AT_ONCE.match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()

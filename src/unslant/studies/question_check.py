@@ -150,8 +150,8 @@ def check_questions(
         ['identical options']
     """
     check_arguments(None, answer_base, answer_kind)
-    source = source if isinstance(source, QuestionSet) else settled(source)
-    question_set = ready_made(source, Question, name, None, 0)
+    source = settled(source)
+    question_set = ready_made(source, Question, name)
     records: list[Record] = []
     if question_set is None:
         opened = open_source(source, "questions", fields or {}, name)

@@ -24,11 +24,11 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS
 from unslant.questions.answers import whole_number
+from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
 from unslant.questions.records import BadRecord, Record
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
-from unslant.responses.importers.page_rows import find_columns
 from unslant.responses.importers.registry import Head, Importer
 
 FIELDS: dict[str, tuple[str, ...]] = {

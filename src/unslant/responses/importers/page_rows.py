@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
@@ -16,7 +16,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations.presentation import ALPHABETS, LETTERS, alphabetical, labels_for
 from unslant.questions.answers import READERS, RawAnswer, as_text, integer, whole_number
-from unslant.questions.fields import lookup, option_columns, options_in, usual_name
+from unslant.questions.fields import find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
@@ -50,28 +50,6 @@ _SAME = ("answer", "labels", "options", "order", "logprobs", "probs", "chosen")
 _APART = 0.01
 """How far two columns with probabilities of one answer may differ: some tables round one of them."""
 ANSWERS = ("logprobs", "probs", "chosen", "reply")
-
-
-def find_columns(
-    names: Iterable[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[str, ...]]:
-    """Field -> its columns among ``names``, the preferred one first: that in ``fields``, else all usual ones.
-
-    In ``fields``, several columns by commas are one (options); in capitals or with spaces, names are the usual ones.
-    """
-    present: dict[str, str] = {}
-    for name in names:
-        present[name] = name
-        present.setdefault(usual_name(name), name)
-    columns = {
-        key: tuple(dict.fromkeys(present[name] for name in aliases if name in present))
-        for key, aliases in usual.items()
-    }
-    tops = {name.split(".")[0] for name in present}
-    for key, name in fields.items():
-        there = name in present or all(part.strip().split(".")[0] in tops for part in name.split(","))
-        columns[key] = (name,) if name and there else ()
-    return columns
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unslant.errors import InputError, one_of
-from unslant.questions import JudgingQuestion, Question, load_judging
+from unslant.questions import JudgingQuestion, Question, QuestionSet, load_judging
 from unslant.questions.fields import column_names, find_fields
 from unslant.questions.formats import iter_records
 from unslant.questions.loaders import EMBEDDED, load_questions, sample
@@ -227,7 +227,7 @@ def load_boundary(
             records = list(iter_records(embedded))
     elif not isinstance(path, str | Path):
         path = settled(path)
-        if isinstance(path, list | tuple) and any(isinstance(item, MADE) for item in path):
+        if isinstance(path, list | tuple | QuestionSet) and any(isinstance(item, MADE) for item in path):
             judging = [item for item in path if isinstance(item, JudgingQuestion)]
             choice = [item for item in path if not isinstance(item, JudgingQuestion)]
             return BoundarySet(

@@ -74,7 +74,7 @@ def load_pairs(source: Any, fields: Mapping[str, str], skip_bad: bool = False) -
     """
     if isinstance(source, str) and source == EMBEDDED:
         return QuestionSet.of(demonstration(), EMBEDDED)
-    if (ready := ready_made(source, Question, None, None, 0)) is not None:
+    if (ready := ready_made(source, Question)) is not None:
         return ready
     check_fields(fields, "pairs")
     opened, bad = open_source(source, "questions", fields), Bad(skip_bad)
