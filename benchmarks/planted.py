@@ -137,13 +137,11 @@ def planted_scores(
         blocks.append(
             Block(
                 rows,
-                tuple(ids[q] for q in rows),
                 probs,
                 np.ascontiguousarray(positions),
                 answers[rows, :n],
                 np.zeros((len(rows), n), bool),
                 ranks[rows, :n],
-                tuple(names[q] for q in rows),
             )
         )
         for name, (backwards, labels_of) in _PAGES.items():

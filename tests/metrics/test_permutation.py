@@ -130,7 +130,7 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
     variance, worst, best = 0.0, 0.0, 0.0
     for block in scores.blocks:
         right = np.array([block.probs[:, k].argmax(1) == block.answers.argmax(1) for k in range(block.k)])
-        share = len(block.ids) / 30
+        share = len(block.index) / 30
         variance += share**2 * right.mean(1).var()
         worst, best = worst + share * right.mean(1).min(), best + share * right.mean(1).max()
     assert metrics.over_orders["acc_std"].value == pytest.approx(math.sqrt(variance))

@@ -106,7 +106,7 @@ def test_failures_are_counted_and_never_answers() -> None:
         damaged.append(Response(**values))
     scores = read_scores(damaged)
     assert (scores.n_failed, scores.n_incomplete) == (2, 1)
-    assert [block.ids for block in scores.blocks] == [("q0000", "q0002", "q0003")]
+    assert [[scores.ids[q] for q in block.index] for block in scores.blocks] == [["q0000", "q0002", "q0003"]]
     metrics = compute(scores, resamples=50)
     assert (metrics.means["accuracy"].n, metrics.means["pbm"].n, metrics.means["fr_labels"].n) == (4, 3, 3)
     assert (metrics.counts.failed_rows, metrics.counts.incomplete) == (2, 1)
@@ -117,13 +117,13 @@ def test_a_missing_order_makes_a_question_incomplete() -> None:
     del rows[-2]
     scores = read_scores(rows)
     assert scores.n_incomplete == 1
-    assert scores.blocks[0].ids == ("q0000", "q0001")
+    assert [scores.ids[q] for q in scores.blocks[0].index] == ["q0000", "q0001"]
 
 
 def test_pinned_questions_form_blocks_of_their_own() -> None:
     questions = make_questions(6, (4,), pinned=lambda q, n: (3,) if q % 2 else ())
     scores = read_scores(ask(questions, guesses()))
-    assert [(block.n, block.k, len(block.ids)) for block in scores.blocks] == [(4, 6, 3), (4, 24, 3)]
+    assert [(block.n, block.k, len(block.index)) for block in scores.blocks] == [(4, 6, 3), (4, 24, 3)]
     assert scores.n_incomplete == 0
     counts = compute(scores, resamples=20).counts
     assert (counts.with_pinned, counts.sampled_orders, counts.immovable) == (3, 0, 0)

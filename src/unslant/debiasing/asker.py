@@ -218,8 +218,8 @@ class RecordedAsker(Asker):
         self._orders: dict[str, list[Order]] = {}
         self._charged: set[tuple[str, Order]] = set()
         for block in scores.blocks:
-            for name, contents, probs in zip(block.ids, block.contents, block.by_position(block.probs), strict=True):
-                self._orders[name] = [tuple(order) for order in contents.tolist()]
+            for q, contents, probs in zip(block.index, block.contents, block.by_position(block.probs), strict=True):
+                self._orders[name := scores.ids[q]] = [tuple(order) for order in contents.tolist()]
                 self._probs |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
 
     @classmethod

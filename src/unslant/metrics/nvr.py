@@ -197,7 +197,7 @@ def _expected(block: Block) -> Floats:
     hits = is_right(block.answers, block.chosen)
     answers = np.broadcast_to(block.answers[:, None], block.contents.shape)
     there = np.take_along_axis(answers, block.contents, axis=2)
-    result = np.full((len(block.ids), block.n), np.nan)
+    result = np.full((len(block.index), block.n), np.nan)
     for x in range(block.n):
         fits = there & ~there[:, :, x : x + 1]  # (Q, K, n) right option at that place, none at x
         counts = fits.sum(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from unslant.metrics.scores import Block, OrderScores, Places, QuestionArrays, V
 ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
 """Kinds of presentation that order metrics read."""
 ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
+_VIEWS = ("given", "reversed", "labels_reversed", "both_reversed", "labels_shifted")
 
 
 def labels_at(role: int, n: int) -> Ints:
@@ -74,13 +76,13 @@ def order_scores(
     """
     none = np.zeros(len(questions), bool)
     blocks = _blocks(groups, questions, none if stopped is None else stopped, none if full is None else full)
-    complete = np.zeros(len(questions), bool) if stopped is None else stopped.copy()
+    complete, in_orders = none.copy() if stopped is None else stopped.copy(), none.copy()
     for block in blocks:
         complete[block.index] = True
-    turned = _view(groups, questions, REVERSE)
+    views: dict[str, Any] = {name: _view(groups, questions, role) for role, name in enumerate(_VIEWS, GIVEN)}
     if full is not None:  # the square of another question may hold it by chance, more often the fewer its options
-        turned = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
-    in_orders = np.zeros(len(questions), bool)
+        turned = views["reversed"]
+        views["reversed"] = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
     for rows in groups.values():
         in_orders[rows.question[rows.role == ORDER]] = True
     missing = ~complete & (in_orders | (every_in_orders & in_orders.any()))
@@ -88,11 +90,7 @@ def order_scores(
         **{f.name: getattr(questions, f.name) for f in fields(QuestionArrays)},
         labels=tuple(labels),
         blocks=blocks,
-        given=_view(groups, questions, GIVEN),
-        reversed=turned,
-        labels_reversed=_view(groups, questions, LABELS_REVERSED),
-        both_reversed=_view(groups, questions, BOTH_REVERSED),
-        labels_shifted=_view(groups, questions, LABELS_SHIFTED),
+        **views,
         n_rows=sum(len(rows.ok) for rows in groups.values()),
         n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
         n_unanswered=sum(int((rows.ok & ~rows.by_position.any(axis=1)).sum()) for rows in groups.values()),
@@ -124,7 +122,7 @@ def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str])
     return None if rows.any() and np.nanmin(mean) > _ALL else mean
 
 
-def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
+def _reversed_contents(questions: QuestionArrays, n: int) -> Places:
     """(Q, n) content at each position with the movable options reversed; meaningful where n_options == n."""
     pinned = questions.pinned[:, :n]
     # positions of movable options first, in order, then pinned ones: the k-th movable swaps with the k-th last
@@ -132,7 +130,7 @@ def reversed_contents(questions: QuestionArrays, n: int) -> Ints:
     movable = n - pinned.sum(axis=1, keepdims=True)
     k = np.arange(n)
     partner = np.take_along_axis(order, np.where(k < movable, movable - 1 - k, k), axis=1)
-    result = np.empty_like(order)
+    result = np.empty_like(order, np.int16)
     np.put_along_axis(result, order, partner, axis=1)
     return result
 
@@ -163,7 +161,7 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
         candidates = np.flatnonzero(of_role | (rows.role == ORDER) if role in (GIVEN, REVERSE) else of_role)
         expected: Places = np.arange(n)
         if role in (REVERSE, BOTH_REVERSED):
-            expected = reversed_contents(questions, n).astype(np.int16)[rows.question[candidates]]
+            expected = _reversed_contents(questions, n)[rows.question[candidates]]
         matches = np.zeros_like(of_role)
         matches[candidates] = (rows.contents[candidates] == expected).all(axis=1)
         if (of_role & ~matches).any():
@@ -173,15 +171,12 @@ def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int)
                 f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[role]!r}: shows its options in "
                 f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in order)}"
             )
-        of_set = (rows.role == ORDER) & matches if role in (GIVEN, REVERSE) else np.zeros_like(of_role)
-        for source in (of_set, of_role):
+        for source in (matches & ~of_role, of_role):
             which = np.flatnonzero(source & rows.ok)
             question = rows.question[which]
-            row_probs, row_positions = _by_content(rows, which)
             ok[question] = True
-            probs[question, :n] = row_probs
-            positions[question, :n] = row_positions
-            labels[question, :n] = labels_at(role, n)[row_positions]
+            probs[question, :n], at = _by_content(rows, which)
+            positions[question, :n], labels[question, :n] = at, labels_at(role, n)[at]
             if decided is not None and rows.decided is not None:
                 decided[question] = rows.decided[which]
     return View(ok, probs, positions, labels, decided)
@@ -220,13 +215,11 @@ def _blocks(
             blocks.append(
                 Block(
                     index,
-                    tuple(questions.ids[i] for i in index),
                     probs.reshape(-1, k, n),
                     positions.reshape(-1, k, n),
                     questions.answers[index, :n],
                     questions.pinned[index, :n],
                     questions.text_ranks[index, :n],
-                    tuple(questions.subjects[i] for i in index),
                     None if rows.decided is None else rows.decided[row_index].reshape(-1, k),
                 )
             )

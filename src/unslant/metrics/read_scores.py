@@ -39,7 +39,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         present = pc.unique(responses.table["elicitation"]).to_pylist()
         present = [name for name in present if name != AGAIN]
         elicitation = present[0] if present in ([GENERATE], [DECISION]) else "cloze"
-    columns: dict[str, _OfQuestion] = {}
+    columns: dict[str, Any] = {}
     same: dict[Any, Any] = {}  # few different values: one object each
     for piece in _pieces(responses.table, elicitation):
         first: dict[str, int] = {}
@@ -51,17 +51,21 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
             hashable = (tuple(value) if isinstance(value, list) else value for value in values)
             columns[name] = tuple(same.setdefault(value, value) for value in hashable)
     if not columns:
-        raise InputError(_nothing_to_read(responses, elicitation))
-    ids = tuple(sorted(columns))
+        present = sorted(set(responses.table["elicitation"].to_pylist()))
+        reason = f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
+        if elicitation not in present:
+            reason = f"no responses with elicitation {elicitation!r}; the table has {', '.join(present) or 'no rows'}"
+        raise InputError(reason)
+    ids = sorted(columns)
     passages = {question.id: question.context for question in responses.questions}
-    questions = _questions([columns.pop(name) for name in ids], ids, passages)
+    questions = QuestionArrays.of((name, *columns.pop(name), passages.get(name, "")) for name in ids)
     place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
     parts: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}
     n_censored = n_bounds = 0
     for piece in _pieces(responses.table, elicitation):
-        codes = _encoded(piece["question_id"], place)
-        role = _encoded(piece["kind"], {name: role for role, name in enumerate(ROLES)})
+        codes = _encoded(piece["question_id"].combine_chunks(), place)
+        role = _encoded(piece["kind"].combine_chunks(), {name: role for role, name in enumerate(ROLES)})
         offsets, labels = _lists(piece["labels"])
         labels = _encoded(labels, vocabulary)
         for n, part in parts.items():
@@ -75,12 +79,11 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     groups = {n: _joined([fields for fields, _ in part]) for n, part in parts.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del parts, label_rows
-    labels_of_table = tuple(list(vocabulary)[code] for code in standard)
     adaptive, phases = responses.run.adaptive, responses.run.two_phase
     scores = order_scores(
         questions,
         groups,
-        labels_of_table,
+        standard,
         elicitation,
         stopped=_among(ids, adaptive.stopped if adaptive else None),
         full=_among(ids, phases.full if phases else None),
@@ -101,9 +104,7 @@ def _among(ids: Sequence[str], names: Sequence[str] | None) -> Bools | None:
 
 
 _ROWS_AT_ONCE = 1 << 17
-_OF_QUESTION = ["n_options", "answers", "pinned", "text_ranks", "subject"]
-_OfQuestion = tuple[Any, ...]
-"""The values of these columns."""
+_OF_QUESTION = ["subject", "n_options", "answers", "pinned", "text_ranks"]
 
 
 def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
@@ -123,44 +124,24 @@ def _joined(parts: list[dict[str, Any]]) -> OrderRows:
 
 def _encoded(column: Any, codes: dict[str, int]) -> Ints:
     """The code of every text; those that have none yet get the next."""
-    encoded = (_array(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+    encoded = column.dictionary_encode()
     of_text = [codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()]
-    encoding: Ints = np.asarray(of_text, np.int64)[np.asarray(encoded.indices)]
-    return encoding
-
-
-def _nothing_to_read(responses: Responses, elicitation: str) -> str:
-    present = sorted(set(responses.table["elicitation"].to_pylist()))
-    if elicitation not in present:
-        return f"no responses with elicitation {elicitation!r}; the table has {', '.join(present) or 'no rows'}"
-    return f"no responses to presentations {', '.join(ROLES)}: order metrics need at least the given order"
-
-
-def _questions(columns: list[_OfQuestion], ids: tuple[str, ...], passages: Mapping[str, str]) -> QuestionArrays:
-    n_options = np.asarray([n for n, *_ in columns], np.int64)
-    width = int(n_options.max())
-    answers = np.zeros((len(ids), width), bool)
-    pinned = np.zeros((len(ids), width), bool)
-    ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
-    for q, (n, right, fixed, text_ranks, _) in enumerate(columns):
-        answers[q, [a for a in right if a >= 0]] = True
-        pinned[q, list(fixed)] = True
-        if text_ranks:
-            ranks[q, :n] = text_ranks
-    subjects, contexts = tuple(subject for *_, subject in columns), tuple(passages.get(i, "") for i in ids)
-    return QuestionArrays(ids, subjects, n_options, answers, pinned, ranks, contexts)
-
-
-def _array(column: pa.ChunkedArray) -> Any:
-    array = column.combine_chunks()
-    # combine_chunks keeps a chunked array where it has no chunk at all
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    return np.asarray(np.asarray(of_text, np.int64)[np.asarray(encoded.indices)])
 
 
 def _lists(column: pa.ChunkedArray) -> tuple[Ints, Any]:
     """Offsets (R + 1,) and flat values of a column of lists (a null list has no values)."""
-    array = _array(column)
+    array = column.combine_chunks()
     return np.asarray(array.offsets, np.int64), array.values
+
+
+def _lists_of(column: pa.ChunkedArray, rows: NDArray[np.intp], other: NDArray[Any]) -> tuple[NDArray[Any], Bools]:
+    """(R, n) lists of some rows, in place of lists of other lengths ``other`` (n,), and (R,) which have that length."""
+    offsets, values = _lists(column)
+    whole = np.diff(offsets)[rows] == len(other)
+    lists = np.tile(other, (len(rows), 1))
+    lists[whole] = np.asarray(values, other.dtype)[offsets[rows[whole]][:, None] + np.arange(len(other))]
+    return lists, whole
 
 
 def _rows_of(
@@ -172,13 +153,7 @@ def _rows_of(
     questions: QuestionArrays,
     label_offsets: Ints,
 ) -> OrderRows:
-    content_offsets, content_values = _lists(table["contents"])
-    lengths = np.diff(content_offsets)[rows]
-    at = content_offsets[rows][:, None] + np.arange(n)
-    flat = np.asarray(content_values, np.int16)
-    right = lengths == n
-    contents = np.full((len(rows), n), -1, np.int16)
-    contents[right] = flat[at[right]]
+    contents, right = _lists_of(table["contents"], rows, np.full(n, -1, np.int16))
     right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
     right &= (np.asarray(table["n_options"])[rows] == n) & (np.diff(label_offsets)[rows] == n)
     if not right.all():
@@ -200,11 +175,7 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
     n = contents.shape[1]
     status = np.asarray(table["status"].to_pylist(), dtype=object)[rows]
     ok = status == "ok"
-    offsets, values = _lists(table["logprobs"])
-    scored = np.diff(offsets)[rows] == n
-    logits = np.full(contents.shape, np.nan)
-    flat = np.asarray(values, np.float64)
-    logits[scored] = flat[offsets[rows[scored]][:, None] + np.arange(n)]
+    logits, scored = _lists_of(table["logprobs"], rows, np.full(n, np.nan))
     choices = table["chosen"]
     no_answer = ~scored & np.isin(status, NO_ANSWER)
     for r in np.flatnonzero(ok & ~scored):
@@ -218,8 +189,7 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
     with np.errstate(invalid="ignore"):
         # summed from top to bottom of the page, so the same page gives the same bits in any file that lists it
         weights = np.exp(logits - top)
-        totals = weights.sum(axis=1, keepdims=True)
-        probs = weights / totals
+        probs = weights / weights.sum(axis=1, keepdims=True)
         sure = np.where(_bounds(table, rows, n), 0.0, np.exp(logits)).sum(axis=1)
         mass = np.where(scored & np.isfinite(top[:, 0]), np.minimum(sure, 1.0), np.nan)
     probs[~ok] = 0.0
@@ -238,7 +208,7 @@ def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:
 
 def _standard_labels(
     groups: Mapping[int, OrderRows], label_rows: Mapping[int, Places], questions: QuestionArrays, vocabulary: list[str]
-) -> Ints:
+) -> list[str]:
     """The label sequence of the rows in standard sequence; all must agree, shorter ones being its beginning."""
     longest = np.empty(0, np.int64)
     for n in sorted(groups, reverse=True):
@@ -257,4 +227,4 @@ def _standard_labels(
                     f"{','.join(vocabulary[c] for c in labels[row])} where "
                     f"{','.join(vocabulary[c] for c in expected)} are expected; measure each label set on its own"
                 )
-    return longest
+    return [vocabulary[code] for code in longest]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from unslant.arrays import Floats, Jsonable, json_fields, json_number
 from unslant.metrics.estimate import Estimate
@@ -27,32 +27,57 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Metric:
     """What a number is called, what it means, and how it is written. Two metrics are the same if their keys are.
 
+    As a decorator (``metric``) it declares that a function computes the number.
+
     Attributes:
         key: the JSON key; where a key means different things in different objects, that of the object comes before it
             (``nvr.score``).
         name: display name.
         meaning: one line.
         digits: after the point.
-        unit: ``nats``, ``tokens``, ...; ``%`` for a relative change, which is written as a percentage.
+        unit: ``nats``, ``tokens``, ...; ``%`` for a relative change, which is written as a percentage. As an argument
+            also one of the kinds.
         source: paper and equation, or other reference.
-        kind: ``share`` (0 to 1), ``difference`` (of shares), ``p`` (of a test), or another number.
-        signed: whether it is written with its sign, as differences are.
         short: name where the context says the rest, such as the head of a column.
+        signed: whether it is written with its sign, as differences are.
         plain: whether it is computed rather than estimated, as p-values are: JSON has the value alone.
+        kind: ``share`` (0 to 1), ``difference`` (of shares), ``p`` (of a test), or another number.
         home: the module that computes it.
+
+    Example::
+
+        @metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
+        def kappa(verdicts): ...
     """
 
     key: str
     name: str = field(compare=False)
     meaning: str = field(compare=False)
-    digits: int = field(default=3, compare=False)
-    unit: str = field(default="", compare=False)
-    source: str = field(default="", compare=False)
-    kind: Kind = field(default="number", compare=False)
-    signed: bool = field(default=False, compare=False)
-    short: str = field(default="", compare=False)
-    plain: bool = field(default=False, compare=False)
-    home: str = field(default="", compare=False)
+    digits: int = field(default=3, kw_only=True, compare=False)
+    unit: str = field(default="", kw_only=True, compare=False)
+    source: str = field(default="", kw_only=True, compare=False)
+    short: str = field(default="", kw_only=True, compare=False)
+    signed: bool = field(default=False, kw_only=True, compare=False)
+    plain: bool = field(default=False, kw_only=True, compare=False)
+    kind: Kind = field(default="number", init=False, compare=False)
+    home: str = field(default="", init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.unit in get_args(Kind):
+            signed, plain = self.signed or self.unit == "difference", self.plain or self.unit == "p"
+            vars(self).update(kind=self.unit, unit="", signed=signed, plain=plain)
+
+    def __call__(self, function: F) -> F:
+        """Add the metric to :data:`METRICS`, as what ``function`` computes.
+
+        Raises:
+            ValueError: if another function has declared the same key.
+        """
+        vars(self).update(home=function.__module__)
+        if (old := METRICS.get(self.key)) and (old.home, old.name) != (self.home, self.name):
+            raise ValueError(f"metric {self.key!r} is declared in {old.home} and in {self.home}")
+        METRICS[self.key] = self
+        return function
 
     @property
     def label(self) -> str:
@@ -74,13 +99,18 @@ class Metric:
         return "0 to 1" if self.share else self.unit
 
 
+NEEDS_ORDERS = "needs two or more orders a question"
+
+
 @dataclass(frozen=True)
 class QuestionMetric(Metric):
     """A metric with a value for every question; the audit reports its mean.
 
+    As a decorator: ``question_metric``. The key is then in ``metrics.means`` of the JSON, so in ``--fail-if`` and
+    comparisons, and in the table of all numbers.
+
     Attributes:
-        values: (Q,) the values in the order of ``OrderScores.ids``, nan where undefined.
-        bounds: least and greatest value of a question.
+        bounds: least and greatest value of a question; by default 0 to 1, of a difference -1 to 1.
         missing: why no question has a value, where none has.
         unmoved: its value where every order gives the same answer: a number, or the metric that it then equals. An
             adaptive audit needs it for the questions that it did not ask in all orders. None if it does not depend on
@@ -89,76 +119,7 @@ class QuestionMetric(Metric):
             bias; what is not is estimated in two phases (:mod:`unslant.metrics.two_phase`).
         exact: whether it is known by design, and its mean has no interval.
         swings: see :meth:`unslant.metrics.Bootstrap.mean`.
-    """
-
-    values: Callable[[OrderScores], Floats] = field(kw_only=True, compare=False)
-    bounds: tuple[float, float] = field(kw_only=True, compare=False)
-    missing: str = field(kw_only=True, compare=False)
-    unmoved: float | str | None = field(kw_only=True, compare=False)
-    averaged: bool = field(default=False, kw_only=True, compare=False)
-    exact: bool = field(default=False, kw_only=True, compare=False)
-    swings: bool = field(default=False, kw_only=True, compare=False)
-
-
-METRICS: dict[str, Metric] = {}
-"""Key -> every metric declared so far. :mod:`unslant.metrics.catalogue` imports all of this room; those of a study are
-there once its folder has been imported."""
-NEEDS_ORDERS = "needs two or more orders a question"
-
-
-def declare(new: Metric) -> None:
-    """Add a metric to :data:`METRICS`.
-
-    Raises:
-        ValueError: if another function has declared the same key.
-    """
-    if (old := METRICS.get(new.key)) and (old.home, old.name) != (new.home, new.name):
-        raise ValueError(f"metric {new.key!r} is declared in {old.home} and in {new.home}")
-    METRICS[new.key] = new
-
-
-def _kind(unit: str) -> Kind:
-    return cast(Kind, unit) if unit in get_args(Kind) else "number"
-
-
-def metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "", short: str = "",
-           signed: bool = False, plain: bool = False) -> Callable[[F], F]:  # fmt: skip
-    """Declare a number that the decorated function computes; see :class:`Metric`.
-
-    Args:
-        unit: a unit, or the kind of number: ``share``, ``difference`` or ``p``.
-
-    Example::
-
-        @metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
-        def kappa(verdicts): ...
-    """
-
-    def declared(function: F) -> F:
-        kind, home = _kind(unit), function.__module__
-        declare(
-            Metric(key, name, meaning, digits, unit if kind == "number" else "", source, kind,
-                   signed or kind == "difference", short, plain or kind == "p", home)
-        )  # fmt: skip
-        return function
-
-    return declared
-
-
-Q = TypeVar("Q", bound=Callable[["OrderScores"], Floats])
-
-
-def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit: str = "", source: str = "",
-                    short: str = "", bounds: tuple[float, float] | None = None, missing: str = NEEDS_ORDERS,
-                    unmoved: float | str | None = None, averaged: bool = False,
-                    exact: bool = False, swings: bool = False) -> Callable[[Q], Q]:  # fmt: skip
-    """Declare a number of every question, whose mean the audit reports; see :class:`QuestionMetric`.
-
-    Its key is then in ``metrics.means`` of the JSON, so in ``--fail-if`` and comparisons, and in the table of all
-    numbers.
-
-    Args:
-        bounds: by default 0 to 1, of a difference -1 to 1.
+        values: (Q,) the values in the order of ``OrderScores.ids``, nan where undefined: the decorated function.
 
     Example::
 
@@ -167,17 +128,24 @@ def question_metric(key: str, name: str, meaning: str, *, digits: int = 3, unit:
             return np.where(scores.given.ok, scores.given.probs.max(axis=1) > 0.99, np.nan)
     """
 
-    def declared(function: Q) -> Q:
-        kind, home = _kind(unit), function.__module__
-        signed = kind == "difference"
-        declare(
-            QuestionMetric(key, name, meaning, digits, unit if kind == "number" else "", source, kind, signed, short,
-                           home=home, values=function, bounds=bounds or ((-1.0, 1.0) if signed else (0.0, 1.0)),
-                           missing=missing, unmoved=unmoved, averaged=averaged, exact=exact, swings=swings)
-        )  # fmt: skip
-        return function
+    bounds: tuple[float, float] = field(default=(0.0, 1.0), kw_only=True, compare=False)
+    missing: str = field(default=NEEDS_ORDERS, kw_only=True, compare=False)
+    unmoved: float | str | None = field(default=None, kw_only=True, compare=False)
+    averaged: bool = field(default=False, kw_only=True, compare=False)
+    exact: bool = field(default=False, kw_only=True, compare=False)
+    swings: bool = field(default=False, kw_only=True, compare=False)
+    values: Callable[[OrderScores], Floats] = field(init=False, compare=False)
 
-    return declared
+    def __call__(self, function: F) -> F:
+        of_difference = self.kind == "difference" and self.bounds == (0.0, 1.0)
+        vars(self).update(values=function, bounds=(-1.0, 1.0) if of_difference else self.bounds)
+        return super().__call__(function)
+
+
+metric, question_metric = Metric, QuestionMetric
+METRICS: dict[str, Metric] = {}
+"""Key -> every metric declared so far. :mod:`unslant.metrics.catalogue` imports all of this room; those of a study are
+there once its folder has been imported."""
 
 
 def question_metrics() -> list[QuestionMetric]:
@@ -221,9 +189,6 @@ class Numbers(Mapping[Metric, Estimate]):
 
     def __len__(self) -> int:
         return len(self._metrics)
-
-    def __contains__(self, metric: object) -> bool:
-        return _last(metric.key if isinstance(metric, Metric) else str(metric)) in self._values
 
     def __repr__(self) -> str:
         return f"Numbers({', '.join(f'{key}={value.value:.4g}' for key, value in self._values.items())})"

@@ -6,10 +6,10 @@ of zeros is a reply without an answer: it chooses nothing and gives no option cr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,18 @@ from numpy.typing import NDArray
 from unslant.arrays import TIE_TOLERANCE as TIE_TOLERANCE
 from unslant.arrays import Bools, Floats, Ints
 from unslant.presentations.orders import auto_arrangements
-from unslant.questions.question import Question
-from unslant.responses.table import GENERATE, text_ranks
+from unslant.responses.table import GENERATE
 
 
 def tied(probs: Floats) -> Bools:
     """(..., n) whether each option is within ``TIE_TOLERANCE`` of the most probable one."""
     most = probs.max(axis=-1, keepdims=True)
-    best: Bools = (probs >= most * (1.0 - TIE_TOLERANCE)) & (most > 0)
-    return best
+    return np.asarray((probs >= most * (1.0 - TIE_TOLERANCE)) & (most > 0))
 
 
 def is_tie(probs: Floats) -> Bools:
     """(...) whether several of n options are most probable."""
-    several: Bools = tied(probs).sum(axis=-1) > 1
-    return several
+    return np.asarray(tied(probs).sum(axis=-1) > 1)
 
 
 def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -45,15 +42,13 @@ def choose(probs: Floats, preference: NDArray[np.integer]) -> NDArray[np.intp]:
     """
     last = preference.dtype.type(np.iinfo(preference.dtype).max)
     best = tied(probs)
-    choice: NDArray[np.intp] = np.where(best, preference, last).argmin(axis=-1)
-    return np.where(best.any(axis=-1), choice, -1)
+    return np.where(best.any(axis=-1), np.where(best, preference, last).argmin(axis=-1), -1)
 
 
 def credit(probs: Floats) -> Floats:
     """(..., n) the choice as shares that sum to 1, split evenly between tied options; zeros for no answer."""
     best = tied(probs).astype(np.float64)
-    shares: Floats = best / np.maximum(best.sum(axis=-1, keepdims=True), 1.0)
-    return shares
+    return np.asarray(best / np.maximum(best.sum(axis=-1, keepdims=True), 1.0))
 
 
 LEAST_PROBABILITY = 1e-6
@@ -64,8 +59,7 @@ Places = NDArray[np.integer[Any]]
 
 def is_right(answers: Bools, chosen: NDArray[np.integer]) -> Bools:
     """(Q, K) whether each chosen content is one of the right ones, (Q, n); no answer (-1) is not right."""
-    right: Bools = np.take_along_axis(answers, np.maximum(chosen, 0), axis=1) & (chosen >= 0)
-    return right
+    return np.asarray(np.take_along_axis(answers, np.maximum(chosen, 0), axis=1) & (chosen >= 0))
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,6 @@ class Block:
 
     Attributes:
         index: (Q,) rows of these questions in the arrays of :class:`OrderScores`.
-        ids: their ids.
         probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1, and are all
             zeros for a reply without an answer. Orders of one question are sorted lexicographically by content, so that
             order k is the same for all questions shown in all orders, and nothing depends on the row order of the
@@ -85,18 +78,15 @@ class Block:
         answers: (Q, n) which contents are right.
         pinned: (Q, n) which contents kept their place in every order.
         text_ranks: (Q, n) rank of the content's text among the question's options.
-        subjects: subject of each question.
         decided: (Q, K) the content chosen, where something else than the place decides between tied options.
     """
 
     index: NDArray[np.intp]
-    ids: tuple[str, ...]
     probs: Floats
     positions: Places
     answers: Bools
     pinned: Bools
     text_ranks: Ints
-    subjects: tuple[str, ...]
     decided: Ints | None = None
 
     @property
@@ -137,13 +127,11 @@ class Block:
         some = np.ix_(rows, orders)
         return Block(
             index=self.index[rows],
-            ids=tuple(self.ids[q] for q in rows),
             probs=self.probs[some],
             positions=self.positions[some],
             answers=self.answers[rows],
             pinned=self.pinned[rows],
             text_ranks=self.text_ranks[rows],
-            subjects=tuple(self.subjects[q] for q in rows),
             decided=None if self.decided is None else self.decided[some],
         )
 
@@ -197,18 +185,17 @@ class QuestionArrays:
     contexts: tuple[str, ...]
 
     @classmethod
-    def of(cls, questions: Sequence[Question]) -> QuestionArrays:
-        """The arrays of questions at hand; they must be in order of id."""
-        n_options = np.asarray([len(question.options) for question in questions], np.int64)
-        shape = (len(questions), int(n_options.max()))
-        answers, pinned = np.zeros(shape, bool), np.zeros(shape, bool)
-        ranks = np.zeros(shape, np.int64)
-        for q, question in enumerate(questions):
-            answers[q, sorted(question.answers)] = True
-            pinned[q, list(question.pinned)] = True
-            ranks[q, : len(question.options)] = text_ranks(question.options)
-        ids, subjects = tuple(q.id for q in questions), tuple(q.subject for q in questions)
-        return cls(ids, subjects, n_options, answers, pinned, ranks, tuple(q.context for q in questions))
+    def of(cls, rows: Iterable[tuple[str, str, int, Iterable[int], Iterable[int], Sequence[int], str]]) -> Self:
+        """From id, subject, number of options, right and pinned ones, text ranks and context of each question."""
+        ids, subjects, sizes, rights, places, ranks, contexts = zip(*rows, strict=True)
+        width = max(sizes)
+        answers, pinned = (np.zeros((len(ids), width), bool) for _ in range(2))
+        text_ranks = np.tile(np.arange(width, dtype=np.int64), (len(ids), 1))
+        for q, (right, pins, of_texts) in enumerate(zip(rights, places, ranks, strict=True)):
+            answers[q, [content for content in right if content >= 0]] = pinned[q, list(pins)] = True
+            if of_texts:
+                text_ranks[q, : len(of_texts)] = of_texts
+        return cls(ids, subjects, np.asarray(sizes, np.int64), answers, pinned, text_ranks, contexts)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -231,8 +218,7 @@ class QuestionArrays:
     @cached_property
     def movable(self) -> Ints:
         """(Q,) number of options that may change place."""
-        movable: Ints = self.n_options - self.pinned.sum(axis=1)
-        return movable
+        return np.asarray(self.n_options - self.pinned.sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
+from unslant.responses.table import text_ranks
 
 _SAME = 1e-6
 SPREAD = "a spread: no interval, but a test by swaps"
@@ -67,7 +68,10 @@ class Listings:
         by_id = sorted(
             (q for q, question in enumerate(self.questions) if question.id in ids), key=lambda q: self.questions[q].id
         )
-        arrays = QuestionArrays.of([self.questions[q] for q in by_id])
+        arrays = QuestionArrays.of(
+            (q.id, q.subject, len(q.options), q.answers, q.pinned, text_ranks(q.options), q.context)
+            for q in (self.questions[q] for q in by_id)
+        )
         groups = {}
         for n in map(int, np.unique(arrays.n_options)):
             # The role of the row's listing, its content at each place, probabilities by place, and the choice: ties
