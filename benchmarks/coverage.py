@@ -203,7 +203,7 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
         found["label A, nats"] = Number.mean(labels[:, 0], UNBOUNDED)
         found["first position, nats"] = Number.mean(positions[:, 0], UNBOUNDED)
     found["A chosen when unsure"] = Number.mean(place_shares(scores, unsure)[0][:, 0])
-    right, _ = nvr_values(scores)
+    right = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])
     distinct: dict[str, Number] = {}
     for name, number in found.items():

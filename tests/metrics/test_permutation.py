@@ -63,7 +63,7 @@ def test_always_a_has_the_largest_bias_there_is(n: int) -> None:
 @pytest.mark.parametrize("place", [first, last])
 def test_closed_forms_of_one_position(n: int, place: object) -> None:
     questions = make_questions(10, [n])
-    metrics = compute(read_scores(ask(questions, always(place), orders="all")), resamples=50)  # type: ignore[arg-type]
+    metrics = compute(read_scores(ask(questions, always(place), orders="all")))  # type: ignore[arg-type]
     means = metrics.means
     spot = 0 if place is first else n - 1
     golds = np.array([min(q.answers) for q in questions])
@@ -86,7 +86,6 @@ def test_closed_forms_of_an_even_guesser(n: int) -> None:
     # exactly equal probabilities: everything is tied, nothing moves
     metrics = compute(
         read_scores(ask(make_questions(6, [n]), lambda q, contents, labels, rng: [-1.0] * n, orders="all")),
-        resamples=50,
     )
     means = metrics.means
     assert (means["pbm"].value, means["normalised_pbm"].value) == (0, 0)
@@ -98,7 +97,7 @@ def test_closed_forms_of_an_even_guesser(n: int) -> None:
 
 def test_one_who_knows_is_not_moved() -> None:
     questions = make_questions(60, (2, 3, 4, 5, 6), subjects=3)
-    metrics = compute(read_scores(ask(questions, knows(1.0, guesses()))), resamples=50)
+    metrics = compute(read_scores(ask(questions, knows(1.0, guesses()))))
     means = metrics.means
     for name in ("accuracy", "expected_accuracy", "vote_accuracy", "hard_vote_accuracy", "robust_accuracy"):
         assert means[name].value == 1
@@ -126,7 +125,7 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
     questions = make_questions(30, sizes)
     rng = np.random.default_rng(11)
     scores = read_scores(ask(questions, guesses(), orders="cyclic", rng=rng))
-    metrics = compute(scores, resamples=50)
+    metrics = compute(scores)
     variance, worst, best = 0.0, 0.0, 0.0
     for block in scores.blocks:
         right = np.array([block.probs[:, k].argmax(1) == block.answers.argmax(1) for k in range(block.k)])
@@ -139,8 +138,8 @@ def test_spread_over_orders_by_direct_count(sizes: tuple[int, ...]) -> None:
 
 
 def test_spread_over_sampled_orders_says_so() -> None:
-    sampled = compute(read_scores(ask(make_questions(12, [6]), guesses(), orders="24")), resamples=50)
-    every = compute(read_scores(ask(make_questions(12, [4]), guesses())), resamples=50)
+    sampled = compute(read_scores(ask(make_questions(12, [6]), guesses(), orders="24")))
+    every = compute(read_scores(ask(make_questions(12, [4]), guesses())))
     assert "sampled" in sampled.over_orders["acc_std"].note
     assert "sampled" not in every.over_orders["acc_std"].note
     assert not sampled.over_orders.tests

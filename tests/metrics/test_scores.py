@@ -90,7 +90,7 @@ def test_reversal_keeps_pinned_options(case: tuple[int, set[int]]) -> None:
     assert np.argsort(scores.reversed.positions[0]).tolist() == list(back)
     assert scores.movable.tolist() == [n - len(pinned)]
     if n - len(pinned) < 2:
-        assert math.isnan(compute(scores, resamples=20).means["fr"].value)
+        assert math.isnan(compute(scores).means["fr"].value)
 
 
 def test_failures_are_counted_and_never_answers() -> None:
@@ -107,7 +107,7 @@ def test_failures_are_counted_and_never_answers() -> None:
     scores = read_scores(damaged)
     assert (scores.n_failed, scores.n_incomplete) == (2, 1)
     assert [[scores.ids[q] for q in block.index] for block in scores.blocks] == [["q0000", "q0002", "q0003"]]
-    metrics = compute(scores, resamples=50)
+    metrics = compute(scores)
     assert (metrics.means["accuracy"].n, metrics.means["pbm"].n, metrics.means["fr_labels"].n) == (4, 3, 3)
     assert (metrics.counts.failed_rows, metrics.counts.incomplete) == (2, 1)
 
@@ -125,13 +125,13 @@ def test_pinned_questions_form_blocks_of_their_own() -> None:
     scores = read_scores(ask(questions, guesses()))
     assert [(block.n, block.k, len(block.index)) for block in scores.blocks] == [(4, 6, 3), (4, 24, 3)]
     assert scores.n_incomplete == 0
-    counts = compute(scores, resamples=20).counts
+    counts = compute(scores).counts
     assert (counts.with_pinned, counts.sampled_orders, counts.immovable) == (3, 0, 0)
 
 
 def test_questions_with_nothing_to_move_keep_their_accuracy_only() -> None:
     questions = make_questions(6, (2,), pinned=lambda q, n: (0, 1) if q < 2 else ())
-    metrics = compute(read_scores(ask(questions, guesses())), resamples=50)
+    metrics = compute(read_scores(ask(questions, guesses())))
     assert metrics.counts.immovable == 2
     assert (metrics.means["pbm"].n, metrics.means["consistency"].n, metrics.means["fr"].n) == (4, 4, 4)
     assert (metrics.means["accuracy"].n, metrics.means["vote_accuracy"].n, metrics.means["expected_accuracy"].n) == (
@@ -142,7 +142,7 @@ def test_questions_with_nothing_to_move_keep_their_accuracy_only() -> None:
 
 
 def test_one_order_gives_accuracy_and_nothing_about_orders() -> None:
-    metrics = compute(read_scores(ask(make_questions(5), guesses(), orders="given")), resamples=50)
+    metrics = compute(read_scores(ask(make_questions(5), guesses(), orders="given")))
     assert metrics.means["accuracy"].n == 5
     for name in ("pbm", "vote_accuracy", "expected_accuracy", "robust_accuracy", "consistency"):
         estimate = metrics.means[name]
@@ -154,7 +154,7 @@ def test_one_order_gives_accuracy_and_nothing_about_orders() -> None:
 def test_row_order_of_the_table_changes_nothing() -> None:
     rows = ask(make_questions(12, (2, 3, 4), subjects=2), guesses()).rows()
     shuffled = [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
-    one, other = (compute(read_scores(r), resamples=100).to_dict() for r in (rows, shuffled))
+    one, other = (compute(read_scores(r)).to_dict() for r in (rows, shuffled))
     assert one == other
 
 
@@ -177,7 +177,7 @@ def test_answers_in_words() -> None:
         scores = read_scores([said((0, 1), {1}), said((1, 0), nothing)])
         assert (scores.n_failed, scores.n_unanswered, scores.n_incomplete) == (0, 1, 0)
         assert scores.blocks[0].probs[0].tolist() == [[0, 1], [0, 0]]
-        means = compute(scores, resamples=20).means
+        means = compute(scores).means
         assert (means["accuracy"].value, means["answered_accuracy"].value, means["answered"].value) == (1, 1, 0.5)
         assert (means["expected_accuracy"].value, means["robust_accuracy"].value, means["consistency"].value) == (
             0.5,
@@ -196,7 +196,7 @@ def test_requests_without_a_reply_are_left_out_and_counted() -> None:
         scores = read_scores([replied, row((1, 0), status=status)])
         assert (scores.n_failed, scores.n_unanswered, scores.n_incomplete) == counts
     scores = read_scores([row(order, status="refused") for order in ((0, 1), (1, 0))])
-    metrics = compute(scores, resamples=20)
+    metrics = compute(scores)
     assert (metrics.means["accuracy"].value, metrics.means["vote_accuracy"].value) == (0, 0)
     assert (metrics.means["answered_accuracy"].n, metrics.means["answered"].value) == (0, 0)
     assert vote(scores).content.tolist() == [-1]
@@ -213,7 +213,7 @@ def test_other_presentations_elicitations_and_repeats_are_not_looked_at(tmp_path
     path = tmp_path / "responses.parquet"
     Responses.from_rows(rows + extra).to_parquet(path)
     read = read_scores(Responses.from_parquet(path))
-    assert compute(read, resamples=20).to_dict() == compute(read_scores(rows), resamples=20).to_dict()
+    assert compute(read).to_dict() == compute(read_scores(rows)).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ def test_estimates_are_about_right_on_average_over_parts(everything: Responses, 
     keys = ("pbm", "consistency", "robust_accuracy", "vote_accuracy")
     ids = [question.id for question in QUESTIONS]
     for seed in range(12):
-        values = extended_measures(phased(everything, set(rng.permutation(ids)[:40]), seed))
+        scores = phased(everything, set(rng.permutation(ids)[:40]), seed)
+        values = extended_measures(scores, TwoPhaseValues.of(scores))
         found.append([np.nanmean(values[key]) - np.nanmean(expected[key]) for key in keys])
     errors = np.asarray(found)
     assert (np.abs(errors.mean(axis=0)) < 3 * errors.std(axis=0) / np.sqrt(len(found)) + 1e-9).all()
@@ -113,7 +114,7 @@ def test_each_number_says_what_it_rests_on(everything: Responses) -> None:
 
 def test_questions_of_one_square_are_known_without_a_part(everything: Responses, whole: OrderScores) -> None:
     scores = phased(everything, {question.id for question in QUESTIONS if len(question.options) > 2})
-    values, two = extended_measures(scores), scores.n_options == 2
+    values, two = extended_measures(scores, TwoPhaseValues.of(scores)), scores.n_options == 2
     expected = measure(whole)
     for key in ("pbm", "consistency", "vote_accuracy"):
         assert values[key][two] == pytest.approx(expected[key][two])

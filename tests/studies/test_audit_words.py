@@ -231,7 +231,7 @@ def test_adaptive_is_right_on_average_where_two_orders_agree_by_chance() -> None
         checked = tuple(set(agreeing_ids) - set(stopped))
         adaptive = AdaptiveRun(stopped=tuple(stopped), checked=checked, requests_of_all=0)
         left_out = Responses(full.responses.table, Run(adaptive=adaptive))
-        values = extended_measures(read_scores(left_out))
+        values = extended_measures(read_scores(left_out), None)
         for name in ("expected_accuracy", "robust_accuracy", "vote_accuracy", "consistency"):
             drawn.setdefault(name, []).append(float(np.mean(values[name])))
     for name, values in drawn.items():

@@ -21,7 +21,7 @@ from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric, question_metric
-from unslant.metrics.scores import OrderScores, View, choose, credit, is_right, is_tie, over_orders
+from unslant.metrics.scores import OrderScores, choose, credit, is_right, is_tie, over_orders
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class VotedAnswers:
 def mean_over_orders(probs: Floats) -> Floats:
     """Mean over the orders, (..., K, n) to (..., n), the same to the last bit in any sequence."""
     # sums of floats depend on their sequence, and the vote must not depend on the order of options in the file
-    mean: Floats = np.sort(probs, axis=-2).mean(axis=-2)
-    return mean
+    return np.asarray(np.sort(probs, axis=-2).mean(axis=-2))
 
 
 def vote_over_orders(
@@ -80,45 +79,33 @@ def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAn
     return VotedAnswers(content, shares, ties)
 
 
-TieRule = Literal["first", "last", "split"]
 LEVEL = 0.05
 NO_ANSWER = "no question has both a usable answer and a right option"
 NO_REPLIES = "answers are scores, not replies"
 
 
-def correct(scores: OrderScores, view: View, ties: TieRule = "first") -> Floats:
-    """Whether each question is right under one presentation: (Q,) of 0, 1 or (``split``) between, and nan.
-
-    Args:
-        ties: among equally probable options, the first or last label shown counts, or each counts in part.
-    """
-    if ties == "split":
-        right = np.zeros(len(scores))
-        right[view.ok] = (credit(view.probs[view.ok]) * scores.answers[view.ok]).sum(axis=1)
-    else:
-        choice = view.chosen if ties == "first" else choose(view.probs, -view.positions)
-        right = is_right(scores.answers, choice[:, None])[:, 0].astype(np.float64)
-    right[~view.ok | ~scores.has_answer] = np.nan
-    return right
+def _as_given(scores: OrderScores, right: NDArray[np.generic]) -> Floats:
+    """(Q,) values under the given order; nan without a reply to it, or a right option."""
+    return np.where(scores.given.ok & scores.has_answer, right, np.nan)
 
 
 @question_metric("accuracy", "accuracy, as published", "options in the order of the file", unit="share",
                  short="as published", missing=NO_ANSWER)  # fmt: skip
 def accuracy(scores: OrderScores) -> Floats:
     """Right under the given order; the first label shown wins a tie, as in greedy decoding."""
-    return correct(scores, scores.given)
+    return _as_given(scores, is_right(scores.answers, scores.given.chosen))
 
 
 @question_metric("accuracy_last_tie", "accuracy, last label wins ties", "as published, ties to the last label shown",
                  unit="share", missing=NO_ANSWER)  # fmt: skip
 def accuracy_last_tie(scores: OrderScores) -> Floats:
-    return correct(scores, scores.given, "last")
+    return _as_given(scores, is_right(scores.answers, choose(scores.given.probs, -scores.given.positions)))
 
 
 @question_metric("accuracy_split_tie", "accuracy, ties share", "as published, tied options share the credit",
                  unit="share", missing=NO_ANSWER)  # fmt: skip
 def accuracy_split_tie(scores: OrderScores) -> Floats:
-    return correct(scores, scores.given, "split")
+    return _as_given(scores, (credit(scores.given.probs) * scores.answers).sum(axis=1))
 
 
 @question_metric("expected_accuracy", "accuracy, mean over orders", "the score averaged over option orders",
@@ -137,26 +124,24 @@ def order_advantage(scores: OrderScores) -> Floats:
 
 def _voted(scores: OrderScores, values: NDArray[np.generic]) -> Floats:
     """Values of the vote; nan where orders are incomplete, or no question was shown in two."""
-    return np.where(scores.reordered & (scores.order_counts > 0), values.astype(np.float64), np.nan)
+    return np.where(scores.reordered & (scores.order_counts > 0), values, np.nan)
 
 
-def vote_correct(scores: OrderScores, voted: VotedAnswers) -> Floats:
-    """(Q,) whether the voted answer is right."""
-    right = is_right(scores.answers, voted.content[:, None])[:, 0].astype(np.float64)
-    right[(scores.order_counts == 0) | ~scores.has_answer] = np.nan
-    return right
+def _vote_right(scores: OrderScores, rule: Literal["soft", "hard"]) -> Floats:
+    right = is_right(scores.answers, vote(scores, rule).content)
+    return _voted(scores, np.where(scores.has_answer, right, np.nan))
 
 
 @question_metric("vote_accuracy", "accuracy, voted", "mean probability over orders: the corrected answer", unit="share",
                  source="P1 eq. 6", short="voted", unmoved="accuracy")  # fmt: skip
 def vote_accuracy(scores: OrderScores) -> Floats:
-    return _voted(scores, vote_correct(scores, vote(scores)))
+    return _vote_right(scores, "soft")
 
 
 @question_metric("hard_vote_accuracy", "accuracy, voted by counts", "the option chosen under most orders", unit="share",
                  unmoved="accuracy")  # fmt: skip
 def hard_vote_accuracy(scores: OrderScores) -> Floats:
-    return _voted(scores, vote_correct(scores, vote(scores, "hard")))
+    return _vote_right(scores, "hard")
 
 
 @question_metric("robust_accuracy", "accuracy, right in every order", "right however the options are ordered",

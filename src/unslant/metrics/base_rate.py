@@ -16,7 +16,7 @@ from unslant.arrays import Bools, Floats, Ints, jsonable
 from unslant.errors import InputError
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
-from unslant.metrics.scores import choose, credit, is_tie
+from unslant.metrics.scores import choose, credit, is_right, is_tie
 from unslant.presentations.presentation import CONTROL
 from unslant.responses.table import Responses
 
@@ -92,7 +92,7 @@ class LabelScores:
 
     def take(self, rows: NDArray[np.integer] | Bools) -> LabelScores:
         """Some of the rows, by index or mask."""
-        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+        index = np.arange(len(self))[rows]
         texts: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in index) for name in ("ids", "subjects")}
         arrays = {name: getattr(self, name)[index] for name in ("n_options", "logprobs", "right", "positions")}
         return replace(self, **texts | arrays)
@@ -100,8 +100,7 @@ class LabelScores:
     @cached_property
     def relative(self) -> Floats:
         """(R, N) probability relative to the most probable label, which does not underflow."""
-        weights: Floats = np.exp(self.logprobs - self.logprobs.max(axis=1, keepdims=True))
-        return weights
+        return np.asarray(np.exp(self.logprobs - self.logprobs.max(axis=1, keepdims=True)))
 
     @cached_property
     def tied(self) -> Bools:
@@ -121,12 +120,10 @@ class LabelScores:
     def correct(self, ties: str = "first") -> Floats:
         """(R,) 0 or 1 (``split``: the tied right labels' part); ``nan`` where no label is right."""
         if ties == "split":
-            result = (credit(self.relative) * self.right).sum(axis=1)
+            right = (credit(self.relative) * self.right).sum(axis=1)
         else:
-            choice = self.chosen if ties == "first" else choose(self.relative, -self.positions)
-            result = np.take_along_axis(self.right, choice[:, None], axis=1)[:, 0].astype(np.float64)
-        result[~self.right.any(axis=1)] = np.nan
-        return np.asarray(result, np.float64)
+            right = is_right(self.right, choose(self.relative, self.positions * (1 if ties == "first" else -1)))
+        return np.where(self.right.any(axis=1), right, np.nan)
 
 
 def standard_labels(responses: Responses, kinds: Sequence[str] = ("given", "order")) -> tuple[str, ...]:
@@ -182,8 +179,7 @@ class BaseRates(Measured):
     @property
     def shares(self) -> Floats:
         """(n,) BRP of each label as a share of their sum."""
-        shares: Floats = self.values / self.values.sum()
-        return shares
+        return np.asarray(self.values / self.values.sum())
 
     @property
     def top(self) -> str:

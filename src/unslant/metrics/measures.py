@@ -13,9 +13,9 @@ from unslant.arrays import Floats, Ints, Jsonable, json_fields
 from unslant.errors import InputError, one_of
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.association import pbm_accuracy
-from unslant.metrics.bootstrap import RESAMPLES, Bootstrap
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.decision_study import detectable_difference
-from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design
+from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
@@ -50,15 +50,13 @@ def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues |
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
 
-def extended_measures(scores: OrderScores) -> dict[str, Floats]:
+def extended_measures(scores: OrderScores, phases: TwoPhaseValues | None) -> dict[str, Floats]:
     """:func:`measure`, with order metrics :func:`extended` to the questions that were not asked in all orders."""
     values = measure(scores)
-    if phases := TwoPhaseValues.of(scores):
-        return values | dict(phases.values)
-    if scores.stopped is None:
-        return values
+    if phases:
+        return values | phases.values
     result = dict(values)
-    for one in question_metrics():
+    for one in question_metrics() if scores.stopped is not None else ():
         if one.unmoved is not None:
             predicted = values[one.unmoved] if isinstance(one.unmoved, str) else np.full(len(scores), one.unmoved)
             result[one.key] = extended(scores, values[one.key], predicted)
@@ -143,15 +141,8 @@ class Metrics:
         return json_fields(self, omit=("questions",)) | {"phrase": self.preference.phrase}
 
 
-def compute(
-    scores: OrderScores,
-    bootstrap: Bootstrap | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    confidence: float = CONFIDENCE,
-) -> Metrics:
-    """All metrics with their intervals: the same scores and seed give the same result.
+def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
+    """All metrics with their intervals: the same scores and seed of the bootstrap give the same result.
 
     Intervals are over questions, or over contexts that several share, within subjects (see :class:`Bootstrap`).
 
@@ -159,11 +150,11 @@ def compute(
         bootstrap: over the questions of ``scores``, to be shared with other numbers; made here by default.
     """
     phases = TwoPhaseValues.of(scores)
-    values = measure(scores) | dict(phases.values) if phases else extended_measures(scores)
+    values = extended_measures(scores, phases)
     # the answers decided which questions were asked in all orders: these are not a random few
     all_orders = replace(scores, blocks=()) if scores.selected else scores
     whole = whole_part(all_orders)
-    bootstrap = bootstrap or Bootstrap.of(scores, resamples=resamples, seed=seed, confidence=confidence)
+    bootstrap = bootstrap or Bootstrap.of(scores)
     slots = given_slots(scores)
     expected = values["expected_accuracy"]
     score = expected if np.isfinite(expected).any() else values["accuracy"]
@@ -172,7 +163,7 @@ def compute(
     if len(defined):
         about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, phases, resamples, seed, confidence)
+    by_subject = _by_subject(scores, values, phases, bootstrap.confidence)
     return Metrics(
         counts=_counts(scores),
         means=means(values, bootstrap, phases),
@@ -187,7 +178,7 @@ def compute(
         preference=_preference(scores, whole, bootstrap),
         by_subject=by_subject,
         pbm_accuracy=pbm_accuracy(
-            list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=confidence
+            list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=bootstrap.confidence
         ),
         questions=values,
     )
@@ -231,12 +222,7 @@ def _counts(scores: OrderScores) -> Counts:
 
 
 def _by_subject(
-    scores: OrderScores,
-    values: QuestionValues,
-    phases: TwoPhaseValues | None,
-    resamples: int,
-    seed: int,
-    confidence: float,
+    scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None, confidence: float
 ) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects = np.asarray(scores.subjects, dtype=str)
@@ -249,8 +235,7 @@ def _by_subject(
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
-        bootstrap = Bootstrap(int(rows.sum()), resamples=resamples, seed=seed, confidence=confidence)
-        table[str(subject)] = means(part, bootstrap) | in_phases
+        table[str(subject)] = means(part, Bootstrap(int(rows.sum()), confidence=confidence)) | in_phases
     return table
 
 
@@ -287,8 +272,6 @@ def paired_difference(
     *,
     measures: tuple[QuestionValues, QuestionValues] | None = None,
     rows: tuple[Ints, Ints] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> PairedDifference:
     """Difference of one metric of single questions over the questions that both sets of scores have.
 
@@ -305,12 +288,12 @@ def paired_difference(
     at_a, at_b = rows or np.intersect1d(np.asarray(a.ids), np.asarray(b.ids), return_indices=True)[1:]
     if not at_a.size:
         raise InputError("the two sets of responses have no question in common")
-    values_a, values_b = measures or (extended_measures(a), extended_measures(b))
+    values_a, values_b = measures or (extended_measures(one, TwoPhaseValues.of(one)) for one in (a, b))
     of_a, of_b = values_a[measure_name][at_a], values_b[measure_name][at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     subjects, contexts = ([texts[i] for i in at_a[both]] for texts in (a.subjects, a.contexts))
-    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, resamples=resamples, seed=seed)
+    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts)
     bounds = measured.bounds
     yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)

@@ -10,29 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, jsonable
+from unslant.metrics.accuracy import accuracy
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
-from unslant.metrics.scores import Block, OrderScores, is_right
+from unslant.metrics.scores import OrderScores, is_right
 from unslant.metrics.verdicts import verdict
 
 MATERIAL = 0.02
 """Least distance from the median of the other variants at which a significant variant is reported."""
 _LEAST_NOTE = "the least of several lies low by chance: no interval"
-
-
-def guess_score(n: int) -> float:
-    """Nvr-X score of random guessing among ``n`` options: 1/n, as on the plain set."""
-    return 1 / n
-
-
-def never_score(n: int) -> float:
-    """Expected Nvr-X score of always avoiding one label and guessing among the other n-1: (n-2)/(n-1)^2.
-
-    In the variants for the other labels the right option is among the n-1 guessed labels with probability (n-2)/(n-1),
-    and hit with 1/(n-1). For n = 4 this is 2/9, P5's "about 22 %".
-    """
-    return (n - 2) / (n - 1) ** 2
 
 
 @dataclass(frozen=True)
@@ -136,8 +123,10 @@ def nvr(
                 "nvr.plain": bootstrap.mean(np.where(complete, plain, np.nan)),
                 "nvr.score": Estimate.bare(least(complete), n, _LEAST_NOTE),
                 "nvr.drop": drop,
-                "nvr.guess": float(np.mean([guess_score(n) for n in sizes])),
-                "nvr.never": float(np.mean([never_score(n) for n in sizes])),
+                "nvr.guess": float(np.mean([1 / size for size in sizes])),  # as on the plain set
+                # In the variants for the other labels the right option is among the n-1 guessed labels with probability
+                # (n-2)/(n-1), and hit with 1/(n-1). For n = 4 this is 2/9, P5's "about 22 %".
+                "nvr.never": float(np.mean([(size - 2) / (size - 1) ** 2 for size in sizes])),
             }
         ),
         extremes=_extremes(right, complete, n_options, labels, bootstrap),
@@ -176,32 +165,22 @@ def nvr_from_scores(scores: OrderScores, bootstrap: Bootstrap | None = None) -> 
         scores: questions with their order sets; those whose orders do not hold every variant are left out and counted.
         bootstrap: over the questions of ``scores``.
     """
-    right, plain = nvr_values(scores)
-    return nvr(right, plain, scores.n_options, scores.labels, bootstrap or Bootstrap.of(scores))
+    return nvr(nvr_values(scores), accuracy(scores), scores.n_options, scores.labels, bootstrap or Bootstrap.of(scores))
 
 
-def nvr_values(scores: OrderScores) -> tuple[Floats, Floats]:
-    """(Q, N) share of fitting orders answered right in the variant for each label, and (Q,) as given; nan where
-    unknown."""
+def nvr_values(scores: OrderScores) -> Floats:
+    """(Q, N) share of fitting orders answered right in the variant for each label; nan without one.
+
+    Every place of the right option weighs the same.
+    """
     right = np.full((len(scores), scores.width), np.nan)
     for block in scores.blocks:
-        right[block.index, : block.n] = _expected(block)
-    plain = np.full(len(scores), np.nan)
-    ok = scores.given.ok & scores.has_answer
-    plain[ok] = is_right(scores.answers, scores.given.chosen[:, None])[ok, 0]
-    return right, plain
-
-
-def _expected(block: Block) -> Floats:
-    """(Q, n) mean accuracy over the orders with no right option at each position; nan without one."""
-    hits = is_right(block.answers, block.chosen)
-    answers = np.broadcast_to(block.answers[:, None], block.contents.shape)
-    there = np.take_along_axis(answers, block.contents, axis=2)
-    result = np.full((len(block.index), block.n), np.nan)
-    for x in range(block.n):
-        fits = there & ~there[:, :, x : x + 1]  # (Q, K, n) right option at that place, none at x
-        counts = fits.sum(axis=1)
-        by_place = (fits & hits[:, :, None]).sum(axis=1) / np.maximum(counts, 1)
-        places = (counts > 0).sum(axis=1)
-        np.divide(by_place.sum(axis=1), places, out=result[:, x], where=places > 0)
-    return result
+        hits = is_right(block.answers, block.chosen)[:, :, None]
+        there = np.take_along_axis(np.broadcast_to(block.answers[:, None], block.probs.shape), block.contents, axis=2)
+        for x in range(block.n):
+            fits = there & ~there[:, :, x : x + 1]  # (Q, K, n) right option at that place, none at x
+            counts = fits.sum(axis=1)
+            by_place = (fits & hits).sum(axis=1) / np.maximum(counts, 1)
+            with np.errstate(invalid="ignore"):
+                right[block.index, x] = by_place.sum(axis=1) / (counts > 0).sum(axis=1)
+    return right

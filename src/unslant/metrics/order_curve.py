@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats, Ints
+from unslant.arrays import Floats, Ints
 from unslant.metrics.accuracy import vote_over_orders
 from unslant.metrics.permutation import pbm
 from unslant.metrics.scores import Block, OrderScores, is_right
@@ -48,7 +50,7 @@ class OrderPoint:
     vote: float
     pbm: float
     votes_differ: float
-    ordinary_runs: float = math.nan
+    ordinary_runs: float
 
     @property
     def apart(self) -> float:
@@ -72,8 +74,8 @@ class OrderCurve:
     n_options: int
     n_orders: int
     n_questions: int
-    points: tuple[OrderPoint, ...] = field(default=())
-    ordinary_runs: float = math.nan
+    points: tuple[OrderPoint, ...]
+    ordinary_runs: float
 
     @property
     def enough(self) -> OrderPoint | None:
@@ -123,8 +125,9 @@ def order_curve(
     if not pools:
         return None
     costs = runs or {}
-    whole = _Whole.of(block)
-    points = [whole.point(name, pool, costs.get(name, math.nan)) for name, pool in pools.items()]
+    some = block.only(np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)], np.arange(block.k))
+    whole = _results(some, some.right, some.probs)
+    points = [_compared(some, whole, name, pool, costs.get(name, math.nan)) for name, pool in pools.items()]
     everything = OrderPoint(spec, block.k, 0.0, 0.0, 0.0, 0.0, costs.get(spec, math.nan))
     ranked = (*sorted(points, key=lambda p: p.k), everything)
     return OrderCurve(block.n, block.k, len(block.index), ranked, everything.ordinary_runs if spent is None else spent)
@@ -151,48 +154,29 @@ def _draws(n: int, pinned: tuple[int, ...], name: str) -> list[list[Order]]:
     return [first] if first == second else [orders_for(question, name, seed) for seed in range(_POOL)]
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """The result of all orders: the block, (Q, K) right, (Q,) voted content, right by vote, and PBM."""
-
-    block: Block
-    right: Floats
-    content: Ints
-    voted: Floats
-    pbm: Floats
-
-    @classmethod
-    def of(cls, block: Block) -> _Whole:
-        block = block.only(np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)], np.arange(block.k))
-        content, _ = vote_over_orders(block.probs, block.text_ranks)
-        return cls(block, block.right, content, _voted(block, content, block.right), pbm(block.probs))
-
-    def point(self, name: str, pool: Ints, runs: float) -> OrderPoint:
-        """Compare a set with the whole; ``pool`` has its draws, (P, K)."""
-        questions = np.arange(len(self.right))[:, None]
-        rng = np.random.default_rng(0)
-        apart: list[tuple[Floats, Floats, Floats, Bools]] = []
-        for _ in range(_DRAWS if len(pool) > 1 else 1):
-            orders = pool[rng.integers(len(pool), size=len(questions))]
-            probs = self.block.probs[questions, orders]
-            content, _ = vote_over_orders(probs, self.block.text_ranks)
-            apart.append(
-                (
-                    self.right[questions, orders].mean(axis=1) - self.right.mean(axis=1),
-                    _voted(self.block, content, self.right) - self.voted,
-                    pbm(probs) - self.pbm,
-                    content != self.content,
-                )
-            )
-        *differences, differ = (np.concatenate(draws) for draws in zip(*apart, strict=True))
-        accuracy, vote, bias = (_distance(values, len(self.right)) for values in differences)
-        k = pool.shape[1]
-        return OrderPoint(name, k, accuracy, vote, bias if k > 1 else math.nan, float(differ.mean()), runs)
+_Results = tuple[Floats, Floats, Floats, Ints]
 
 
-def _voted(block: Block, content: Ints, right: Floats) -> Floats:
-    """(Q,) whether the voted content is right; nan where no option is."""
-    return np.where(np.isnan(right[:, 0]), np.nan, is_right(block.answers, content[:, None])[:, 0])
+def _results(block: Block, right: Floats, probs: Floats) -> _Results:
+    """(Q,) share of some orders that are right, whether the vote is (nan where no option is), PBM, and the vote."""
+    content, _ = vote_over_orders(probs, block.text_ranks)
+    voted = np.where(np.isnan(right[:, 0]), np.nan, is_right(block.answers, content))
+    return right.mean(axis=1), voted, pbm(probs), content
+
+
+def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float) -> OrderPoint:
+    """A set, of which ``pool`` has the draws, (P, K), compared with all orders."""
+    questions = np.arange(len(block.index))[:, None]
+    rng = np.random.default_rng(0)
+    apart: list[list[NDArray[Any]]] = []
+    for _ in range(_DRAWS if len(pool) > 1 else 1):
+        orders = pool[rng.integers(len(pool), size=len(questions))]
+        part = _results(block, block.right[questions, orders], block.probs[questions, orders])
+        apart.append([one - other for one, other in zip(part, whole, strict=True)])
+    *differences, votes = (np.concatenate(draws) for draws in zip(*apart, strict=True))
+    accuracy, vote, bias = (_distance(values, len(questions)) for values in differences)
+    k = pool.shape[1]
+    return OrderPoint(name, k, accuracy, vote, bias if k > 1 else math.nan, float((votes != 0).mean()), runs)
 
 
 def _distance(values: Floats, questions: int) -> float:

@@ -71,8 +71,7 @@ def consistent(probs: Floats, positions: NDArray[np.integer]) -> Bools:
         (...)
     """
     choice = choose(probs, positions)
-    same: Bools = ((choice == choice[..., :1]) & (choice >= 0)).all(axis=-1)
-    return same
+    return np.asarray(((choice == choice[..., :1]) & (choice >= 0)).all(axis=-1))
 
 
 @question_metric("pbm", "PBM", "variance of an option's probability over the orders", digits=4, source="P1 eq. 1-2",
@@ -90,12 +89,8 @@ def _scored(scores: OrderScores, value: Callable[[Block], Floats]) -> Floats:
     """(Q,) a value of probabilities under two orders or more."""
     result = over_orders(scores, value, least=2)
     if scores.is_scored:  # an order without an answer, a refusal say, has no probabilities to compare
-        result[over_orders(scores, _unanswered) == 1] = np.nan
+        result[over_orders(scores, lambda block: (block.chosen < 0).sum(axis=1)) > 0] = np.nan
     return result
-
-
-def _unanswered(block: Block) -> Bools:
-    return np.asarray((block.chosen < 0).any(axis=1))
 
 
 @question_metric("consistency", "consistency", "questions with the same answer in every order", unit="share",
@@ -255,10 +250,8 @@ class OrderAccuracy(Measured):
 
 
 _KEYS = ("acc_std", "acc_std_by_chance", "acc_std_corrected", "over_orders.worst", "over_orders.best")
-SAMPLED_NOTE = "orders were sampled for each question, so order k is a different one for each: mostly chance"
-_RANGE_NOTE = "the range over the orders shown: no interval"
-_STD_NOTE = "holds chance as well: compare the value by chance; no interval"
-_CORRECTED_NOTE = "no interval: see the test of whether orders differ"
+_SAMPLED = "orders were sampled for each question, so order k is a different one for each: mostly chance; "
+_RANGE = "the range over the orders shown: no interval"
 
 
 @metric("over_orders.worst", "accuracy, worst order", "whole set under one order", unit="share", short="worst order")
@@ -301,20 +294,22 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     mean = float(np.concatenate([right.mean(axis=1) for right in rights]).mean())
     worst = min(mean, sum(w * float(mean.min()) for w, mean in zip(weights, means, strict=True)))
     best = max(mean, sum(w * float(mean.max()) for w, mean in zip(weights, means, strict=True)))
-    sampled = "" if all(block.same_orders for block in scores.blocks) else f"{SAMPLED_NOTE}; "
-
-    def bare(value: float, note: str) -> Estimate:
-        return Estimate.bare(value, n, sampled + note)
-
-    numbers: dict[str, Estimate | float] = {
-        "acc_std": bare(math.sqrt(variance), _STD_NOTE),
-        "acc_std_by_chance": bare(math.sqrt(chance), "expected where no order is better than another: no interval"),
-        "acc_std_corrected": bare(math.sqrt(max(0.0, variance - chance)), _CORRECTED_NOTE),
-        "over_orders.worst": bare(worst, _RANGE_NOTE),
-        "over_orders.best": bare(best, _RANGE_NOTE),
-        "over_orders.p": _together(tests),
+    sampled = _SAMPLED * any(not block.same_orders for block in scores.blocks)
+    corrected = math.sqrt(max(0.0, variance - chance))
+    numbers = {
+        "acc_std": (math.sqrt(variance), "holds chance as well: compare the value by chance; no interval"),
+        "acc_std_by_chance": (math.sqrt(chance), "expected where no order is better than another: no interval"),
+        "acc_std_corrected": (corrected, "no interval: see the test of whether orders differ"),
+        "over_orders.worst": (worst, _RANGE),
+        "over_orders.best": (best, _RANGE),
     }
-    return OrderAccuracy(Numbers(numbers), tuple(tests))
+    p = (
+        _chi2(sum(t.epsilon * t.q for t in tests), sum(t.epsilon * t.degrees for t in tests), 1.0)
+        if tests
+        else math.nan
+    )
+    estimates = {key: Estimate.bare(value, n, sampled + note) for key, (value, note) in numbers.items()}
+    return OrderAccuracy(Numbers({**estimates, "over_orders.p": p}), tuple(tests))
 
 
 def _chance_variance(right: Floats) -> float:
@@ -355,9 +350,3 @@ def _chi2(q: float, degrees: float, epsilon: float) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(epsilon * degrees, epsilon * q))
-
-
-def _together(tests: list[CochranTest]) -> float:
-    if not tests:
-        return math.nan
-    return _chi2(sum(t.epsilon * t.q for t in tests), sum(t.epsilon * t.degrees for t in tests), 1.0)

@@ -58,8 +58,9 @@ Places = NDArray[np.integer[Any]]
 
 
 def is_right(answers: Bools, chosen: NDArray[np.integer]) -> Bools:
-    """(Q, K) whether each chosen content is one of the right ones, (Q, n); no answer (-1) is not right."""
-    return np.asarray(np.take_along_axis(answers, np.maximum(chosen, 0), axis=1) & (chosen >= 0))
+    """(Q,) or (Q, K) whether each chosen content is one of the right ones, (Q, n); no answer (-1) is not right."""
+    rows = np.arange(len(answers)).reshape(-1, *[1] * (chosen.ndim - 1))
+    return np.asarray(answers[rows, np.maximum(chosen, 0)] & (chosen >= 0))
 
 
 @dataclass(frozen=True)

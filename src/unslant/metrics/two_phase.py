@@ -30,7 +30,6 @@ from unslant.metrics.registry import (
     METRICS,
     Numbers,
     QuestionMetric,
-    QuestionValues,
     metric,
     question_metric,
     question_metrics,
@@ -209,8 +208,8 @@ class TwoPhaseValues:
         shown: questions drawn to be shown in all orders.
     """
 
-    values: QuestionValues
-    known: QuestionValues
+    values: dict[str, Floats]
+    known: dict[str, Floats]
     shown: int
 
     @classmethod

@@ -383,7 +383,7 @@ def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
             same = (block.positions[rows] == view.positions[at, None, : block.n]).all(axis=2)
             some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
             q, page = at[some], np.full(int(some.sum()), block.k + j)
-            right = is_right(scores.answers[q], view.chosen[q, None])[:, 0].astype(np.float64)
+            right = is_right(scores.answers[q], view.chosen[q]).astype(np.float64)
             position, label = view.positions[q, answer[q]], view.labels[q, answer[q]]
             add(q, right, same[some].argmax(axis=1), page, position, label)
         for row, again, hit in (one for one in repeats if one[0] in place):
