@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,13 +61,6 @@ def release_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-@runtime_checkable
-class Writes(Protocol):
-    """An object with its own form in JSON."""
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 class Jsonable:
     """A dataclass whose fields are its JSON; override :meth:`to_dict` to leave out or add some."""
 
@@ -89,9 +82,11 @@ def jsonable(value: Any) -> Any:
 
     Objects with a ``to_dict`` use it; dataclasses become dictionaries, keys strings, sets sorted lists.
     """
-    if isinstance(value, Writes) and not isinstance(value, type):
+    if isinstance(value, type):
+        return value
+    if hasattr(value, "to_dict"):
         return value.to_dict()
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value):
         return json_fields(value)
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}

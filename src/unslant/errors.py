@@ -130,8 +130,6 @@ def shown(path: object) -> str:
 
 def printable(text: str) -> str:
     """The text on one line: invisible and half characters as Python writes them (``\\n``, ``\\x1b``)."""
-    if text.isprintable():
-        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -140,11 +138,8 @@ def one_line(text: str) -> str:
     direction of what follows, no halves of characters."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(" " if c in _BREAKS else c for c in text if c in _BREAKS + _JOINERS or not _unshown(c))
-
-
-def _unshown(character: str) -> bool:
-    return unicodedata.category(character) in _UNSHOWN
+    kept = (c for c in text if c in _BREAKS + _JOINERS or unicodedata.category(c) not in _UNSHOWN)
+    return "".join(" " if c in _BREAKS else c for c in kept)
 
 
 def one_of(name: str, known: Iterable[str]) -> str:

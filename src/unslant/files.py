@@ -23,7 +23,6 @@ _MAX_RATIO = 100
 """Text shrinks to about a tenth; a file above this ratio (and the size above) is a bomb rather than data."""
 _MAX_DEPTH = 32
 _MAX_DIGITS = 40
-_CHUNK = 1 << 20
 MAX_VALUES = 20_000_000
 """Most values that become Python objects: of one JSON text, of one file of questions."""
 MAX_CELLS = 500_000_000
@@ -81,22 +80,6 @@ def decoded(content: bytes, path: object, line: int = 1) -> str:
         raise InputError.at(path, f"{kind} text; save the file as UTF-8", line=line) from None
 
 
-def exists(path: str | Path) -> bool:
-    """Whether there is a regular file; also false for names that no file can have."""
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
-
-
-def is_folder(path: str | Path) -> bool:
-    """Whether there is a folder; also false for names that no folder can have."""
-    try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
-    except (OSError, ValueError):
-        return False
-
-
 def files_within(folder: Path, most: int = 10_000) -> list[Path]:
     """The files in a folder and the folders within, by name; links to folders are not followed.
 
@@ -112,22 +95,19 @@ def files_within(folder: Path, most: int = 10_000) -> list[Path]:
         paths += [Path(parent, name) for name in names]
         if len(paths) > most:
             raise InputError.at(folder, f"holds more than {most:,} files; give the folder of the ones you mean")
-    return sorted(path for path in paths if exists(path))
+    return sorted(filter(os.path.isfile, paths))
 
 
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     limit = most_unpacked(len(content), limit)
-    parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            while chunk := stream.read(_CHUNK):
-                size += len(chunk)
-                if size > limit:
-                    raise InputError.at(path, f"unpacks to more than {_mb(limit)}; unpack it, or split it")
-                parts.append(chunk)
+            unpacked = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError.at(path, f"not a whole gzip file ({error}); download it again") from None
-    return b"".join(parts)
+    if len(unpacked) > limit:
+        raise InputError.at(path, f"unpacks to more than {_mb(limit)}; unpack it, or split it")
+    return unpacked
 
 
 def most_unpacked(packed: int, limit: int, always: int = _ALWAYS_UNPACKED) -> int:

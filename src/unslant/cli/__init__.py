@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
@@ -226,18 +226,18 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
     try:
         command, bound = _parsed(words, config, seen)
         COMMAND.set(seen.command)
-        check_files({**bound.arguments, "config": config.path})
-        with _connected(bound.arguments.get("offline", False)):
-            command(*bound.args, **bound.kwargs)
+        _perform(command, bound, config=config.path)
     except InputError as error:
         if type(error) is InputError and (options := config.named_in(str(error))):
             raise InputError(f"{error} ({shown(config.path)} sets {', '.join(options)})") from error
         raise
 
 
-def _connected(without: bool) -> AbstractContextManager[None]:
-    """Open no connection while the block runs, if ``--offline`` says so."""
-    return offline() if without else nullcontext()
+def _perform(command: Any, bound: Any, **inputs: Any) -> None:
+    """Run a command; ``inputs`` are further files that it must not write to."""
+    check_files({**bound.arguments, **inputs})
+    with offline() if bound.arguments.get("offline") else nullcontext():
+        command(*bound.args, **bound.kwargs)
 
 
 def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
@@ -248,9 +248,8 @@ def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
     words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
-    check_files(bound.arguments)
-    with recorded.keys_kept(), _connected(bound.arguments.get("offline", False)):
-        command(*bound.args, **bound.kwargs)
+    with recorded.keys_kept():
+        _perform(command, bound)
 
 
 def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:

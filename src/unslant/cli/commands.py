@@ -11,7 +11,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
@@ -94,11 +94,8 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _split(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     """A type without ``Annotated``, and its annotations."""
-    if get_origin(annotation) is not Annotated:
-        return annotation, ()
-    kind, *about = get_args(annotation)
-    inner, before = _split(kind)
-    return inner, (*before, *about)
+    kind, *about = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    return kind, tuple(about)
 
 
 def _flags(kind: type, heading: Heading) -> list[inspect.Parameter]:
@@ -120,7 +117,8 @@ def _flags(kind: type, heading: Heading) -> list[inspect.Parameter]:
 def _annotation(kind: Any, about: Sequence[Any], heading: Heading, help: str = "") -> Any:
     flags = [one for one in about if isinstance(one, Flag)]
     words: dict[str, Any] = {"help": help} if help else {}
-    plain = next((one for one in _parts(kind) if one in _METAVARS), None)
+    members = (_split(part)[0] for part in get_args(kind) or (kind,))
+    plain = next((one for one in members if one in _METAVARS), None)
     words |= {"metavar": _METAVARS[plain]} if plain else {}
     if heading is not _OPTIONS:
         words["group"] = Group(heading.title, sort_key=heading.place)
@@ -132,12 +130,6 @@ def _annotation(kind: Any, about: Sequence[Any], heading: Heading, help: str = "
         words |= {"consume_multiple": 1} if flag.many else {}
     others = [one for one in about if not isinstance(one, Flag | Heading | Without)]
     return Annotated[kind, *others, Parameter(**words)]
-
-
-def _parts(kind: Any) -> Iterator[Any]:
-    """The members of a union, without their annotations."""
-    for part in get_args(kind) or (kind,):
-        yield get_args(part)[0] if get_origin(part) is Annotated else part
 
 
 def _by_commas(kind: Any, tokens: Sequence[Token]) -> tuple[Any, ...]:

@@ -59,18 +59,14 @@ def report(
     page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
     written: list[str] = []
 
-    def write_report() -> None:
-        page.to_html(out)
-        written.append(str(out))
+    def write(save: Callable[[Path], Any], path: Path, what: str = "") -> None:
+        files = save(path)
+        written.append(f"{len(files)} {what} in {path}" if what else str(path))
 
-    def write_files(save: Callable[[Path], list[Path]], folder: Path, what: str) -> None:
-        written.append(f"{len(save(folder))} {what} in {folder}")
-
-    write_all(
-        write_report,
-        *([partial(write_files, page.save_figures, figures, "figures")] if figures else ()),
-        *([partial(write_files, page.save_tables, tables, "tables")] if tables else ()),
-    )
+    writes = [partial(write, page.to_html, out)]
+    writes += [partial(write, page.save_figures, figures, "figures")] if figures else []
+    writes += [partial(write, page.save_tables, tables, "tables")] if tables else []
+    write_all(*writes)
     if not quiet:
         print(*written, sep="\n")
 

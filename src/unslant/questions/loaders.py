@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, one_of, shown
-from unslant.files import exists
 from unslant.questions.answers import KINDS, AnswerReader, whole_numbers
 from unslant.questions.fields import Draft, column_names, draft, find_fields
 from unslant.questions.formats import iter_records, stem_of
@@ -210,7 +210,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
         return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
     text = shown(source)
     path = Path(source)
-    if isinstance(source, str) and not exists(path):
+    if isinstance(source, str) and not os.path.isfile(path):
         if text in _EMBEDDED and kind == "questions":
             return Source(name or text, text, list(iter_records(embedded_questions_path(_EMBEDDED[text]))))
         from unslant.questions.recipes import HUB, RECIPES, fetch, hub_recipe

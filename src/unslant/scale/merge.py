@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -13,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from unslant.errors import InputError, without_options
-from unslant.files import exists
 from unslant.responses.checks import TableFile, joined, write_batches
 from unslant.responses.run import Run, ShardHeader
 from unslant.responses.table import SCHEMA
@@ -67,7 +67,7 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
         OutputError: if the table cannot be written.
     """
     merged = Path(merged)
-    if exists(merged) and _is_shard(merged):
+    if os.path.isfile(merged) and _is_shard(merged):
         raise InputError.at(merged, "is a shard and would be overwritten; give the output file first")
     files = [_File.of(Path(path)) for path in shards]
     if not files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +24,7 @@ from unslant.debiasing.lora1.adapter import Adapted
 from unslant.debiasing.model_pass import ModelPass, label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.extras import needed
-from unslant.files import dump_json, exists
+from unslant.files import dump_json
 from unslant.metrics import credit, pbm
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions import Question
@@ -260,7 +261,7 @@ class _Checkpoint:
         self.settings = settings
         self.made_with = _made_with(asker, questions)
         make_folder(out)
-        self.saved = self._load() if exists(self.path) else None
+        self.saved = self._load() if os.path.isfile(self.path) else None
 
     def _load(self) -> dict[str, Any]:
         try:

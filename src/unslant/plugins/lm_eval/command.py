@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -52,6 +53,8 @@ def lm_eval(
     for name in model:
         check_local(name, models)
     loaded = load(tasks, settings)
+    from lm_eval.utils import handle_non_serializable
+
     lines: list[str] = []
     results = []
     with recording(store, outputs.quiet) as record:
@@ -60,7 +63,7 @@ def lm_eval(
             run = TaskRun(opener, loaded, settings, record.progress)
             results.append(run.result)
             if samples is not None:
-                lines.extend(run.sample_lines())
+                lines += [json.dumps(one, ensure_ascii=False, default=handle_non_serializable) for one in run.samples()]
         if len(results) == 1:
             record.keep(results[0].responses)
         result = results[0] if len(results) == 1 else AuditComparison.of(results)

@@ -73,8 +73,8 @@ class Document:
         rejected: list[str] = []
         cloze: Document | None = None
         for candidate in candidates(record, self.choices):
-            field = candidate.first(n)
-            m = len(field.values)
+            m = min(n, len(candidate.values))
+            field = candidate.at(range(m))
             try:
                 requests = self.task.requests(remake(field.filled(record, markers(m))), self.examples)
             except Exception as error:  # a template is a program, and may not expect such texts
@@ -85,8 +85,8 @@ class Document:
                 continue
             role = examine(requests, m)
             if role.kind in (LABELS, TEXTS):
-                field = field.sorted_by(role.places) if role.places else field
-                return replace(self, kind=role.kind, record=record, remake=remake, options=field), ""
+                places = role.places or range(m)
+                return replace(self, kind=role.kind, record=record, remake=remake, options=field.at(places)), ""
             if role.kind == CLOZE and not self._written_out:
                 cloze = cloze or replace(self, kind=CLOZE)
             why_not = "scored, but the prompt takes its options from elsewhere" if self._written_out else "not shown"
@@ -98,10 +98,6 @@ class Document:
         """Whether the prompt shows all scored texts."""
         context = self.published[0][0]
         return all(context == other and text.strip() in context for other, text in self.published)
-
-    def instances(self) -> list[Any]:
-        """lm-eval's own requests, as published."""
-        return self.task.instances(self.doc, self.examples)
 
     @cached_property
     def published(self) -> list[Request]:

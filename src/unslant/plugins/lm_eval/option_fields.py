@@ -38,12 +38,8 @@ class OptionField:
     paths: tuple[tuple[Path, ...], ...]
     values: tuple[Any, ...]
 
-    def first(self, n: int) -> OptionField:
-        """The first ``n`` options; the others stay where they are."""
-        return OptionField(self.name, self.paths[:n], self.values[:n])
-
-    def sorted_by(self, places: Sequence[int]) -> OptionField:
-        """The options in another sequence."""
+    def at(self, places: Sequence[int]) -> OptionField:
+        """Some of the options, in this sequence; the others stay where they are."""
         return OptionField(self.name, tuple(self.paths[p] for p in places), tuple(self.values[p] for p in places))
 
     def filled(self, doc: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
@@ -76,25 +72,17 @@ def candidates(doc: Mapping[str, Any], choices: Sequence[str]) -> list[OptionFie
     groups: dict[tuple[Any, ...], list[tuple[str, list[Path]]]] = {}
     for name, paths in _groups(doc, (), "", n):
         groups.setdefault(tuple(_at(doc, path) for path in paths), []).append((name, paths))
-    fields = [
-        OptionField(
-            " and ".join(dict.fromkeys(name for name, _ in group)),
-            tuple(zip(*(paths for _, paths in group), strict=True)),
-            values,
-        )
-        for values, group in groups.items()
-    ]
+    fields = []
+    for values, group in groups.items():
+        names, paths_of_each = zip(*group, strict=True)
+        fields.append(OptionField(" and ".join(dict.fromkeys(names)), tuple(zip(*paths_of_each, strict=True)), values))
     fields.sort(key=lambda one: (len(one.values) != n, len(one.values) < n))
-    keys = [next((key for key, value in doc.items() if _same(value, choice)), "") for choice in choices]
+    texts = {value.strip(): key for key, value in reversed([*doc.items()]) if isinstance(value, str)}
+    keys = [texts.get(choice.strip(), "") for choice in choices]
     if all(keys) and len(set(keys)) == n > 1:
-        fields.append(
-            OptionField(", ".join(map(str, keys)), tuple(((key,),) for key in keys), tuple(doc[key] for key in keys))
-        )
+        places = tuple(((key,),) for key in keys)
+        fields.append(OptionField(", ".join(map(str, keys)), places, tuple(doc[key] for key in keys)))
     return fields
-
-
-def _same(value: object, choice: str) -> bool:
-    return isinstance(value, str) and value.strip() == choice.strip()
 
 
 def _at(doc: Any, path: Sequence[Any]) -> Any:
@@ -316,13 +304,8 @@ class Frame:
     @classmethod
     def of(cls, requests: Sequence[Request]) -> Frame:
         """From requests that hold :func:`markers`."""
-        return cls(
-            tuple(
-                tuple(part if i % 2 == 0 else _number(part) for i, part in enumerate(_MARKER.split(text)))
-                for request in requests
-                for text in request
-            )
-        )
+        texts = (_MARKER.split(text) for request in requests for text in request)
+        return cls(tuple(tuple(_number(part) if i % 2 else part for i, part in enumerate(parts)) for parts in texts))
 
     def filled(self, texts: Sequence[str]) -> list[Request]:
         """The requests with these options."""

@@ -38,8 +38,35 @@ NEEDS_GREEDY = frozenset({"exact_match"})
 class Result:
     """One document: lm-eval's requests with their scores, and its metrics by name."""
 
+    document: Document
     instances: Sequence[Any]
     metrics: Mapping[str, Any]
+
+    def sample(self) -> dict[str, Any]:
+        """A record as in lm-eval's log of samples; whether a continuation is greedy is unknown, and null."""
+        from lm_eval.utils import handle_non_serializable, hash_string
+
+        document = self.document
+        target = document.task.task.doc_to_target(document.doc)
+        answers = [[one.resps[0][0], None] for one in self.instances]
+        written = json.dumps(document.doc, indent=2, default=handle_non_serializable, ensure_ascii=False)
+        return {
+            "doc_id": document.number,
+            "doc": document.doc,
+            "target": str(target),
+            "arguments": {
+                f"gen_args_{i}": {f"arg_{k}": arg for k, arg in enumerate(one.args)}
+                for i, one in enumerate(self.instances)
+            },
+            "resps": [[answer] for answer in answers],
+            "filtered_resps": answers,
+            "filter": "none",
+            "metrics": list(self.metrics),
+            "doc_hash": hash_string(written),
+            "prompt_hash": hash_string(str(self.instances[0].args[0])),
+            "target_hash": hash_string(str(target)),
+            **self.metrics,
+        }
 
 
 @dataclass(frozen=True)
@@ -47,48 +74,47 @@ class Published:
     """The published order of one task.
 
     Attributes:
-        documents: each with its result.
+        results: one for each document with scores.
         metrics: lm-eval's name of each metric -> its value over all documents.
         missing: documents without scores, left out of the metrics.
     """
 
     task: HarnessTask
-    documents: Sequence[tuple[Document, Result]]
+    results: Sequence[Result]
     metrics: Mapping[str, Estimate]
     missing: int
 
     def recorded(self) -> TaskRecord:
         """The record of it in the run."""
+        documents = [one.document for one in self.results]
         return TaskRecord(
             version=str(self.task.task.VERSION),
             num_fewshot=self.task.num_fewshot,
-            scored=", ".join(sorted({document.kind or "choices" for document, _ in self.documents})),
-            options_in="; ".join(sorted({document.options.name for document, _ in self.documents if document.options})),
-            n=len(self.documents),
+            scored=", ".join(sorted({one.kind or "choices" for one in documents})),
+            options_in="; ".join(sorted({one.options.name for one in documents if one.options})),
+            n=len(documents),
             missing=self.missing,
             metrics={name: jsonable(value) for name, value in self.metrics.items()},
         )
 
 
-def published(
-    task_set: TaskSet, scores: Mapping[str, Floats], score: Callable[[Sequence[Prompt]], list[Floats]]
-) -> dict[str, Published]:
+def published(task_set: TaskSet, scores: Mapping[str, Floats], asker: ScoringModel) -> dict[str, Published]:
     """The published order of every task.
 
     Args:
         scores: question id -> log-probability of each continuation.
-        score: scores prompts: the unconditional ones of ``acc_mutual_info``.
+        asker: scores the unconditional prompts of ``acc_mutual_info``.
     """
     by_task = {}
     for task in task_set.tasks:
         documents = {name: document for name, document in task_set.by_id.items() if document.task is task}
-        requests = {name: document.instances() for name, document in documents.items() if name in scores}
+        requests = {name: task.instances(one.doc, one.examples) for name, one in documents.items() if name in scores}
         unconditional = [
             Prompt(str(one.args[0]), (str(one.args[1]),), group=name)
             for name, instances in requests.items()
             for one in instances[len(scores[name]) :]
         ]
-        further = iter(score(unconditional) if unconditional else [])
+        further = iter(score_all(asker, unconditional) if unconditional else [])
         results = []
         for name, instances in requests.items():
             values = [*scores[name].tolist(), *(float(next(further)[0]) for _ in instances[len(scores[name]) :])]
@@ -96,17 +122,12 @@ def published(
                 instance.resps = [(value, False)]
             metrics = task.task.process_results(documents[name].doc, [one.resps[0] for one in instances])
             kept_metrics = {key: value for key, value in metrics.items() if key not in NEEDS_GREEDY}
-            results.append((documents[name], Result(instances, kept_metrics)))
-        by_task[task.name] = Published(task, results, _aggregated(task, results), len(documents) - len(results))
+            results.append(Result(documents[name], instances, kept_metrics))
+        names = dict.fromkeys(name for one in results for name in one.metrics)
+        by_name = {name: [one.metrics[name] for one in results if name in one.metrics] for name in names}
+        estimates = {name: _estimate(task, name, values) for name, values in by_name.items()}
+        by_task[task.name] = Published(task, results, estimates, len(documents) - len(results))
     return by_task
-
-
-def _aggregated(task: HarnessTask, results: Sequence[tuple[Document, Result]]) -> dict[str, Estimate]:
-    values: dict[str, list[Any]] = {}
-    for _, result in results:
-        for name, value in result.metrics.items():
-            values.setdefault(name, []).append(value)
-    return {name: _estimate(task, name, metric_values) for name, metric_values in values.items()}
 
 
 def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
@@ -119,32 +140,6 @@ def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
     if all(isinstance(one, int | float) and one in (0, 1) for one in values):
         return wilson(value, len(values))
     return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
-
-
-def sample(document: Document, result: Result) -> dict[str, Any]:
-    """A record as in lm-eval's log of samples; whether a continuation is greedy is unknown, and null."""
-    from lm_eval.utils import handle_non_serializable, hash_string
-
-    target = document.task.task.doc_to_target(document.doc)
-    answers = [[one.resps[0][0], None] for one in result.instances]
-    written = json.dumps(document.doc, indent=2, default=handle_non_serializable, ensure_ascii=False)
-    return {
-        "doc_id": document.number,
-        "doc": document.doc,
-        "target": str(target),
-        "arguments": {
-            f"gen_args_{i}": {f"arg_{k}": arg for k, arg in enumerate(one.args)}
-            for i, one in enumerate(result.instances)
-        },
-        "resps": [[answer] for answer in answers],
-        "filtered_resps": answers,
-        "filter": "none",
-        "metrics": list(result.metrics),
-        "doc_hash": hash_string(written),
-        "prompt_hash": hash_string(str(result.instances[0].args[0])),
-        "target_hash": hash_string(str(target)),
-        **result.metrics,
-    }
 
 
 def audit_tasks(
@@ -255,12 +250,13 @@ class TaskRun:
             for row in responses.rows()
             if row.logprobs is not None and row.contents == tuple(range(len(row.contents)))
         }
-        self.published = published(task_set, scores, lambda prompts: score_all(asker, prompts))
+        self.published = published(task_set, scores, asker)
         run = run_of("audit", task_set.questions, settings.recorded("include_path"), asker, cost, settings)
         alone = [
             prompt
-            for document, answer in (one for task in self.published.values() for one in task.documents)
-            for prompt in requests.of([one.args for one in answer.instances], str(document.number))
+            for task in self.published.values()
+            for result in task.results
+            for prompt in requests.of([one.args for one in result.instances], str(result.document.number))
         ]
         tokens, _ = other_costs(encoder.encode(alone), [prompt.group for prompt in alone])
         movable = any(document.movable for document in task_set.by_id.values())
@@ -281,15 +277,8 @@ class TaskRun:
     def samples(self) -> Iterator[dict[str, Any]]:
         """The published order, a record for each document, as lm-eval's ``--log_samples`` writes it."""
         for name, one in self.published.items():
-            for document, result in one.documents:
-                yield {"task": name, **sample(document, result)}
-
-    def sample_lines(self) -> Iterator[str]:
-        """:meth:`samples` as JSON lines."""
-        from lm_eval.utils import handle_non_serializable
-
-        for record in self.samples():
-            yield json.dumps(record, ensure_ascii=False, default=handle_non_serializable)
+            for result in one.results:
+                yield {"task": name, **result.sample()}
 
 
 def _cut(groups: set[str]) -> list[str]:

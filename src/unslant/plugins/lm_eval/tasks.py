@@ -70,19 +70,6 @@ Renderer = Callable[..., str]
 """From chat messages to text."""
 
 
-class _Examples:
-    """A task's sampler of worked examples that remembers what lm-eval drew for a document and returns it again."""
-
-    def __init__(self, sampler: Any) -> None:
-        self.sampler = sampler
-        self.drawn: Sequence[Any] | None = None
-
-    def sample(self, *args: Any, **options: Any) -> Sequence[Any]:
-        if self.drawn is None:
-            self.drawn = self.sampler.sample(*args, **options)
-        return self.drawn
-
-
 class HarnessTask:
     """A multiple-choice task.
 
@@ -100,8 +87,15 @@ class HarnessTask:
         if task.get_config("num_fewshot") is None or (settings.num_fewshot is not None and task.config.num_fewshot):
             task.set_config(key="num_fewshot", value=settings.num_fewshot or 0)
         task.set_fewshot_seed(seed=settings.fewshot_seed)
-        self._examples = _Examples(task.sampler)
-        task.sampler = self._examples
+        self._drawn: Sequence[Any] | None = None
+        draw = task.sampler.sample
+
+        def sample(*args: Any, **options: Any) -> Sequence[Any]:
+            """What was drawn for the document, again."""
+            self._drawn = draw(*args, **options) if self._drawn is None else self._drawn
+            return self._drawn
+
+        task.sampler.sample = sample
 
     @property
     def num_fewshot(self) -> int:
@@ -116,14 +110,14 @@ class HarnessTask:
     def documents(self) -> Iterator[tuple[int, dict[str, Any], Sequence[Any]]]:
         """Number, document and worked examples, drawn in the sequence in which lm-eval draws them."""
         for number, doc in self.task.doc_iterator(limit=self._settings.limit):
-            self._examples.drawn = None
+            self._drawn = None
             with self._written():
                 self._context(doc, None)
-            yield number, doc, self._examples.drawn or ()
+            yield number, doc, self._drawn or ()
 
     def instances(self, doc: Mapping[str, Any], examples: Sequence[Any]) -> list[Any]:
         """lm-eval's own requests for a document."""
-        self._examples.drawn = examples
+        self._drawn = examples
         with self._written():
             return list(
                 self.task.construct_requests(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from unslant.errors import InputError, first_line
 from unslant.extras import load_row, with_plugins
-from unslant.files import MAX_BYTES, decoded, files_within, is_folder, parse_json, read_bytes
+from unslant.files import MAX_BYTES, decoded, files_within, parse_json, read_bytes
 from unslant.questions.formats import all_readable, format_of, header_of, whole_records
 from unslant.questions.records import Record, object_records
 from unslant.responses.importers.joining import joined
@@ -163,7 +164,7 @@ def log_files(path: Path) -> list[Path]:
     Raises:
         InputError: if a folder holds none, or a file in it cannot be read.
     """
-    if not is_folder(path):
+    if not os.path.isdir(path):
         return [path]
     heads = (Head.of(file) for file in files_within(path) if file.suffix in _LOG_SUFFIXES)
     logs = [head.path for head in heads if any(one.recognises(head) for one in importers(tables=False))]

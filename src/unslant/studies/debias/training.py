@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +18,7 @@ from unslant.errors import InputError
 from unslant.experiment.result import StudyResult
 from unslant.experiment.run_record import provenance
 from unslant.extras import needed
-from unslant.files import dump_json, exists, parse_json, read_text
+from unslant.files import dump_json, parse_json, read_text
 from unslant.flags import by_kind, part_of, with_options
 from unslant.metrics import METRICS, Estimate, Metric, metric
 from unslant.models import ModelOptions
@@ -53,7 +54,7 @@ class TrainingLog(StudyResult):
     def read(cls, folder: str | Path) -> TrainingLog:
         """Read the log in an adapter's folder; InputError if it is missing or malformed."""
         path = Path(folder) / LOG
-        if not exists(path):
+        if not os.path.isfile(path):
             raise InputError.at(folder, f"is a folder without {LOG}; give an adapter folder made by unslant train")
         epochs = []
         for at, line in enumerate(read_text(path).splitlines(), start=1):
@@ -64,7 +65,7 @@ class TrainingLog(StudyResult):
                 raise InputError.at(path, reason, line=at) from None
         file = Path(folder) / PROVENANCE
         run = Run(study="training")
-        if exists(file):
+        if os.path.isfile(file):
             try:
                 block = checked_provenance(parse_json(read_text(file)), file)
             except ValueError as error:
