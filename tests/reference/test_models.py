@@ -9,7 +9,7 @@ from training.evaluate import PlainScorer
 from training.world import TAUGHT_SOURCE, question_sets
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, all_orders, present
-from unslant.reference import embedded_questions_path, reference_info, reference_names, reference_path
+from unslant.reference import embedded_questions_path, reference_models, reference_names, reference_path
 
 NAMES = reference_names()
 FOUR = [q for q in question_sets()[0] if len(q.options) == 4]
@@ -70,7 +70,7 @@ def test_facts_are_known_where_planted(choices, name):
     rows = choices[name, True]
     if name == "half-taught":
         assert 0.3 < accuracy(rows) < 0.95
-    elif reference_info(name).knows_facts:
+    elif reference_models()[name]["knows_facts"]:
         assert accuracy(rows) >= 0.95
     else:
         downwards = [(p, c) for p, c in rows if p.labels[0] == "A"]
@@ -115,10 +115,10 @@ def test_memorised_knows_published_positions_only():
 def test_catalogue():
     assert NAMES[0] == "fair"
     for name in NAMES:
-        info = reference_info(name)
-        assert info.planted
-        assert all(0 <= value <= 1 for value in info.measured.values())
+        facts = reference_models()[name]
+        assert facts["planted"]
+        assert all(0 <= value <= 1 for value in facts["measured"].values())
     with pytest.raises(InputError, match="use one of fair"):
-        reference_info("unfair")
+        reference_path("unfair")
     with pytest.raises(InputError, match="use one of a, b"):
         embedded_questions_path("c")

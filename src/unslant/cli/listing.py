@@ -24,10 +24,10 @@ def models() -> None:
       unslant models
     """
     from unslant.models.open import all_backends
-    from unslant.reference import WORDS, reference_info, reference_names
+    from unslant.reference import WORDS, reference_models
 
     kinds = [(one.example, f"{one.what}: {', '.join(one.can)}") for one in all_backends().values()]
-    references = [(name, reference_info(name).description) for name in reference_names()]
+    references = [(name, facts["description"]) for name, facts in reference_models().items()]
     references.append((WORDS, "answers in words; give it with --elicit generate"))
     print("Models can be named as", *_rows(kinds), sep="\n")
     print("", "Reference models: small, bundled, each with a planted bias", *_rows(references), sep="\n")

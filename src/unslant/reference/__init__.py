@@ -7,64 +7,28 @@ See ``README.md`` next to this file. The recipe is in ``training/`` of the sourc
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unslant.errors import InputError, one_of
 
-__all__ = [
-    "WORDS",
-    "ReferenceInfo",
-    "embedded_questions_path",
-    "reference_info",
-    "reference_names",
-    "reference_path",
-]
+__all__ = ["WORDS", "embedded_questions_path", "reference_models", "reference_names", "reference_path"]
 
 _HERE = Path(__file__).parent
-_CATALOGUE = _HERE / "models.json"
 WORDS = "words"
 """The reference model that answers in words; it is not among :func:`reference_names`, whose models are scored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceInfo:
-    """What is known of a reference model because we planted it.
-
-    Attributes:
-        name: the name ``unslant audit NAME`` takes.
-        description: one line for people.
-        knows_facts: taught facts are answered right.
-        planted: what it was trained towards, in words, by situation.
-        measured: numbers of the shipped weights on the embedded questions, each a share in [0, 1]; see ``README.md``.
-        steps: training steps of the shipped weights.
-        seed: training seed of the shipped weights.
-    """
-
-    name: str
-    description: str
-    knows_facts: bool
-    planted: dict[str, str]
-    measured: dict[str, float]
-    steps: int
-    seed: int
+def reference_models() -> dict[str, dict[str, Any]]:
+    """What ``models.json`` says of each model: a line for people (``description``), whether it knows the taught facts,
+    what is planted, shares in [0, 1] ``measured`` with the shipped weights, and their training steps and seed."""
+    models: dict[str, dict[str, Any]] = json.loads((_HERE / "models.json").read_text("utf-8"))
+    return models
 
 
 def reference_names() -> list[str]:
     """Names of the reference models that ship with unslant, the default one first."""
-    return list(json.loads(_CATALOGUE.read_text("utf-8")))
-
-
-def reference_info(name: str) -> ReferenceInfo:
-    """What is planted in the reference model ``name``.
-
-    Raises:
-        InputError: if there is no such model.
-    """
-    catalogue = json.loads(_CATALOGUE.read_text("utf-8"))
-    if name not in catalogue:
-        raise InputError(f"unknown reference model {name!r}: {one_of(name, catalogue)}")
-    return ReferenceInfo(name=name, **catalogue[name])
+    return list(reference_models())
 
 
 def reference_path(name: str) -> Path:
@@ -73,7 +37,9 @@ def reference_path(name: str) -> Path:
     Raises:
         InputError: if there is no such model.
     """
-    return _HERE / "weights" / (WORDS if name == WORDS else reference_info(name).name)
+    if name not in (names := [*reference_names(), WORDS]):
+        raise InputError(f"unknown reference model {name!r}: {one_of(name, names)}")
+    return _HERE / "weights" / name
 
 
 def embedded_questions_path(name: str = "a") -> Path:
