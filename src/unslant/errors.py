@@ -161,13 +161,13 @@ def first_line(error: BaseException) -> str:
     return shortened(lines[0], 300) if lines else type(error).__name__
 
 
-def without_options(words: Iterable[str], options: Collection[str], switches: Collection[str] = ()) -> list[str]:
-    """The words of a command without some ``options`` and their values, and without some ``switches``."""
+def without_options(words: Iterable[str], options: Collection[str]) -> list[str]:
+    """The words of a command without some ``options`` and their values."""
     others, skips = [], False
     for word in words:
         option, sign, _ = word.partition("=")
         option = option.replace("_", "-")
-        if not skips and option not in switches and option not in options:
+        if not skips and option not in options:
             others.append(word)
         skips = not skips and option in options and not sign
     return others

@@ -117,16 +117,15 @@ def _numbers(readings: Sequence[Extracted], judge: ReplyJudge | None) -> dict[st
     from unslant.metrics.estimate import wilson
     from unslant.responses import REPLY_STATUSES
 
-    statuses = Counter(one.status for one in readings)
-    n = len(readings)
-    estimates = {status: wilson(statuses[status] / n, n) for status in REPLY_STATUSES}
+    counts, n = Counter(one.status for one in readings), len(readings)
+    statuses = {}
+    for status in REPLY_STATUSES:
+        share = wilson(counts[status] / n, n)
+        statuses[status] = {"count": counts[status], "share": share.value, "low": share.low, "high": share.high, "n": n}
     return {
         "unslant": unslant.__version__,
         "n": n,
-        "statuses": {
-            status: {"count": statuses[status], "share": one.value, "low": one.low, "high": one.high, "n": n}
-            for status, one in estimates.items()
-        },
+        "statuses": statuses,
         "rules": [{"status": status, "rule": rule, "count": count} for status, rule, count in _counts(readings)],
         "judge": judge
         and {
