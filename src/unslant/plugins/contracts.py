@@ -15,6 +15,7 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import is_dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec
@@ -126,15 +127,12 @@ class Places(Asker):
 
     alphabet = tuple("ABCDEFGHIJ")
 
-    def __init__(self) -> None:
-        self._cost = Cost()
-
-    @property
+    @cached_property
     def cost(self) -> Cost:
-        return self._cost
+        return Cost()
 
     def ask(self, presentations: Sequence[Presentation]) -> list[Floats]:
-        self._cost.prompts += len(presentations)
+        self.cost.prompts += len(presentations)
         rows = []
         for presentation in presentations:
             # Content codes below 0 are options that a method added; they must not shift the ranks of the question's.

@@ -242,14 +242,12 @@ def _notes(documents: Sequence[Document]) -> list[str]:
     notes = []
     for task in dict.fromkeys(one.task for one in documents):
         kinds = Counter(one.kind for one in documents if one.task is task)
-        if kinds[CLOZE]:
-            notes.append(
-                f"{task.name}: options are not in the prompt (cloze), so that their order cannot matter; scored once."
-            )
-        if kinds[TEXTS]:
-            notes.append(f"{task.name}: texts of options are scored; labels here are only their places.")
-        if kinds[""]:
-            notes.append(f"{task.name}: {kinds['']:,} of {kinds.total():,} documents in the published order only.")
-        if callable(task.task.config.process_results):
-            notes.append(f"{task.name}: has a score of its own; accuracies here count the target of each document.")
+        own_score = callable(task.task.config.process_results)
+        for holds, note in (
+            (kinds[CLOZE], "options are not in the prompt (cloze), so that their order cannot matter; scored once."),
+            (kinds[TEXTS], "texts of options are scored; labels here are only their places."),
+            (kinds[""], f"{kinds['']:,} of {kinds.total():,} documents in the published order only."),
+            (own_score, "has a score of its own; accuracies here count the target of each document."),
+        ):
+            notes += [f"{task.name}: {note}"] if holds else []
     return notes
