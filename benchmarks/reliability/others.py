@@ -98,7 +98,7 @@ def log_case(rng: random.Random) -> tuple[str, bytes]:
 
 
 def use_log(path: Path) -> None:
-    from unslant.reports.terminal import text
+    from unslant.reports.page import text
     from unslant.studies.debias.training import TrainingLog
 
     text(TrainingLog.read(path.parent).page())

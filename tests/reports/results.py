@@ -30,7 +30,7 @@ from unslant.debiasing.lora1 import Epoch
 from unslant.experiment.run_record import model_block, provenance
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
-from unslant.reports.panels import Describes, Page
+from unslant.reports.page import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
 from unslant.studies.base_rate.result import BaseRateResult, PublishedCell

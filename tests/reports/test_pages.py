@@ -17,8 +17,8 @@ from tests.reports.results import RESULTS, page_of
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Estimate
 from unslant.reports import Column, Describes, Page, Panel, Table, Tile
+from unslant.reports.page import text
 from unslant.reports.report import Report
-from unslant.reports.terminal import text
 
 MOST_WORDS = 30
 NUMBER = re.compile(r"[<>]?[−+-]?\d[\d,]*(?:\.\d+)?|∞")

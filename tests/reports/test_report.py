@@ -29,7 +29,7 @@ from unslant.debiasing.lora1 import Epoch
 from unslant.metrics import paired_difference, read_scores
 from unslant.questions import write_questions
 from unslant.reports.figure import Chart, Column, Panel, Table
-from unslant.reports.panels import LEVELS, Page
+from unslant.reports.page import LEVELS, Page
 from unslant.reports.report import Report
 from unslant.reports.style import PAPER, specification
 from unslant.responses import Run

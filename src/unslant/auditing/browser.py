@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.metrics import METRICS, Block, OrderScores, View, measure, vote
-from unslant.reports.panels import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
+from unslant.reports.page import QuestionBrowser, packed_bytes, packed_probs
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -21,20 +21,16 @@ VIEWS = (
     ("labels_reversed", "labels reversed"),
     ("both_reversed", "both reversed"),
 )
-FILTERS = (
-    Filter("all questions"),
-    Filter("answer changes with the order", (("consistency", "=", 0),)),
-    Filter("same answer in every order", (("consistency", "=", 1),)),
-    Filter("right in some orders only", (("expected_accuracy", ">", 0), ("expected_accuracy", "<", 1))),
-    Filter("right as published, wrong when voted", (("accuracy", "=", 1), ("vote_accuracy", "=", 0))),
-    Filter("wrong as published, right when voted", (("accuracy", "=", 0), ("vote_accuracy", "=", 1))),
-    Filter("wrong in every order", (("expected_accuracy", "=", 0),)),
-)
-SORTS = (
-    Sort("PBM, highest first", "pbm", descending=True),
-    Sort("share of orders right, lowest first", "expected_accuracy"),
-    Sort("file order"),
-)
+FILTERS = {
+    "all questions": (),
+    "answer changes with the order": (("consistency", "=", 0),),
+    "same answer in every order": (("consistency", "=", 1),),
+    "right in some orders only": (("expected_accuracy", ">", 0), ("expected_accuracy", "<", 1)),
+    "right as published, wrong when voted": (("accuracy", "=", 1), ("vote_accuracy", "=", 0)),
+    "wrong as published, right when voted": (("accuracy", "=", 0), ("vote_accuracy", "=", 1)),
+    "wrong in every order": (("expected_accuracy", "=", 0),),
+}
+SORTS = {"PBM, highest first": "-pbm", "share of orders right, lowest first": "expected_accuracy", "file order": ""}
 MEASURES = ("pbm", "expected_accuracy", "accuracy", "consistency", "vote_accuracy")
 EXPLANATION = (
     "Every question as the model saw it, in every order, with the probability of each option. PBM measures how far the "

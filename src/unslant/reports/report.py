@@ -21,7 +21,7 @@ from unslant.metrics import Estimate
 from unslant.reports.export import Drawing, drawing, save_figures, save_tables
 from unslant.reports.figure import Chart, Panel, Table
 from unslant.reports.numbers import Cell, How, interval, island, number, shared_n
-from unslant.reports.panels import Describes, Page, QuestionBrowser, Tile
+from unslant.reports.page import Describes, Page, QuestionBrowser, Tile
 from unslant.reports.style import PAGE, PAPER
 from unslant.responses.provenance import META_NAME
 from unslant.writing import write_all, write_atomically

@@ -1,5 +1,5 @@
 "use strict";
-// reads what unslant.reports.panels packed: questions, and every run's probabilities for them
+// reads what unslant.reports.page packed: questions, and every run's probabilities for them
 const unslantData = (() => {
   const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const shorts = (text) => {

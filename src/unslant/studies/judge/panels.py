@@ -15,19 +15,19 @@ from unslant.metrics.verdicts import FEWEST
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
-from unslant.reports.panels import Filter, QuestionBrowser, Sort, packed_bytes, packed_probs
+from unslant.reports.page import QuestionBrowser, packed_bytes, packed_probs
 from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, JudgeComparison, JudgeHabit, JudgeResult
 from unslant.studies.judge.verdicts import Verdicts
 
 MOST_BYTES = 5_000_000
 """Size of the pairs that a page holds, at most."""
 EXPLANATION = "Every pair in every order, with the verdict or its probabilities; a tie gives each answer its part."
-FILTERS = (
-    Filter("verdict changes with the order", (("consistency", "=", 0),)),
-    Filter("all pairs"),
-    Filter("same verdict in every order", (("consistency", "=", 1),)),
-)
-SORTS = (Sort("moved by the place, most first", "places.moved", descending=True), Sort("file order"))
+FILTERS = {
+    "verdict changes with the order": (("consistency", "=", 0),),
+    "all pairs": (),
+    "same verdict in every order": (("consistency", "=", 1),),
+}
+SORTS = {"moved by the place, most first": "-places.moved", "file order": ""}
 
 
 def browser(results: Mapping[str, JudgeResult]) -> QuestionBrowser | None:

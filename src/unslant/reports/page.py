@@ -1,4 +1,4 @@
-"""The parts of a report.
+"""A page and its parts, and its text for a terminal: a few sentences, or everything with ``details``.
 
 A study describes itself once, as a :class:`Page`, from which terminal text and HTML are rendered. Texts are plain; the
 renderers escape them.
@@ -12,42 +12,37 @@ import io
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from unslant.arrays import release_memory
+from unslant.errors import for_the_caller, one_line
 from unslant.metrics import Estimate, Metric
 from unslant.metrics.registry import METRICS
+from unslant.reports.numbers import has_interval, interval, number, shared_n
 
 if TYPE_CHECKING:
-    from unslant.reports.figure import Panel
+    from unslant.reports.figure import Panel, Table
 
 T = TypeVar("T")
 LEVELS = 65535
 """A probability p is stored as round(p * LEVELS), exact to 0.00001."""
 _PILOT = 64
 """Questions packed first, to estimate how many will fit."""
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Questions meeting every condition ``(measure, "=" or "<" or ">", number)``; undefined values meet none."""
-
-    title: str
-    where: tuple[tuple[str, str, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Sort:
-    """Sort by one measure, undefined values last; an empty measure is the file order."""
-
-    title: str
-    measure: str = ""
-    descending: bool = False
+_GAP = 2
+_NAME, _WORDS = 44, 26
+"""Column widths of row names and of running text in wide tables."""
+_PROMPT_WIDTH, _LONGEST = 100, 400
+"""Of lines, and letters of a text, at the prompt of an interactive session."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,10 @@ class QuestionBrowser:
 
     Attributes:
         metric: the measure listed with every question.
-        filters, sorts: the first of each is the default.
+        filters: title -> conditions ``(measure, "=" or "<" or ">", number)`` that a question meets; undefined values
+            meet none.
+        sorts: title -> measure, after a minus highest first, undefined values last; empty for the order of the file.
+            The first filter and the first sort are the default.
         data: of the questions at given places: ``questions`` (texts, options, right answers) and ``runs`` (measures by
             question; contents, labels and probabilities); called only when a page is written.
         size: how many questions there are.
@@ -65,8 +63,8 @@ class QuestionBrowser:
 
     explanation: str
     metric: Metric
-    filters: tuple[Filter, ...]
-    sorts: tuple[Sort, ...]
+    filters: Mapping[str, Sequence[tuple[str, str, float]]]
+    sorts: Mapping[str, str]
     data: Callable[[Sequence[int]], dict[str, Any]]
     size: int
     most_bytes: int
@@ -93,8 +91,11 @@ class QuestionBrowser:
         data = self.data(places.tolist()) | {
             "levels": LEVELS,
             "metric": {"key": self.metric.key, "name": self.metric.label, "digits": self.metric.digits},
-            "filters": [asdict(f) for f in self.filters],
-            "sorts": [asdict(s) for s in self.sorts],
+            "filters": [{"title": title, "where": where} for title, where in self.filters.items()],
+            "sorts": [
+                {"title": title, "measure": measure.removeprefix("-"), "descending": measure.startswith("-")}
+                for title, measure in self.sorts.items()
+            ],
         }
         as_text = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         questions = deque(data.pop("questions"))
@@ -214,3 +215,139 @@ class Describes(Protocol):
     """A result that can be shown."""
 
     def page(self) -> Page: ...
+
+
+def text(page: Page, width: int = 100, color: bool = False, details: bool = False) -> str:
+    """The page as text.
+
+    Args:
+        width: columns; only numbers that do not fit exceed it.
+        color: use terminal styles.
+        details: every panel in full; otherwise caveats, headline and lines alone.
+    """
+    if details:
+        lines = [*_lines(page.about, width, color)[:2], *_drawn(_everything(page, width), width, color)]
+    else:
+        lines = _drawn((*page.caveats, _bold(page.headline), *page.lines), width, color)
+        lines += [for_the_caller("All tables and notes: --details=True")] * page.has_tables
+    return "\n".join(lines) + "\n"
+
+
+def outline(kind: str, page: Page) -> str:
+    """Class, model, questions and headline in a few lines."""
+    lines = [f"{kind}: {one_line(page.about)}", *map(one_line, (*page.caveats, page.headline))]
+    return "\n".join(
+        part for line in lines for part in wrap(shorten(line, _LONGEST, placeholder=" ..."), _PROMPT_WIDTH)
+    )
+
+
+def _everything(page: Page, width: int) -> Iterator[RenderableType]:
+    yield from (*page.caveats, "")
+    yield _bold(page.headline)
+    yield ""
+    if page.lines:
+        yield from (*page.lines, "")
+    if page.tiles:
+        yield _tiles(page)
+        yield ""
+    for panel in page.sections:
+        if panel.tables or panel.notes:
+            yield _bold(panel.title)
+            yield panel.explanation
+            for table in panel.tables:
+                yield ""
+                yield _bold(table.title)
+                if table.explanation:
+                    yield table.explanation
+                for i, block in enumerate(_blocks(table, width)):
+                    yield from [""] * bool(i)
+                    yield block
+            for note in panel.notes:
+                yield from ("", note)
+            yield ""
+    yield from (f"{name}: {value}" for name, value in page.settings)
+    yield from page.notes
+
+
+def _tiles(page: Page) -> RichTable:
+    grid = _grid()
+    for head in ("", "value", "95 % interval", "N"):
+        grid.add_column(head, justify="right" if head else "left", no_wrap=bool(head), overflow="fold")
+    grid.add_column("")
+    for tile in page.tiles:
+        value, metric = tile.estimate, tile.metric
+        row = (tile.name, number(value, metric), interval(value, metric), f"{value.n:,}", metric.meaning)
+        grid.add_row(*map(escape, row))
+    return grid
+
+
+class _Strip(NamedTuple):
+    """Columns kept together: a single one, or an estimate's value, interval and N."""
+
+    heads: list[str]
+    cells: list[list[str]]  # by row
+    words: bool
+
+    def wide(self, first: bool = False) -> int:
+        whole = [max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)]
+        return sum(min(w, _NAME if first else _WORDS) if self.words else w for w in whole) + _GAP * len(whole)
+
+
+def _blocks(table: Table, width: int) -> Iterator[RichTable]:
+    """The table in parts that fit the width, each with the row names."""
+    strips = list(_strips(table))
+    names, rest = strips[: table.names], strips[table.names :]
+    while True:
+        block, used = [*names], sum(name.wide(first=i == 0) for i, name in enumerate(names))
+        while rest and (len(block) == len(names) or used + rest[0].wide() <= width + _GAP):
+            used += rest[0].wide()
+            block.append(rest.pop(0))
+        grid = _grid()
+        for i, strip in enumerate(block):
+            for head in strip.heads:
+                left = i == 0 or strip.words
+                justify: Literal["left", "right"] = "left" if left else "right"
+                grid.add_column(escape(head), justify=justify, no_wrap=not strip.words, overflow="fold")
+        for r in range(len(table.rows)):
+            grid.add_row(*[escape(cell) for strip in block for cell in strip.cells[r]])
+        yield grid
+        if not rest:
+            return
+
+
+def _strips(table: Table) -> Iterator[_Strip]:
+    rows, estimates, numeric, single = table.rows, table.estimate_columns, table.numeric, table.one_n
+    for c, column in enumerate(table.columns):
+        heads, texts = [column.name], [[number(row[c], table.how(r, c)) for r, row in enumerate(rows)]]
+        cells = [cell if isinstance(cell, Estimate) else None for cell in table.column(c)]
+        if any(map(has_interval, cells)):
+            heads.append("95 % interval")
+            texts.append([interval(cell, table.how(r, c)) if cell else "" for r, cell in enumerate(cells)])
+        if c in estimates and not single:
+            heads.append("N")
+            texts.append([f"{cell.n:,}" if cell and cell.defined else "" for cell in cells])
+        if single and c == estimates[-1]:
+            heads.append("N")
+            texts.append(["" if n is None else f"{n:,}" for n in map(shared_n, rows)])
+        by_row = [list(row) for row in zip(*texts, strict=True)]
+        yield _Strip(heads, by_row, c == 0 or (not numeric[c] and c not in estimates))
+
+
+def _grid() -> RichTable:
+    return RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+
+
+def _bold(words: str) -> Text:
+    return Text(one_line(words), style="bold")
+
+
+def _drawn(parts: Iterable[RenderableType], width: int, color: bool) -> list[str]:
+    return [line for part in parts for line in _lines(part, width, color)]
+
+
+def _lines(part: RenderableType, width: int, color: bool) -> list[str]:
+    """One part as lines; strings are never markup."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=color, color_system="auto" if color else None)
+    console.print(Text(one_line(part)) if isinstance(part, str) else part, highlight=False)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
