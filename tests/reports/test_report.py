@@ -22,7 +22,7 @@ from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
 from unslant.auditing.browser import browser
 from unslant.auditing.comparison import AuditComparison, side_by_side
-from unslant.auditing.panels_orders import order_accuracies, order_name
+from unslant.auditing.panels_scores import order_accuracies, order_name
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.debiasing.lora1 import Epoch

@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.auditing.orders import order_presentations
-from unslant.auditing.panels_orders import order_name
+from unslant.auditing.panels_scores import order_name
 from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
 from unslant.flags import with_options

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
-from unslant.auditing.first_screen import caveats, one_order, score
 from unslant.auditing.notes import notes
+from unslant.auditing.panels import caveats
 from unslant.auditing.panels_labels import labels_panel
-from unslant.auditing.panels_orders import MOST_ORDERS, order_accuracies, order_name
-from unslant.auditing.panels_scores import numbers_panel, score_panel
+from unslant.auditing.panels_scores import MOST_ORDERS, numbers_panel, order_accuracies, order_name, score_panel
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
 from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import StudyResult, listed_files, logs_in, tables_of
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, unsettled
+from unslant.reports.numbers import count, listed, number, unsettled, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
 from unslant.responses.importers.logged import placed
 
@@ -83,11 +82,12 @@ class AuditComparison(StudyResult):
             about = f"{listed(list(sizes))}: {sizes[self.base[0]]}"
         else:
             about = listed([f"{name} ({size})" for name, size in sizes.items()])
+        known = {name: caveats(run) for name, run in self.runs.items()}
         return Page(
             about=about,
             headline=self._headline(),
             lines=self._lines(),
-            caveats=tuple(f"{name}: {line}" for name, run in self.runs.items() for line in caveats(run)),
+            caveats=tuple(f"{name}: {line}" for name, lines in known.items() for line in lines),
             tiles=Tile.row(
                 *(
                     (self._key, self.runs[name].metrics.means[self._key], f"{METRICS[self._key].label}, {name}")
@@ -105,11 +105,11 @@ class AuditComparison(StudyResult):
             ),
             notes=(
                 *self.comparison.remarks,
-                *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run)),
+                *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run, known[name])),
             ),
             settings=tuple(self._settings()),
             example=self.base[1].run.example_prompt,
-            questions=browser(self.runs),
+            questions=partial(browser, self.runs),
             name=", ".join(self.runs),
             compared=tuple(self.runs),
         )
@@ -138,15 +138,15 @@ class AuditComparison(StudyResult):
         tests = [(name, verdict(d.difference, looked_at=n_pairs, p=d.p_value)) for name, d in pairs]
         if len(ranked) == 2:
             other, test = tests[0]
-            questions = count(test.estimate.n, "question")
+            more = f"{with_interval(test.estimate, 2)} more than {other}"
             if test.differs:
-                return f"{best} scores {score(test.estimate)} more than {other} on the same {questions}, {self._how}"
+                return f"{best} scores {more} on the same {count(test.estimate.n, 'question')}, {self._how}"
             return f"{best} and {other} cannot be distinguished {unsettled(test)}"
         beaten = [name for name, test in tests if test.differs]
         group = [name for name in ranked if name not in beaten]
         if len(group) == 1:
             name, nearest = min(tests, key=lambda item: item[1].estimate.value)
-            ahead = f"{score(nearest.estimate)} more than {name}"
+            ahead = f"{with_interval(nearest.estimate, 2)} more than {name}"
             return f"{best} scores highest of {len(ranked)} runs, {ahead}, {self._how}"
         if beaten:
             rest = f"; it scores more than {count(len(beaten), 'other run')}, {self._how}"
@@ -161,7 +161,7 @@ class AuditComparison(StudyResult):
             parts = [
                 f"{number(means[key], 2)} {words}"
                 for key, words in _SCORED.items()
-                if means[key].defined and not (key != "accuracy" and one_order(self.runs[name]))
+                if means[key].defined and not (key != "accuracy" and self.runs[name].one_order)
             ]
             prefers = f"; {preference.phrase}" if preference.unsure.defined else ""
             lines.append(f"{name}: {', '.join(parts)}{prefers}.")

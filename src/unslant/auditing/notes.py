@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
-from unslant.auditing.first_screen import asked_until, caveats, failure_lines, one_order
 from unslant.experiment.page_parts import cost_lines, counted, logged_lines
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.estimate import ANYTIME
+from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import SAME, OrderCurve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
 from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
 from unslant.responses import Responses
+from unslant.responses.run import UntilRun
 from unslant.responses.table import DECISION
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ _FEWEST = 10
 _MOST_PLACES = 4
 
 
-def notes(result: AuditResult) -> list[str]:
-    """What was left out or needs care, and the cost, one sentence each."""
-    counts, known = result.metrics.counts, caveats(result)
+def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
+    """What was left out or needs care, and the cost, one sentence each, without those that are ``known`` as caveats."""
+    counts = result.metrics.counts
     missing = "excluded from the order metrics because an order is missing or failed"
     several = "several right options; choosing any of them counts as right"
     pinned = "options that keep their place (all of the above, both A and C)"
@@ -52,7 +54,7 @@ def notes(result: AuditResult) -> list[str]:
             "were shown in a sample of their orders",
         ),
     ]
-    if one_order(result):
+    if result.one_order:
         sentences = sentences[1:4]
     lines = [line for line in failure_lines(counts) if line not in known]
     if counts.bounded_scores:
@@ -78,6 +80,30 @@ def notes(result: AuditResult) -> list[str]:
         *advice(result),
         *cost_lines(result.cost),
     ]
+
+
+def failure_lines(counts: Counts) -> list[str]:
+    """How many responses failed or are no answer, and what they count as."""
+    lines = []
+    if counts.failed_rows:
+        failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+        lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
+    if counts.unanswered_rows:
+        lines.append(
+            f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
+            "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as "
+            "not consistent."
+        )
+    return lines
+
+
+def asked_until(until: UntilRun) -> str:
+    """What was asked, in words."""
+    if until.ended == "all":
+        return f"all {count(until.questions, 'question')} in all orders"
+    every = until.questions == until.of_questions
+    questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
+    return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
 
 
 def target_lines(result: AuditResult) -> list[str]:

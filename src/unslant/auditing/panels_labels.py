@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unslant.auditing.first_screen import one_order
-from unslant.auditing.panels_orders import order_name
+from unslant.auditing.panels_scores import order_name
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.accuracy import Calibration
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
@@ -171,7 +170,7 @@ def _nvr(result: AuditResult) -> list[Chart]:
 
 def published_panel(result: AuditResult) -> Panel:
     """Labels, places and confidence under the order of the file; on the first screen if there is no other order."""
-    metrics, alone = result.metrics, one_order(result)
+    metrics, alone = result.metrics, result.one_order
     means, bias = metrics.means, metrics.label_bias
     values: dict[str, Cell] = {
         **bias.numbers.cells("cramers_v", "p"),

@@ -107,6 +107,21 @@ class AuditResult(RecordedResult):
         return whole_part(self.scores)
 
     @cached_property
+    def shown_once(self) -> bool:
+        """Whether every question was shown in a single order, answered or not."""
+        if self.scores.reordered or not self.metrics.counts.incomplete:
+            return not self.scores.reordered
+        table = self.responses.where(kind="order").table
+        names = table["question_id"].to_pylist()
+        pages = set(zip(names, map(tuple, table["contents"].to_pylist()), strict=True))  # repeats show one order often
+        return len(pages) == len(set(names))
+
+    @property
+    def one_order(self) -> bool:
+        """Whether every question was shown in a single order, though it has more."""
+        return bool((self.scores.movable > 1).all()) and self.shown_once
+
+    @cached_property
     def nvr(self) -> Nvr:
         from unslant.metrics import nvr_from_scores
 

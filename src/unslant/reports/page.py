@@ -172,7 +172,7 @@ class Page:
         settings: names and values.
         panels: all at once, or made :class:`Later`.
         example: a prompt as sent to the model.
-        questions: to be looked at one by one; a function makes them when a report is written.
+        questions: makes those to be looked at one by one, if there are any, when a report is written.
         name: title of the browser tab, usually the model.
         compared: names of the runs shown side by side.
         provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
@@ -186,7 +186,7 @@ class Page:
     notes: Iterable[str] = ()
     settings: tuple[tuple[str, str], ...] = ()
     example: str = ""
-    questions: QuestionBrowser | Callable[[], QuestionBrowser] | None = None
+    questions: Callable[[], QuestionBrowser | None] = field(default=lambda: None, compare=False)
     name: str = ""
     compared: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -199,11 +199,6 @@ class Page:
     def has_tables(self) -> bool:
         """Whether there is more than the first screen."""
         return isinstance(self.panels, Later) or any(panel.tables for panel in self.panels)
-
-    @property
-    def browser(self) -> QuestionBrowser | None:
-        """The questions, made now if they have not been."""
-        return self.questions() if callable(self.questions) else self.questions
 
     @property
     def sections(self) -> tuple[Panel, ...]:

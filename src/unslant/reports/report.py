@@ -106,7 +106,7 @@ def render(pages: Sequence[Page]) -> str:
     }  # fmt: skip
     meanings: dict[str, str] = {}
     views = [[_panel_view(panel, drawings, meanings) for panel in page.sections] for page in pages]
-    browser = next(filter(None, (page.browser for page in pages)), None)
+    browser = next(filter(None, (page.questions() for page in pages)), None)
     scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
     scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
     scripts["browser"] = _text("data.js") + _text("browser.js")

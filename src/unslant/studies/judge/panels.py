@@ -117,7 +117,7 @@ def _one(result: JudgeResult) -> Page:
         panels=(_order_panel(result), _right_panel(result), _systems_panel(result)),
         notes=(*_notes(result), *logged_lines(run), *cost_lines(run.cost)),
         example=run.example_prompt,
-        questions=browser({run.name: result}),
+        questions=partial(browser, {run.name: result}),
     )
 
 
@@ -324,7 +324,7 @@ def _several(result: JudgeComparison) -> Page:
             ),
         ),
         notes=tuple(f"{one.model}: {note}" for one in result.results for note in _notes(one)),
-        questions=browser({one.model: one for one in sorted(result.results, key=_consistency)}),
+        questions=partial(browser, {one.model: one for one in sorted(result.results, key=_consistency)}),
         name="judges",
         compared=tuple(one.model for one in result.results),
     )  # fmt: skip

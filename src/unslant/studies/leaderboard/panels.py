@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
-from unslant.auditing.first_screen import score
 from unslant.experiment.comparison import slope_chart
 from unslant.experiment.page_parts import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
@@ -47,7 +46,7 @@ def page(result: Leaderboard) -> Page:
                 provenance=result.provenance,
             )
         ),
-        questions=browser(result.runs, result.sets_of_runs),
+        questions=partial(browser, result.runs, result.sets_of_runs),
         name="leaderboard",
         compared=tuple(one.model for one in result.models),
     )
@@ -64,7 +63,7 @@ def _headline(result: Leaderboard) -> str:
     guessing = f"guessing gives {number(result.chance, 2)}"
     best = [one for one in ranked if one.ranks and one.ranks[0] == 1]
     scores = [number(one[result.score], 2) for one in best]
-    first = f"{score(best[0][result.score])} {how}; {guessing}"
+    first = f"{with_interval(best[0][result.score], 2)} {how}; {guessing}"
     if len(ranked) == 1:
         return f"{best[0].model} scores {first}"
     if len(best) == 1:
