@@ -22,7 +22,7 @@ from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
 from unslant.reports import Chart, Column, Page, Panel, Style, Table
 from unslant.reports.numbers import Cell, count
-from unslant.reports.style import axis_of, rule_at
+from unslant.reports.style import alt, axis_of, rule_at
 
 if TYPE_CHECKING:
     from unslant.models.hf.model import TransformersModel
@@ -91,15 +91,13 @@ class AttentionOverOrders:
         )
 
     def _drawn(self, head: int, style: Style) -> Any:
-        import altair as alt
-
         rows: list[dict[str, Any]] = [
             {"at": at, "attention": float(value), "order": name, "own": i == 0, "n": len(self.orders)}
             for i, name in enumerate(self.orders)
             for at, value in enumerate(self.weights[i, head])
             if at and np.isfinite(value)
         ]
-        scale, title = axis_of(alt, "attention", None, (row["attention"] for row in rows), True, 1)
+        scale, title = axis_of("attention", None, (row["attention"] for row in rows), True, 1)
         x = alt.X("at:Q", title="token of the prompt", scale=alt.Scale(nice=False))
         tips = [alt.Tooltip("order:N"), alt.Tooltip("at:Q", title="token"), alt.Tooltip("attention:Q", format=".4f")]
         y = alt.Y("attention:Q", title=title, scale=scale)
@@ -107,7 +105,7 @@ class AttentionOverOrders:
         width = style.scaled(1.2)
         others = base.mark_line(strokeWidth=width, color=style.accent, opacity=0.35).transform_filter("!datum.own")
         in_file = base.mark_line(strokeWidth=width, color=style.contrast).transform_filter("datum.own")
-        start = rule_at(alt, style, self.start, x=alt.X("at:Q", title="token of the prompt"))
+        start = rule_at(style, self.start, x=alt.X("at:Q", title="token of the prompt"))
         return alt.layer(start, others, in_file).properties(width=style.width, height=style.scaled(220))
 
 

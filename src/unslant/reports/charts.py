@@ -13,6 +13,7 @@ from unslant.reports.style import (
     SHARE,
     Mark,
     Style,
+    alt,
     axis_of,
     numbers_of,
     point_labels,
@@ -27,6 +28,7 @@ from unslant.reports.style import (
     values_of,
 )
 
+_FEW_COUNTS = 6
 _WIDTH = 20
 """Letters in a line of a name next to a slope."""
 
@@ -53,18 +55,16 @@ def intervals(
         expected: what a tick in the row is, where marks have one.
         highlight: the name whose colour highlighted marks have.
     """
-    import altair as alt
-
     records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
     lines = [0.0] if isinstance(how, Metric) and how.signed else [line] if line is not None else []
     values = numbers_of(records, "value", "low", "high", "expected") + lines
-    scale, title = axis_of(alt, axis, range_of(how, fit), values)
+    scale, title = axis_of(axis, range_of(how, fit), values)
     x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}
-    base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(alt, style, names, rows))
+    base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(style, names, rows))
     offset: dict[str, Any] = {}
     if len(series) > 1:
-        looks = series_of(alt, style, series)
+        looks = series_of(style, series)
         offset = {"yOffset": alt.YOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=0.6))}
     else:
         plain = style.muted if any(record["out"] for record in records) else style.accent
@@ -72,12 +72,12 @@ def intervals(
         for record in records:
             record["colour"] = style.colour(record["name"]) or (out if record["out"] else plain)
         looks = {"color": alt.Color("colour:N", scale=None)}
-    tips = tooltip(alt, rows, "series" * (len(series) > 1), expected)
+    tips = tooltip(rows, "series" * (len(series) > 1), expected)
     bars = base.mark_rule(strokeWidth=style.scaled(2), opacity=0.45).encode(
         x=x["low"], x2="high:Q", color=looks["color"], tooltip=tips, **offset
     )
     points = base.mark_point().encode(x=x["value"], tooltip=tips, **looks, **offset)
-    layers = [*(rule_at(alt, style, at, x=x["at"]) for at in lines), bars, points]
+    layers = [*(rule_at(style, at, x=x["at"]) for at in lines), bars, points]
     if expected and any(record["expected"] is not None for record in records):
         length = style.scaled(18 if len(series) < 2 else 11)
         ticks = base.mark_tick(orient="vertical", thickness=style.scaled(2), size=length, color=style.ink)
@@ -97,17 +97,15 @@ def columns(
     expected: str = "",
 ) -> Any:
     """Vertical bars with intervals, series side by side; a tick where ``expected`` is known."""
-    import altair as alt
-
     records = records_of(marks, how)
     places, names = values_of(records, "name"), values_of(records, "series")
     x = alt.X("name:N", sort=places, title=rows, axis=alt.Axis(labelAngle=0), scale=alt.Scale(padding=0.35))
-    scale, title = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "value", "high", "expected"), True, 1)
+    scale, title = axis_of(axis, range_of(how, fit), numbers_of(records, "value", "high", "expected"), True, 1)
     y = {key: alt.Y(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected")}
-    tips = tooltip(alt, rows, "series" * (len(names) > 1), expected)
+    tips = tooltip(rows, "series" * (len(names) > 1), expected)
     offset: dict[str, Any] = {}
     if len(names) > 1:
-        colour = series_of(alt, style, names, BELOW_TITLE, shapes=False)["color"]
+        colour = series_of(style, names, BELOW_TITLE, shapes=False)["color"]
         offset = {"xOffset": alt.XOffset("series:N", sort=names)}
     else:
         colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
@@ -120,13 +118,8 @@ def columns(
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(220))
 
 
-_FEW_COUNTS = 6
-
-
-def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> Any:
+def counts(marks: Sequence[Mark], style: Style, *, rows: str) -> Any:
     """A histogram: the values are counts; bars that stand out are highlighted."""
-    import altair as alt
-
     total = sum(int(mark.estimate.value) for mark in marks)
     records = [
         {
@@ -152,26 +145,22 @@ def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> A
 
 def dumbbells(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy", how: How = 3) -> Any:
     """One row per name with several estimates joined by a line; those in one place are rings around each other."""
-    import altair as alt
-
     records = records_of(marks, how)
     names = values_of(records, "name")
     rings(records, [(record["value"], float(names.index(record["name"]))) for record in records], style)
-    y = rows_of(alt, style, names, rows)
+    y = rows_of(style, names, rows)
     x, ends = (alt.X(f"{at}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for at in ("value", "min(value)"))
     base = alt.Chart(alt.Data(values=records)).encode(y=y)
     joined = base.mark_rule(strokeWidth=style.scaled(2), color=style.line).encode(x=ends, x2="max(value):Q")
-    looks = series_of(alt, style, values_of(records, "series"))
+    looks = series_of(style, values_of(records, "series"))
     rounds = base.mark_point(filled=False, strokeWidth=style.scaled(2))
-    tips = tooltip(alt, rows, "series")
+    tips = tooltip(rows, "series")
     points = rounds.encode(x=x, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)
     return alt.layer(joined, points).properties(width=style.width, height=style.scaled(26 * len(names)))
 
 
 def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 3) -> Any:
     """One bar a row, divided into the shares of its series, with their values where they fit."""
-    import altair as alt
-
     records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
     ends = dict.fromkeys(names, 0.0)
@@ -179,12 +168,10 @@ def stacked(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
         record["start"] = ends[record["name"]]
         ends[record["name"]] = record["end"] = record["start"] + record["value"]
         record["middle"] = (record["start"] + record["end"]) / 2
-    base = alt.Chart(alt.Data(values=records)).encode(
-        y=rows_of(alt, style, names, rows), tooltip=tooltip(alt, rows, "share")
-    )
+    base = alt.Chart(alt.Data(values=records)).encode(y=rows_of(style, names, rows), tooltip=tooltip(rows, "share"))
     x = {key: alt.X(f"{key}:Q", title=axis, scale=alt.Scale(domain=list(SHARE))) for key in ("start", "middle")}
     bars = base.mark_bar(stroke=style.surface, strokeWidth=1.5).encode(
-        x=x["start"], x2="end:Q", **series_of(alt, style, series, shapes=False)
+        x=x["start"], x2="end:Q", **series_of(style, series, shapes=False)
     )
     text = base.transform_filter("datum.value >= 0.08").mark_text(color=style.surface)
     layers = alt.layer(bars, text.encode(x=x["middle"], text=alt.Text("value:Q", format=".2f")))
@@ -213,8 +200,6 @@ def scatter(
         zero: begin fitted axes at 0.
         names: write the names next to the points, where there is room.
     """
-    import altair as alt
-
     points = [(mark, at, mark.estimate) for mark in marks if isinstance(at := mark.at, Estimate) and at.defined]
     series = any(mark.series for mark in marks)
     records: list[dict[str, Any]] = [
@@ -223,8 +208,8 @@ def scatter(
         for mark, a, b in points
         if b.defined
     ]
-    x_scale, x_title = axis_of(alt, across, None, numbers_of(records, "x"), zero)
-    up, y_title = axis_of(alt, axis, range_of(how, fit), numbers_of(records, "y"), zero, 1)
+    x_scale, x_title = axis_of(across, None, numbers_of(records, "x"), zero)
+    up, y_title = axis_of(axis, range_of(how, fit), numbers_of(records, "y"), zero, 1)
     (x0, x1), (y0, y1) = x_scale.domain, up.domain
     spots = [((r["x"] - x0) / (x1 - x0), (r["y"] - y0) / (y1 - y0)) for r in records]
     rings(records, spots, style)
@@ -233,15 +218,15 @@ def scatter(
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     looks = {"color": alt.value(style.accent)}
     if series:
-        looks = series_of(alt, style, values_of(records, "series"), BELOW_TITLE)
+        looks = series_of(style, values_of(records, "series"), BELOW_TITLE)
     base = alt.Chart(alt.Data(values=records)).mark_point(filled=False, strokeWidth=style.scaled(2))
     x, y = alt.X("x:Q", title=x_title, scale=x_scale), alt.Y("y:Q", title=y_title, scale=up)
     layers = [base.encode(x=x, y=y, size=alt.Size("size:Q", scale=None), tooltip=tips, **looks)]
     labels = point_labels([(r["name"], *at) for r, at in zip(records, spots, strict=True)]) if names else []
+    for label in labels:
+        label |= {"at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
     for align, dx in (("left", 9), ("right", -9)):
-        texts = [{**label, "at": x0 + label["at"] * (x1 - x0), "up": y0 + label["up"] * (y1 - y0)}
-                 for label in labels if label["align"] == align]  # fmt: skip
-        if texts:
+        if texts := [label for label in labels if label["align"] == align]:
             text = alt.Chart(alt.Data(values=texts)).mark_text(align=align, dx=style.scaled(dx), color=style.muted)
             layers.append(text.encode(x=alt.X("at:Q", scale=x_scale), y=alt.Y("up:Q", scale=up), text="text:N"))
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(280))
@@ -249,13 +234,11 @@ def scatter(
 
 def against(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: How = 3) -> Any:
     """Shares with intervals against other shares (``at``), and the dashed line on which both are equal."""
-    import altair as alt
-
     records = records_of(marks, how)
     x = alt.X("at:Q", title=rows, scale=alt.Scale(domain=list(SHARE)))
     y = alt.Y("value:Q", title=axis, scale=alt.Scale(domain=list(SHARE)))
     ends = alt.Chart(alt.Data(values=[{"at": end, "value": end} for end in SHARE]))
-    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(alt, rows))
+    base = alt.Chart(alt.Data(values=records)).encode(x=x, tooltip=tooltip(rows))
     layers = [
         ends.mark_line(strokeDash=[3, 3], color=style.muted).encode(x=x, y=y),
         base.mark_rule(strokeWidth=2, color=style.accent, opacity=0.45).encode(
@@ -268,15 +251,13 @@ def against(marks: Sequence[Mark], style: Style, *, rows: str, axis: str, how: H
 
 def strip(marks: Sequence[Mark], style: Style, *, rows: str = "", axis: str = "accuracy", how: How = 3) -> Any:
     """Ticks on one line per name; the tooltip shows the series as order."""
-    import altair as alt
-
     records = records_of(marks, how)
-    names, tips = values_of(records, "name"), tooltip(alt, rows, "order")
-    scale, title = axis_of(alt, axis, None, numbers_of(records, "value"))
+    names, tips = values_of(records, "name"), tooltip(rows, "order")
+    scale, title = axis_of(axis, None, numbers_of(records, "value"))
     mark = {"thickness": style.scaled(2), "size": style.scaled(22), "opacity": 0.6, "color": style.accent}
     ticks = alt.Chart(alt.Data(values=records)).mark_tick(**mark)
     return ticks.encode(
-        x=alt.X("value:Q", title=title, scale=scale), y=rows_of(alt, style, names, rows), tooltip=tips
+        x=alt.X("value:Q", title=title, scale=scale), y=rows_of(style, names, rows), tooltip=tips
     ).properties(width=style.width, height=style.scaled(40 * len(names)))
 
 
@@ -298,8 +279,6 @@ def lines(
         whole: the numbers are whole, such as epochs: no ticks between them.
         ratio: the x axis is logarithmic.
     """
-    import altair as alt
-
     records = [record | {"name": f"{record['at']:g}"} for record in records_of(marks, how)]
     series, dashes = values_of(records, "series"), values_of(records, "dash")
     at = sorted({record["at"] for record in records})
@@ -308,10 +287,10 @@ def lines(
     for record in records:  # next to each other, so that no interval hides another
         record["at"] += gap * (kinds.index((record["series"], record["dash"])) - (len(kinds) - 1) / 2)
     ticks = alt.Axis(values=at[:: -(-len(at) // 8) or 1], format="d") if whole else alt.Axis(format="~g")
-    scale, title = axis_of(alt, axis, None, numbers_of(records, "value", "low", "high"), zero, 1)
+    scale, title = axis_of(axis, None, numbers_of(records, "value", "low", "high"), zero, 1)
     across = alt.Scale(type="log" if ratio else "linear", zero=False, nice=False, padding=style.scaled(12))
-    tips = tooltip(alt, rows, "series" * (len(series) > 1))
-    looks = series_of(alt, style, series, BELOW_TITLE) if len(series) > 1 else {"color": alt.value(style.accent)}
+    tips = tooltip(rows, "series" * (len(series) > 1))
+    looks = series_of(style, series, BELOW_TITLE) if len(series) > 1 else {"color": alt.value(style.accent)}
     dash: dict[str, Any] = {}
     if len(dashes) > 1:
         legend = alt.Legend(symbolType="stroke", symbolStrokeColor=style.ink, symbolSize=400, offset=style.scaled(4))
@@ -334,8 +313,6 @@ def matrix(
     marks: Sequence[Mark], style: Style, *, rows: str, columns: str, axis: str = "accuracy", how: How = 3
 ) -> Any:
     """Shares in a grid, names down and series across, each written in its cell; darker is higher."""
-    import altair as alt
-
     records = records_of(marks, how)
     series = values_of(records, "series")
     x = alt.X(
@@ -344,8 +321,8 @@ def matrix(
         title=columns,
         axis=alt.Axis(labelAngle=0 if len(series) < 6 else -45, labelLimit=style.scaled(110)),
     )
-    y = rows_of(alt, style, values_of(records, "name"), rows)
-    tips = tooltip(alt, rows, columns)
+    y = rows_of(style, values_of(records, "name"), rows)
+    tips = tooltip(rows, columns)
     base = alt.Chart(alt.Data(values=records)).encode(x=x, y=y, tooltip=tips)
     shade = alt.FillOpacity("value:Q", scale=alt.Scale(domain=list(SHARE), range=[0.03, 0.55]), legend=None, title=axis)
     cells = base.mark_rect(fill=style.accent, stroke=style.surface, strokeWidth=style.scaled(2)).encode(
@@ -361,8 +338,6 @@ def slopes(places: Sequence[tuple[str, int, int]], style: Style, *, ends: tuple[
 
     Each name is at both ends of its line with its rank there; names of equal rank are under each other.
     """
-    import altair as alt
-
     by_end = [sorted(places, key=lambda row: (row[i], row[3 - i])) for i in (1, 2)]
     spots = [{row[0]: place for place, row in enumerate(rows)} for rows in by_end]
     records = [

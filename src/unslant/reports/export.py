@@ -39,7 +39,7 @@ from unslant.reports.numbers import (
     tex,
     tex_needs,
 )
-from unslant.reports.style import PAPER, PLOT, Style, specification
+from unslant.reports.style import PAPER, PLOT, Style, alt, specification
 from unslant.writing import make_folder, write_all, write_atomically
 
 if TYPE_CHECKING:
@@ -118,8 +118,6 @@ def _rows(spec: Any) -> Iterator[Mapping[str, Any]]:
 
 def altair_chart(chart: Chart) -> Any:
     """A chart of the report, with title and explanation, as an altair chart that needs no network."""
-    import altair as alt
-
     title = {"text": one_line(chart.title), "subtitle": one_line(chart.explanation)}
     picture = alt.Chart.from_dict(specification(chart.draw(PLOT), PLOT) | {"title": title})
     kind = type(type(picture).__name__, (_SelfContained, type(picture)), {})

@@ -8,10 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+from lazy_loader import load
 
 from unslant.metrics import Estimate, Metric
 from unslant.reports.numbers import How, count, drawable, has_interval, interval, number
+
+alt: Any = load("altair")
+"""Loaded when the first chart is drawn: most reports are texts, which need none."""
+Ends: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -274,7 +280,7 @@ def point_labels(points: Sequence[tuple[str, float, float]]) -> list[dict[str, A
     return labels
 
 
-def tooltip(alt: Any, name: str, series: str = "", expected: str = "") -> list[Any]:
+def tooltip(name: str, series: str = "", expected: str = "") -> list[Any]:
     """Tooltips of name and series by title, then value, interval and N, and what is expected without bias."""
     fields = {"name": name, **({"series": series} if series else {})}
     fields |= {"shown": "value", "interval": "95 % interval", "n": "N"}
@@ -282,7 +288,7 @@ def tooltip(alt: Any, name: str, series: str = "", expected: str = "") -> list[A
     return [*tips, alt.Tooltip("expected:Q", title=expected, format=".3f")] if expected else tips
 
 
-def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
+def fitted(values: Iterable[float], zero: bool = False) -> Ends:
     """The range of an axis that holds the values, and 0 with ``zero``, between round numbers."""
     finite = [value for value in values if math.isfinite(value)] + [0.0] * zero or [0.0]
     low, high = min(finite), max(finite)
@@ -293,19 +299,12 @@ def fitted(values: Iterable[float], zero: bool = False) -> tuple[float, float]:
     return round(math.floor(low / step + 1e-9) * step, 12), round(math.ceil(high / step - 1e-9) * step, 12)
 
 
-def range_of(how: How, fit: bool) -> tuple[float, float] | None:
+def range_of(how: How, fit: bool) -> Ends | None:
     """The range of an axis of values: from 0 to 1, or None if it is fitted to them, as where they are not shares."""
     return None if fit or (isinstance(how, Metric) and not how.share) else SHARE
 
 
-def axis_of(
-    alt: Any,
-    title: str,
-    domain: tuple[float, float] | None,
-    values: Iterable[float],
-    zero: bool = False,
-    lines: int = 2,
-) -> Any:
+def axis_of(title: str, domain: Ends | None, values: Iterable[float], zero: bool = False, lines: int = 2) -> Any:
     """Scale and title of an axis; where it is fitted to the values, the title says from where to where it goes."""
     ends = domain or fitted(values, zero)
     low, high = (f"{end:g}".replace("-", "−") for end in ends)
@@ -314,7 +313,7 @@ def axis_of(
     return alt.Scale(domain=list(ends), nice=False), words
 
 
-def series_of(alt: Any, style: Style, names: Sequence[str], offset: int = 10, shapes: bool = True) -> dict[str, Any]:
+def series_of(style: Style, names: Sequence[str], offset: int = 10, shapes: bool = True) -> dict[str, Any]:
     """Encodings of the series: a colour and, for points, a shape."""
     looks = style.looks(names)
     columns = 2 if max(map(len, names), default=0) <= (_SHORT if style.width == "container" else 12) else 1
@@ -335,7 +334,7 @@ def two_lines(name: str, width: int = _LONG_NAME) -> list[str]:
     return lines if len(lines) < 3 else [lines[0], f"{lines[1]}…"]
 
 
-def rows_of(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
+def rows_of(style: Style, names: Sequence[str], title: str) -> Any:
     return alt.Y(
         "name:N",
         sort=list(names),
@@ -347,5 +346,5 @@ def rows_of(alt: Any, style: Style, names: Sequence[str], title: str) -> Any:
     )
 
 
-def rule_at(alt: Any, style: Style, at: float, x: Any) -> Any:
+def rule_at(style: Style, at: float, x: Any) -> Any:
     return alt.Chart(alt.Data(values=[{"at": at}])).mark_rule(strokeDash=[3, 3], color=style.muted).encode(x=x)
