@@ -132,6 +132,11 @@ class Tile:
     def name(self) -> str:
         return self.own or self.metric.name
 
+    @property
+    def title(self) -> str:
+        """The name where there is little room."""
+        return (name := self.own or self.metric.label)[:1].upper() + name[1:]
+
     @classmethod
     def row(cls, *tiles: tuple[str, Estimate] | tuple[str, Estimate, str]) -> tuple[Tile, ...]:
         """Tiles of the defined metrics: key, estimate and, if not that of the metric, name."""

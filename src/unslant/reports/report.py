@@ -21,13 +21,13 @@ from unslant.metrics import Estimate
 from unslant.reports.export import Drawing, drawing, save_figures, save_tables
 from unslant.reports.figure import Chart, Panel, Table
 from unslant.reports.numbers import Cell, How, interval, island, number, shared_n
-from unslant.reports.page import Describes, Page, QuestionBrowser, Tile
+from unslant.reports.page import Describes, Page
 from unslant.reports.style import PAGE, PAPER
 from unslant.responses.provenance import META_NAME
 from unslant.writing import write_all, write_atomically
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 
 Item = TypeVar("Item", Panel, Chart, Table)
@@ -99,7 +99,8 @@ def render(pages: Sequence[Page]) -> str:
         except ImportError as error:
             note = f"Charts are left out: {missing(error, 'drawing them')}."
             warnings.warn(note, stacklevel=2)
-            pages = [_without_charts(page, note) for page in pages]
+            no_charts = ([replace(panel, charts=()) for panel in page.panels] for page in pages)
+            pages = [replace(p, panels=ps, notes=(note, *p.notes)) for p, ps in zip(pages, no_charts, strict=True)]
     drawings = {
         chart.id: drawing(chart, replace(PAGE, compared=page.compared))
         for page in pages for panel in page.sections for chart in panel.charts
@@ -107,25 +108,21 @@ def render(pages: Sequence[Page]) -> str:
     meanings: dict[str, str] = {}
     views = [[_panel_view(panel, drawings, meanings) for panel in page.sections] for page in pages]
     browser = next(filter(None, (page.questions() for page in pages)), None)
+    data, n = browser.packed() if browser else ("", 0)
     scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
     scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
     scripts["browser"] = _text("data.js") + _text("browser.js")
     scripts = {name: _script(code) for name, code in scripts.items()}
     style = _text("report.css") + _text("browser.css")
     names = ", ".join(page.name for page in pages if page.name)
-    template = environment().get_template("report.html.jinja")
-    return template.render(
+    return _template("report.html.jinja").render(
         version=__version__,
         title=f"{names} · unslant" if names else "unslant",
         policy=_policy(scripts.values(), style),
         style=Markup(style),
         scripts={name: Markup(code) for name, code in scripts.items()},
         pages=[
-            {
-                "page": page,
-                "tiles": [tile_view(tile) for tile in page.tiles],
-                "panels": [view for view in of_page if not view["panel"].reference],
-            }
+            {"page": page, "panels": [view for view in of_page if not view["panel"].reference]}
             for page, of_page in zip(pages, views, strict=True)
         ],
         appendix=[view for of_page in views for view in of_page if view["panel"].reference],
@@ -134,12 +131,8 @@ def render(pages: Sequence[Page]) -> str:
         charts=Markup(island({id: picture.spec for id, picture in drawings.items()})),
         meta_name=META_NAME,
         provenance=json.dumps([page.provenance for page in pages if page.provenance], sort_keys=True),
-        browser=_browser_view(browser) if browser else None,
+        browser=browser and {"explanation": browser.explanation_of(n), "data": Markup(data)},
     )
-
-
-def _without_charts(page: Page, note: str) -> Page:
-    return replace(page, panels=tuple(replace(panel, charts=()) for panel in page.panels), notes=(note, *page.notes))
 
 
 @cache
@@ -153,12 +146,13 @@ def _text(name: str) -> str:
     return resources.files("unslant.reports").joinpath("templates", name).read_text("utf-8")
 
 
-def environment() -> Environment:
-    """The templates of the page and of notebooks; they escape everything they are given."""
+def _template(name: str) -> Template:
+    """A template, which escapes everything that it is given and knows the number format."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("unslant.reports", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    return environment.get_template(name, globals={"number": number, "interval": interval})
 
 
 def _script(code: str) -> str:
@@ -179,52 +173,24 @@ def _policy(scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _browser_view(browser: QuestionBrowser) -> dict[str, Any]:
-    from markupsafe import Markup
-
-    data, n = browser.packed()
-    return {"explanation": browser.explanation_of(n), "data": Markup(data)}
-
-
-def tile_view(tile: Tile) -> dict[str, str]:
-    """A tile as the templates take it."""
-    metric, estimate = tile.metric, tile.estimate
-    return {
-        "name": (name := tile.own or metric.label)[:1].upper() + name[1:],
-        "value": number(estimate, metric),
-        "interval": interval(estimate, metric),
-        "n": f"{estimate.n:,}",
-        "meaning": metric.meaning,
-    }
-
-
 def _panel_view(panel: Panel, drawings: Mapping[str, Drawing], meanings: dict[str, str]) -> dict[str, Any]:
     charts = [drawings[chart.id] for chart in panel.charts]
-    return {"panel": panel, "charts": charts, "tables": [_defined(table, meanings) for table in panel.tables]}
+    return {"panel": panel, "charts": charts, "tables": [_table_view(table, meanings) for table in panel.tables]}
 
 
-def _defined(table: Table, meanings: dict[str, str]) -> dict[str, Any]:
-    """A table whose heads refer to what their metrics mean, by id; meanings are collected."""
-    view = table_view(table)
+def _table_view(table: Table, meanings: dict[str, str] | None = None) -> dict[str, Any]:
+    """A table as the templates take it; heads refer to the meanings of their metrics by id, and these are collected."""
+    single, numeric = table.one_n, table.numeric
 
     def id_of(meaning: str) -> str:
-        id = f"means-{zlib.crc32(meaning.encode()):08x}" if meaning else ""
-        meanings.update({id: meaning} if id else {})
+        if not meaning or meanings is None:
+            return ""
+        id = f"means-{zlib.crc32(meaning.encode()):08x}"
+        meanings[id] = meaning
         return id
 
-    for head in view["heads"]:
-        head["means"] = id_of(head["explanation"])
-    if table.by_row and "meaning" not in [column.name for column in table.columns]:
-        for cells, metric, before in zip(view["rows"], table.by_row, (None, *table.by_row), strict=False):
-            cells[0]["means"] = id_of(metric.meaning) if metric != before else ""
-    return view
-
-
-def table_view(table: Table) -> dict[str, Any]:
-    """A table as the templates take it."""
-    single, numeric = table.one_n, table.numeric
-    heads = [
-        {"name": column.name, "explanation": column.explanation, "numeric": of_numbers, "means": ""}
+    heads: list[dict[str, Any]] = [
+        {"name": column.name, "explanation": column.explanation, "numeric": of_numbers}
         for column, of_numbers in zip(table.columns, numeric, strict=True)
     ]
     rows = [
@@ -233,9 +199,14 @@ def table_view(table: Table) -> dict[str, Any]:
     ]
     if single:
         at = table.estimate_columns[-1] + 1
-        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True, "means": ""})
+        heads.insert(at, {"name": "N", "explanation": "questions behind the row", "numeric": True})
         for cells, row in zip(rows, table.rows, strict=True):
             cells.insert(at, _cell_view(shared_n(row), 0, False, True))
+    for head in heads:
+        head["means"] = id_of(head["explanation"])
+    if table.by_row and "meaning" not in [column.name for column in table.columns]:
+        for cells, metric, before in zip(rows, table.by_row, (None, *table.by_row), strict=False):
+            cells[0]["means"] = id_of(metric.meaning) if metric != before else ""
     return {"table": table, "heads": heads, "rows": rows, "sortable": len(rows) > 2}
 
 
@@ -257,5 +228,4 @@ def fragment(page: Page) -> str:
     """Headline, key numbers and the first table as HTML that needs nothing else; texts are escaped."""
     tables = [table for panel in page.sections if not panel.reference for table in panel.tables]
     first = next((table for table in tables if not table.folded), tables[0] if tables else None)
-    template = environment().get_template("notebook.html.jinja")
-    return template.render(page=page, tiles=[*map(tile_view, page.tiles)], item=first and table_view(first))
+    return _template("notebook.html.jinja").render(page=page, item=first and _table_view(first))
