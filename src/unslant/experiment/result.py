@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 from unslant import __version__
 from unslant.arrays import json_fields
-from unslant.errors import InputError, one_of
+from unslant.errors import InputError, one_of, shown
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.responses import Responses, Run
@@ -290,12 +290,7 @@ class RecordedResult(StudyResult):
         """
         from unslant.responses.importers.logged import placed
 
-        responses = responses_in(path)
-        if responses.run.study != cls.study:
-            study = responses.run.study
-            raise InputError.at(
-                path, f"contains responses of the study {study}; this command reads those of {cls.study}"
-            )
+        responses = responses_in(path, cls.study)
         with placed(path):
             return cls.of(responses)
 
@@ -352,7 +347,8 @@ def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) ->
     """The recorded responses of each model.
 
     Args:
-        study: the study of the responses; those that other harnesses logged are of ``audit`` or ``judge``.
+        study: the study of the responses, or empty for any; those that other harnesses logged are of ``audit`` or
+            ``judge``.
         logs: see :func:`logs_in`; files are of any format that :mod:`unslant.responses.importers` knows. Those of one
             model are joined.
         fields: field -> column or key, for tables of your own.
@@ -364,21 +360,19 @@ def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) ->
 
     tables = load_logs(logs_in(logs), fields)
     for table in tables:
-        if table.run.study != study:
+        if study and table.run.study != study:
             reason = f"contains responses of the study {table.run.study}; this command reads those of {study}"
             raise InputError(f"{listed_files(logs)}: {reason}")
     return tables
 
 
-def responses_in(path: str | Path) -> Responses:
-    """The responses in one file, of ours or of another harness, which must be of one model.
+def responses_in(path: str | Path, study: str = "") -> Responses:
+    """The responses in one file, of ours or of another harness, which must be of one model, and of ``study`` if named.
 
     Raises:
-        InputError: naming a file that cannot be read or holds answers of several models.
+        InputError: naming a file that cannot be read, belongs to another study, or holds answers of several models.
     """
-    from unslant.responses.importers import load_logs
-
-    responses, *others = load_logs([path])
+    responses, *others = tables_of(study, path)
     if others:
         raise InputError.at(path, f"holds answers of {1 + len(others)} models; give a file of one")
     return responses
@@ -386,4 +380,4 @@ def responses_in(path: str | Path) -> Responses:
 
 def listed_files(logs: Any) -> str:
     """The logs as an error names them."""
-    return ", ".join(str(one) if isinstance(one, str | Path) else type(one).__name__ for one in logs_in(logs))
+    return ", ".join(shown(one) if isinstance(one, str | Path) else type(one).__name__ for one in logs_in(logs))

@@ -8,13 +8,13 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from unslant.responses.provenance import AskedModel, AskedQuestions, ChatCost, C
 if TYPE_CHECKING:
     from unslant.models import ChatModel
 
-T = TypeVar("T")
 EXPECTED: ContextVar[Provenance | None] = ContextVar("expected", default=None)
 """How the result was made that a command repeats (``unslant rerun``)."""
 _NOT_THE_MODEL = frozenset(
@@ -109,12 +108,12 @@ def combined(blocks: Sequence[Provenance]) -> Provenance:
     return whole.model_copy(update={"questions": distinct, "versions": dict(sorted(versions.items()))})
 
 
-def check_same(questions: Any = None, model: Mapping[str, str] | None = None) -> None:
+def check_same(questions: Any = None, model: Any = None) -> None:
     """Refuse to repeat a command on other questions or another model; does nothing if no command is repeated.
 
     Args:
         questions: a set of questions.
-        model: the :func:`model_block` of a model.
+        model: a model, or its :func:`model_block`.
 
     Raises:
         InputError: naming what differs.
@@ -127,7 +126,8 @@ def check_same(questions: Any = None, model: Mapping[str, str] | None = None) ->
         digests = [entry.digest for entry in expected.questions]
         checks.append(("questions", getattr(questions, "name", ""), questions.digest, digests))
     if model is not None:
-        checks.append(("model", model["name"], model["digest"], [entry.digest for entry in expected.models]))
+        block = model if isinstance(model, dict) else model_block(model.name, facts_of(model))
+        checks.append(("model", block["name"], block["digest"], [entry.digest for entry in expected.models]))
     for what, name, digest, digests in checks:
         if any(digests) and digest not in digests:
             then = ", ".join(one[:12] for one in digests)
@@ -135,19 +135,6 @@ def check_same(questions: Any = None, model: Mapping[str, str] | None = None) ->
                 f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
                 "override with --anyway"
             )
-
-
-def same_as_before(load: Callable[[], T], questions: QuestionSet[Any] | None = None) -> Callable[[], T]:
-    """``load`` with :func:`check_same` of the questions now, and of the model once it is loaded."""
-    check_same(questions)
-
-    def loaded() -> T:
-        model: Any = load()
-        if EXPECTED.get() is not None:
-            check_same(model=model_block(model.name, facts_of(model)))
-        return cast("T", model)
-
-    return loaded
 
 
 def _libraries(identity: Mapping[str, str]) -> dict[str, str]:
@@ -203,7 +190,7 @@ def run_of(
     )
     if isinstance(before, ChatCost):
         requests = requests_of({name: (model, before)})
-        return replace(run, requests=requests, offline=facts.get("offline", False), **answerers(model))
+        return replace(run, requests=requests, offline=facts.get("offline", False), **model.answerers.facts)
     if before is None:
         return run
     facts.pop("revision", None)  # in the provenance
@@ -212,11 +199,6 @@ def run_of(
         here = tuple(question_id for question_id in special.questions if question_id in ids)
         facts["special_tokens"] = replace(special, questions=here) if here else None
     return replace(run, **facts, cost=model.cost - before)
-
-
-def answerers(model: ChatModel) -> dict[str, Any]:
-    """Fields of a run on who replied; see :class:`unslant.responses.provenance.AnsweredBy`."""
-    return dict(model.answerers.facts)
 
 
 def requests_of(costs_before: Mapping[str, tuple[ChatModel, ChatCost]]) -> dict[str, ChatCost]:

@@ -20,7 +20,7 @@ from rich.text import Text
 from unslant.asking import Progress, at_once, no_progress
 from unslant.errors import UnslantError, one_line
 from unslant.experiment.options import StoreOptions
-from unslant.experiment.run_record import check_same, same_as_before
+from unslant.experiment.run_record import check_same
 from unslant.models import ScoringModel
 from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets
 
@@ -83,12 +83,12 @@ class Recording:
         for one in questions:
             check_same(one)
         name = next((arg for arg in getattr(load, "args", ()) if isinstance(arg, str)), "the model")
-        load = same_as_before(load)
 
         def loaded() -> Asked:
             self._let_go()
             with self.progress.loading(name) if isinstance(self.progress, ProgressView) else nullcontext():
                 plain = load()
+            check_same(model=plain)
             if self._store is not None:
                 self.begin(run_of or plain.name, *questions)
             model = self.stored(plain)

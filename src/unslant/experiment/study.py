@@ -16,7 +16,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
 from unslant.asking import Progress, no_progress
-from unslant.errors import InputError, MostlyFailedError, UnslantError, for_the_caller
+from unslant.errors import InputError, for_the_caller
 from unslant.experiment import options as o
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.options import (
@@ -379,11 +379,3 @@ class Keywords(ModelOptions):
 
     progress: Progress | None = None
     log: Any = ()
-
-
-def check_answered(responses: Responses, error: InputError) -> UnslantError:
-    """The error to raise for too few answers: :class:`MostlyFailedError` if most requests failed, else ``error``."""
-    from unslant.experiment.page_parts import unanswered
-
-    failure = unanswered(responses)
-    return MostlyFailedError(f"{failure}: {error}") if failure else error

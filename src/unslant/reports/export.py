@@ -225,16 +225,10 @@ def columns_of(table: Table) -> tuple[list[str], list[list[object]]]:
     header: list[str] = []
     for i, column in enumerate(table.columns):
         header += [column.name] + [f"{column.name} {part}" for part in ("low", "high", "n") if i in estimates]
-    rows = []
-    for row in table.rows:
-        cells: list[object] = []
-        for i, cell in enumerate(row):
-            if i in estimates:
-                cells += _parts(cell)
-            else:
-                cells.append(json_number(cell) if isinstance(cell, float) else cell)
-        rows.append(cells)
-    return header, rows
+    return header, [
+        [part for i, cell in enumerate(row) for part in _parts(cell)[: 4 if i in estimates else 1]]
+        for row in table.rows
+    ]
 
 
 def to_csv(table: Table) -> str:
@@ -243,9 +237,9 @@ def to_csv(table: Table) -> str:
 
 
 def _parts(cell: Cell) -> list[object]:
-    if not isinstance(cell, Estimate):
-        return [cell, None, None, None]
-    return [json_number(cell.value), json_number(cell.low), json_number(cell.high), cell.n if cell.defined else None]
+    if isinstance(cell, Estimate):
+        return [*map(json_number, (cell.value, cell.low, cell.high)), cell.n if cell.defined else None]
+    return [json_number(cell) if isinstance(cell, float) else cell, None, None, None]
 
 
 def _tabular(rows: Sequence[Sequence[str]], specs: Sequence[str]) -> str:

@@ -275,11 +275,16 @@ class Figure:
 
     def marks(self, plot: Plot) -> list[Mark]:
         """What a plot draws: one mark for each defined value of each row."""
-        labels = plot.values if isinstance(plot.values, Mapping) else {key: self._label(key) for key in plot.values}
+        labels = (
+            plot.values if isinstance(plot.values, Mapping) else {key: self._column(key).name for key in plot.values}
+        )
         rows = [row for row in self.rows if plot.where is None or plot.where(row)][: plot.most]
         marks = []
         for row in rows:
-            names = [self._column(key).cell(row) for key in plot.name or [c.key or c.name for c in self._names]]
+            names = [
+                self._column(key).cell(row)
+                for key in plot.name or [c.key or c.name for c in self.heads[: len(self.names)]]
+            ]
             name, series = ", ".join(map(str, names)), str(row[plot.series]) if plot.series else ""
             for key, label in labels.items():
                 value = _estimate(self._column(key).cell(row))
@@ -298,17 +303,10 @@ class Figure:
                 )
         return marks
 
-    @property
-    def _names(self) -> tuple[Column, ...]:
-        return self.heads[: len(self.names)]
-
     def _column(self, key: str) -> Column:
         """The column of a key; of one that only plots draw, that of its metric."""
         in_table = next((column for column in self.heads if key in (column.key, column.name)), None)
         return in_table or (Column.of(key) if key in METRICS else Column(key))
-
-    def _label(self, key: str) -> str:
-        return self._column(key).name
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from unslant.experiment.job import Asking, Given
 from unslant.experiment.options import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.experiment.outputs import check_file
 from unslant.experiment.result import StudyResult
-from unslant.experiment.study import Keywords, Study, check_answered, function
+from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
 from unslant.prompts import Cloze, Counterfactual, Elicitation
@@ -82,7 +82,8 @@ class BaseRate(Study[BaseRateSettings]):
         try:
             return BaseRateResult.of(responses)
         except InputError as error:
-            raise check_answered(responses, error) from None
+            failure = unanswered(responses)
+            raise MostlyFailedError(f"{failure}: {error}") if failure else error from None
 
     def check(self, given: Given[BaseRateSettings]) -> None:
         if given.outputs and given.outputs.charts:

@@ -15,7 +15,7 @@ from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temper
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
 from unslant.experiment.result import StudyResult
-from unslant.experiment.run_record import answerers, check_same, provenance, requests_of
+from unslant.experiment.run_record import check_same, provenance, requests_of
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply
@@ -193,7 +193,7 @@ class InstructionBoundary(Study[Any]):
             polished=dict(polished),
             requests=requests_of(spent),
             offline="offline" in model.info.facts,
-            **answerers(model),
+            **model.answerers.facts,
             provenance=provenance([model for model, _ in spent.values()], [(name, questions)], settings),
             notes=(*questions.notes, *notes, *(judge.notes if judge else ())),
         )
