@@ -225,10 +225,9 @@ def columns_of(table: Table) -> tuple[list[str], list[list[object]]]:
     header: list[str] = []
     for i, column in enumerate(table.columns):
         header += [column.name] + [f"{column.name} {part}" for part in ("low", "high", "n") if i in estimates]
-    return header, [
-        [part for i, cell in enumerate(row) for part in _parts(cell)[: 4 if i in estimates else 1]]
-        for row in table.rows
-    ]
+    sizes = [4 if i in estimates else 1 for i in range(len(table.columns))]
+    rows = [[part for cell, n in zip(row, sizes, strict=True) for part in _parts(cell)[:n]] for row in table.rows]
+    return header, rows
 
 
 def to_csv(table: Table) -> str:

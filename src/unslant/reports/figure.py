@@ -279,13 +279,10 @@ class Figure:
             plot.values if isinstance(plot.values, Mapping) else {key: self._column(key).name for key in plot.values}
         )
         rows = [row for row in self.rows if plot.where is None or plot.where(row)][: plot.most]
-        marks = []
+        keys, marks = plot.name or [column.key or column.name for column in self.heads[: len(self.names)]], []
         for row in rows:
-            names = [
-                self._column(key).cell(row)
-                for key in plot.name or [c.key or c.name for c in self.heads[: len(self.names)]]
-            ]
-            name, series = ", ".join(map(str, names)), str(row[plot.series]) if plot.series else ""
+            name = ", ".join(str(self._column(key).cell(row)) for key in keys)
+            series = str(row[plot.series]) if plot.series else ""
             for key, label in labels.items():
                 value = _estimate(self._column(key).cell(row))
                 if not value.defined:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import pyarrow as pa
 
 from unslant.asking import Asked
-from unslant.errors import InputError
+from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment.job import Asking, Given
 from unslant.experiment.options import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.experiment.outputs import check_file
@@ -82,6 +82,8 @@ class BaseRate(Study[BaseRateSettings]):
         try:
             return BaseRateResult.of(responses)
         except InputError as error:
+            from unslant.experiment.page_parts import unanswered
+
             failure = unanswered(responses)
             raise MostlyFailedError(f"{failure}: {error}") if failure else error from None
 
