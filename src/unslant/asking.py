@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING
@@ -15,19 +14,16 @@ import pyarrow as pa
 from unslant.arrays import Floats, are_logprobs, compact_tables, release_memory
 from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import Scored
-from unslant.presentations import Asked, Presentation
+from unslant.presentations import Asked as Asked
+from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
 from unslant.questions import Question
 from unslant.responses import SCHEMA, Response, Responses
-from unslant.responses.table import AGAIN, GENERATE
+from unslant.responses.table import AGAIN
+from unslant.responses.table import GENERATE as GENERATE
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, Model, Reply, ScoringModel
-
-__all__ = [
-    "AT_ONCE", "GENERATE", "Asked", "Progress", "Reader", "ask", "ask_again", "ask_for_replies",
-    "elicitation_of", "generate_all", "no_progress", "read_labels", "reply_row", "score_all", "try_all", "unscored",
-]  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
@@ -78,13 +74,18 @@ def ask(
     expected = presentations or length_hint(asked)
     tables: list[list[pa.Table]] = [[] for _ in elicitations]
     read = done = total = 0
+
+    def report(of_portion: int) -> None:
+        if of_portion or not done:
+            progress("scoring", done + of_portion, total)
+
     for portion in _portions(asked, elicitations, at_once(model)):
         distinct = list(dict.fromkeys(prompt for *_, ways in portion for prompts in ways for prompt in prompts))
         read += len(portion)
         ahead = done + len(distinct)
         # How many prompts are distinct is known of the portions so far only: the rest is assumed to repeat as often.
         total = ahead if read >= expected else max(ahead, round(ahead * expected / read))
-        scored = try_all(model, distinct, partial(_shifted, progress, "scoring", done, total))
+        scored = try_all(model, distinct, report)
         done = ahead
         by_prompt = dict(zip(distinct, scored, strict=True))
         for k, (elicitation, parts) in enumerate(zip(elicitations, tables, strict=True)):
@@ -123,12 +124,6 @@ def _portions(asked: Iterable[Asked], elicitations: Sequence[Elicitation], size:
         prompts += sum(map(len, ways))
     if portion:
         yield portion
-
-
-def _shifted(progress: Progress, phase: str, before: int, total: int, done: int) -> None:
-    """Report the progress of a call as part of a longer phase."""
-    if done or not before:
-        progress(phase, before + done, total)
 
 
 def score_all(
@@ -290,8 +285,7 @@ def generate_all(
 
 def read_labels(reply: str, question: Question, presentation: Presentation) -> tuple[str, frozenset[int] | None]:
     """The labels that a reply chooses, as contents."""
-    status, chosen, _ = _extracted(reply, presentation)
-    return status, chosen
+    return _extracted(reply, presentation)[:2]
 
 
 def _extracted(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unslant.auditing.result import AuditResult
 from unslant.metrics import METRICS, Block, OrderScores, View, measure, vote
 from unslant.reports.page import QuestionBrowser, packed_bytes, packed_probs
-
-if TYPE_CHECKING:
-    from unslant.auditing.result import AuditResult
 
 VIEWS = (
     ("given", "as given"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from unslant.arrays import jsonable
 from unslant.auditing.browser import browser
@@ -19,14 +19,10 @@ from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import StudyResult, listed_files, logs_in, tables_of
 from unslant.metrics import METRICS, PairedDifference, verdict
-from unslant.reports import Chart, Page, Panel, Plot, Tile, charts
+from unslant.reports import Chart, Describes, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, unsettled, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
 from unslant.responses.importers.logged import placed
-
-if TYPE_CHECKING:
-    from unslant.reports import Describes
-
 
 FEW = ("accuracy", "expected_accuracy")
 """Measures drawn where there are many runs."""

@@ -124,12 +124,9 @@ def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, A
         raise InputError(f"--relationship {options.relationship}: use one of {', '.join(relations)}")
     now, run = str(time.time()), result.run
     name, model = run.question_set, run.name
-    about = {"dataset_name": options.dataset or name}
+    about = {"dataset_name": options.dataset or name, "source_type": "hf_dataset" if options.dataset else "other"}
     if options.dataset:
-        about |= {"source_type": "hf_dataset", "hf_repo": options.dataset}
-        about |= {"hf_split": options.split} if options.split else {}
-    else:
-        about |= {"source_type": "other"}
+        about |= _given(hf_repo=options.dataset, hf_split=options.split)
     local = bool(result.provenance.models and result.provenance.models[0].digest and not run.server)
     record = {
         "schema_version": SCHEMA_VERSION,
@@ -140,22 +137,27 @@ def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, A
             "source_type": "evaluation_run",
             "source_organization_name": options.organization,
             "evaluator_relationship": options.relationship,
-            **({"source_organization_url": options.source_url} if options.source_url else {}),
+            **_given(source_organization_url=options.source_url),
         },
         "eval_library": {"name": "unslant", "version": __version__},
         "model_info": {
             "name": model,
             "id": model,
-            **({"inference_engine": {"name": run.server or run.engine}} if run.server or run.engine else {}),
+            **_given(inference_engine=_given(name=run.server or run.engine)),
             "additional_details": {
                 "deployment_type": "self_deployed" if local else "unknown",
                 "model_availability": "open_weights" if local else "unknown",
             },
         },
         "evaluation_results": [_recorded(result, key, name, about) for key in _RECORDED if _known(result, key)],
-        **({"evaluation_timestamp": result.provenance.date} if result.provenance.date else {}),
+        **_given(evaluation_timestamp=result.provenance.date),
     }
     return record, list(_samples(result, record, name))
+
+
+def _given(**entries: Any) -> dict[str, Any]:
+    """The entries that are not empty."""
+    return {name: value for name, value in entries.items() if value}
 
 
 def _recorded(result: AuditResult, key: str, name: str, source: Mapping[str, str]) -> dict[str, Any]:

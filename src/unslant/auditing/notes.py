@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
-from unslant.experiment.page_parts import cost_lines, counted, logged_lines
-from unslant.metrics import Estimate
+from unslant.experiment.page_parts import cost_lines, logged_lines
 from unslant.metrics.decision_study import QUESTION
 from unslant.metrics.estimate import ANYTIME
 from unslant.metrics.measures import Counts
-from unslant.metrics.order_curve import SAME, OrderCurve
+from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
 from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
@@ -35,27 +34,19 @@ _MOST_PLACES = 4
 def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
     """What was left out or needs care, and the cost, one sentence each, without those that are ``known`` as caveats."""
     counts = result.metrics.counts
-    missing = "excluded from the order metrics because an order is missing or failed"
-    several = "several right options; choosing any of them counts as right"
-    pinned = "options that keep their place (all of the above, both A and C)"
-    sentences = [
-        (counts.incomplete, missing, missing),
-        (
-            counts.no_right_option,
-            "has no right option; excluded from accuracies",
-            "have no right option; excluded from accuracies",
-        ),
-        (counts.several_right, f"has {several}", f"have {several}"),
-        (counts.with_pinned, f"has {pinned}", f"have {pinned}"),
-        (counts.immovable, "has nothing to reorder", "have nothing to reorder"),
-        (
-            counts.sampled_orders * (not result.run.two_phase),
-            "was shown in a sample of its orders",
-            "were shown in a sample of their orders",
-        ),
-    ]
-    if result.one_order:
-        sentences = sentences[1:4]
+    have = {
+        "no right option; excluded from accuracies": counts.no_right_option,
+        "several right options; choosing any of them counts as right": counts.several_right,
+        "options that keep their place (all of the above, both A and C)": counts.with_pinned,
+    }
+    sentences = [(n, f"has {what}", f"have {what}") for what, n in have.items()]
+    if not result.one_order:
+        missing = "excluded from the order metrics because an order is missing or failed"
+        sentences.insert(0, (counts.incomplete, missing, missing))
+        sentences.append((counts.immovable, "has nothing to reorder", "have nothing to reorder"))
+        if not result.run.two_phase:
+            sampled = "was shown in a sample of its orders", "were shown in a sample of their orders"
+            sentences.append((counts.sampled_orders, *sampled))
     lines = [line for line in failure_lines(counts) if line not in known]
     if counts.bounded_scores:
         lines.append(
@@ -63,7 +54,7 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
             f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
             f"{counts.censored_rows:,}."
         )
-    lines += counted(sentences)
+    lines += [f"{count(n, f'question {one}', f'questions {more}')}." for n, one, more in sentences if n]
     if "tokens" in result.left_open:
         lines.append(
             f"Tokens are estimated from unslant's own prompts, {CHARACTERS_A_TOKEN} characters a token, each run "
@@ -71,13 +62,13 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
         )
     return [
         *lines,
-        *decision_lines(result.responses),
+        *_decision_lines(result.responses),
         *logged_lines(result.run),
-        *target_lines(result),
-        *until_lines(result),
+        *_target_lines(result),
+        *_until_lines(result),
         *phase_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
-        *advice(result),
+        *_advice(result),
         *cost_lines(result.cost),
     ]
 
@@ -106,7 +97,7 @@ def asked_until(until: UntilRun) -> str:
     return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
 
 
-def target_lines(result: AuditResult) -> list[str]:
+def _target_lines(result: AuditResult) -> list[str]:
     """Which questions the intervals are about, where there are subjects."""
     subjects = len(result.metrics.by_subject)
     if result.run.settings.get("across_subjects"):
@@ -115,7 +106,7 @@ def target_lines(result: AuditResult) -> list[str]:
     return [further] * (subjects > 1)
 
 
-def decision_lines(responses: Responses) -> list[str]:
+def _decision_lines(responses: Responses) -> list[str]:
     """That labels are the server's, and whether it rounds, a sentence each; none of other audits."""
     rows = responses.where(elicitation=DECISION)
     if not len(rows):
@@ -141,7 +132,7 @@ def decision_lines(responses: Responses) -> list[str]:
     return lines
 
 
-def until_lines(result: AuditResult) -> list[str]:
+def _until_lines(result: AuditResult) -> list[str]:
     """What was asked, what that saved, what is left open, and what the intervals mean."""
     until = result.run.until
     if not until:
@@ -191,18 +182,13 @@ def phase_lines(result: AuditResult) -> list[str]:
         "alone.",
     ]
     if result.beyond_places is not None:
-        lines += beyond_line(result.beyond_places["beyond_places"])
+        share = result.beyond_places["beyond_places"]
+        if share.low > BEYOND:
+            lines.append(
+                f"Orders matter beyond places: {percent(share.value)} ({interval(share)}) of PBM comes from which "
+                "options are next to each other or from the order as a whole. A square alone would miss it."
+            )
     return lines
-
-
-def beyond_line(share: Estimate) -> list[str]:
-    """That orders matter beyond places, where that is certain."""
-    if not share.low > BEYOND:
-        return []
-    return [
-        f"Orders matter beyond places: {percent(share.value)} ({interval(share)}) of PBM comes from which options are "
-        "next to each other or from the order as a whole. A square alone would miss it."
-    ]
 
 
 def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
@@ -234,7 +220,7 @@ def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
     return lines
 
 
-def advice(result: AuditResult) -> list[str]:
+def _advice(result: AuditResult) -> list[str]:
     """What the run cannot detect, what limits it, and the orders that would have been enough, a sentence each."""
     least, unpaired = result.metrics.minimum_difference, result.metrics.minimum_difference_unpaired
     lines = []
@@ -250,20 +236,17 @@ def advice(result: AuditResult) -> list[str]:
             f"{percent(questions['of_score'].value)} of the score's uncertainty is the choice of questions, the rest "
             "that of orders; `unslant plan` says what more of either would give."
         )
-    return lines + enough(result.order_curve)
-
-
-def enough(curve: OrderCurve | None) -> list[str]:
-    """The fewest orders that give the same result."""
+    curve = result.order_curve
     if curve is None:
-        return []
+        return lines
     every, point = curve.points[-1], curve.enough
     group = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     if point is None:
-        return [f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
+        return [*lines, f"No cheaper set of orders matches all {every.k} to within {SAME} ({group})."]
     few, all_orders = significant(point.ordinary_runs), significant(curve.ordinary_runs)
     cost = f", at {few} instead of {all_orders} times the cost of an ordinary run"
     return [
+        *lines,
         f"{count(point.k, 'order')} instead of {every.k} would have given the same to within "
-        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders {point.orders} ({group})."
+        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders {point.orders} ({group}).",
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,19 +68,20 @@ def order_presentations(
     question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
 ) -> list[Presentation]:
     """A question's order set, plus the given and the reversed order if they are not in it."""
-    order_set = orders_for(question, orders, seed)
-    more = (("given", given_order(question)), ("reverse", reversed_order(question)))
+    return square_presentations(
+        question, orders_for(question, orders, seed), alphabet, reverse=reversed_order(question)
+    )
+
+
+def square_presentations(
+    question: Question, orders: Sequence[Order], alphabet: tuple[str, ...], **more: Order
+) -> list[Presentation]:
+    """The orders, plus the given one and those of ``more`` kinds if they are not among them."""
+    others = {"given": given_order(question)} | more
     return [
-        *(present(question, order, alphabet) for order in order_set),
-        *(present(question, order, alphabet, kind) for kind, order in more if order not in order_set),
+        *(present(question, order, alphabet) for order in orders),
+        *(present(question, order, alphabet, kind) for kind, order in others.items() if order not in orders),
     ]
-
-
-def square_presentations(question: Question, orders: Sequence[Order], alphabet: tuple[str, ...]) -> list[Presentation]:
-    """The orders, plus the given one if it is not among them."""
-    presentations = [present(question, order, alphabet) for order in orders]
-    published = given_order(question)
-    return presentations if published in orders else [*presentations, present(question, published, alphabet, "given")]
 
 
 def audit_presentations(
@@ -137,6 +138,7 @@ class OrderDesign:
     chooser: Chooser
     own_labels: bool = True
     full: frozenset[str] | None = None
+    _sizes: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, questions: QuestionSet[Question], settings: AuditSettings, *, own_labels: bool = True) -> OrderDesign:
@@ -207,10 +209,6 @@ class OrderDesign:
         if shape not in self._sizes:
             self._sizes[shape] = len(self.whole(question))
         return self._sizes[shape]
-
-    @cached_property
-    def _sizes(self) -> dict[tuple[int, tuple[int, ...]], int]:
-        return {}
 
     @property
     def prompts_of_all(self) -> int:

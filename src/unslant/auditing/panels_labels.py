@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.auditing.panels_scores import order_name
-from unslant.metrics import METRICS, Estimate
+from unslant.auditing.result import AuditResult
+from unslant.metrics import METRICS, BaseRates, Estimate
 from unslant.metrics.accuracy import Calibration
 from unslant.reports import Chart, Column, Figure, Panel, Plot, charts
 from unslant.reports.numbers import Cell, count, number
 from unslant.reports.style import MOST_SERIES, Mark
 from unslant.responses import NO_ANSWER
 from unslant.responses.run import Harness
-
-if TYPE_CHECKING:
-    from unslant.auditing.result import AuditResult
-    from unslant.metrics import BaseRates
 
 
 def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:

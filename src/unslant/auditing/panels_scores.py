@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from unslant.auditing.notes import phase_lines
-from unslant.auditing.result import SCORES
+from unslant.auditing.result import SCORES, AuditResult
 from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
 from unslant.metrics.variance_components import NAMES
 from unslant.reports import Chart, Column, Figure, Panel, Plot, Table, charts
 from unslant.reports.numbers import Cell, count, listed, number, percent, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
-
-if TYPE_CHECKING:
-    from unslant.auditing.result import AuditResult
 
 MOST_ORDERS = 24
 DRAWN = "K, drawn freely"

@@ -211,11 +211,10 @@ def _by_order(rows: Sequence[Response]) -> tuple[OrderReplies, ...]:
     for row in rows:
         order = row.contents if len(orders[row.n_options]) <= MOST_ORDERS else ()
         counts.setdefault((row.n_options, order), Counter())[_outcome(row)] += 1
+    outcomes = ("ok", "none_or_several", "unparsed", "conflict", "cut", "refused", "error")
     return tuple(
-        OrderReplies(*key, c.total() - c["error"], c["ok"], c["none_or_several"], c["unparsed"],
-                     c["conflict"], c["cut"], c["refused"], c["error"])
-        for key, c in sorted(counts.items())
-    )  # fmt: skip
+        OrderReplies(*key, c.total() - c["error"], *map(c.__getitem__, outcomes)) for key, c in sorted(counts.items())
+    )
 
 
 def _outcome(row: Response) -> str:

@@ -215,11 +215,8 @@ class Search:
         seen, later = self._seen_whole if name == "pbm" else self._seen, self._variance(name, share)
         sequence, excess = self.sequences[name], max(0.0, seen * (self._variance(name) - later))
         a = 2 * sequence.target / self.width**2
-        return (a * later + math.sqrt((a * later) ** 2 + 4 * a * excess)) / 2 + self._least(sequence)
-
-    def _least(self, sequence: ConfidenceSequence) -> float:
-        """About how many draws an interval needs even if all values are the same."""
-        return sequence.target * sequence.range / (3 * self.width)
+        least = sequence.target * sequence.range / (3 * self.width)  # even if all values are the same
+        return (a * later + math.sqrt((a * later) ** 2 + 4 * a * excess)) / 2 + least
 
     def _variance(self, name: str, share: float | None = None) -> float:
         """The variance of the values so far, or what it would be if this share of questions had a square."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from unslant.asking import Asked, ask_again, ask_for_replies
 from unslant.auditing.orders import orders_in_words
@@ -103,7 +102,9 @@ def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
         stopped, checked = _stopped(responses, schedule, settings)
         further = [page for name, later in schedule.further.items() if name not in stopped for page in later]
         more = ask_for_replies(model, further, writer, progress=asking.progress, phase="asking in all orders")
-        responses = _in_order(questions.questions, responses, more)
+        place = {question.id: i for i, question in enumerate(questions)}
+        rows = sorted((*responses.rows(), *more.rows()), key=lambda row: place[row.question_id])
+        responses = Responses.from_rows(rows)
         adaptive = AdaptiveRun(stopped=tuple(stopped), checked=tuple(checked), requests_of_all=schedule.full)
     if schedule.part is not None:
         adaptive = AdaptiveRun(
@@ -134,12 +135,3 @@ def _stopped(responses: Responses, schedule: Plan, settings: AuditSettings) -> t
     n = max(math.ceil(settings.calibrate * len(agreeing)), min(FEWEST_CHECKED, len(agreeing)))
     checked = sorted(question_rng("", settings.seed, "calibrate").sample(agreeing, n))
     return sorted(set(agreeing) - set(checked)), checked
-
-
-def _in_order(questions: Sequence[Question], *tables: Responses) -> Responses:
-    """The rows of several tables, question by question."""
-    rows: dict[str, list[Response]] = {question.id: [] for question in questions}
-    for table in tables:
-        for row in table.rows():
-            rows[row.question_id].append(row)
-    return Responses.from_rows(chain.from_iterable(rows.values()))

@@ -257,11 +257,6 @@ def _times(tokens: int, cost: Cost) -> str:
     return f"{tokens:,} ({tokens / cost.tokens:.1f}x)"
 
 
-def counted(counts: Sequence[tuple[int, str, str]]) -> list[str]:
-    """Sentences about nonzero counts of questions: count, wording of one, wording of several."""
-    return [f"{count(n, f'question {one}', f'questions {more}')}." for n, one, more in counts if n]
-
-
 def shortcut_panel(shortcuts: Sequence[Shortcut], id: str) -> Panel:
     """The scores of test-taking shortcuts, and whether wrong answers follow them."""
     from unslant.reports import Column, Figure
