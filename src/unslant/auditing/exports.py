@@ -123,7 +123,7 @@ def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, A
     if options.relationship not in (relations := ("first_party", "third_party", "collaborative", "other")):
         raise InputError(f"--relationship {options.relationship}: use one of {', '.join(relations)}")
     now, run = str(time.time()), result.run
-    name, model = run.question_set, run.name
+    name, model, means = run.question_set, run.name, result.metrics.means
     about = {"dataset_name": options.dataset or name, "source_type": "hf_dataset" if options.dataset else "other"}
     if options.dataset:
         about |= _given(hf_repo=options.dataset, hf_split=options.split)
@@ -149,7 +149,7 @@ def every_eval(result: AuditResult, options: ExportOptions) -> tuple[dict[str, A
                 "model_availability": "open_weights" if local else "unknown",
             },
         },
-        "evaluation_results": [_recorded(result, key, name, about) for key in _RECORDED if _known(result, key)],
+        "evaluation_results": [_recorded(result, key, name, about) for key in _RECORDED if has_interval(means[key])],
         **_given(evaluation_timestamp=result.provenance.date),
     }
     return record, list(_samples(result, record, name))
@@ -239,13 +239,8 @@ def _sample(row: Response, question: Question, record: Mapping[str, Any], name: 
     }
 
 
-def _known(result: AuditResult, key: str) -> bool:
-    """Whether there is a value with an interval."""
-    return has_interval(result.metrics.means[key])
-
-
 def _estimate(result: AuditResult, key: str) -> Estimate:
-    if not _known(result, key):
+    if not has_interval(result.metrics.means[key]):
         raise InputError(f"{result.run.question_set}: has no {key}, which this format needs; ask several orders")
     return result.metrics.means[key]
 

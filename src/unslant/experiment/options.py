@@ -226,10 +226,6 @@ class ScoredLabelOptions(LabelOptions):
         return self.to_end
 
 
-_OF_SHOTS = ("shots_from", "shots_by_subject")
-"""Options that choose worked examples."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ShotOptions(Options):
     """Worked examples."""
@@ -244,7 +240,8 @@ class ShotOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.shots:
-            check_unused("no worked examples are shown (--shots=5 shows five)", self, only=_OF_SHOTS)
+            chosen = ("shots_from", "shots_by_subject")
+            check_unused("no worked examples are shown (--shots=5 shows five)", self, only=chosen)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,19 +35,16 @@ def settings_rows(run: Run) -> tuple[tuple[str, str], ...]:
     ]
     rows = [(name, value) for name, value in rows if value]
     rows += sorted(run.settings.items())
-    model = [("engine", run.engine), *((name, run.identity.get(name, "")[:16]) for name in _OF_THE_MODEL)]
     origin = [
+        ("engine", run.engine),
+        *((name, run.identity.get(name, "")[:16]) for name in ("weights", "dtype", "device")),
         ("made with", ", ".join(f"{name} {version}" for name, version in block.versions.items())),
         ("on", block.platform),
         ("command", shlex.join(["unslant", *block.command]) if block.command else ""),
         ("day (UTC)", block.date),
     ]
-    rows += [(name, value) for name, value in (*model, *origin) if value]
+    rows += [(name, value) for name, value in origin if value]
     return tuple((name, _words(value)) for name, value in rows)
-
-
-_OF_THE_MODEL = ("weights", "dtype", "device")
-"""Entries of an identity that readers of a report look for."""
 
 
 def _words(value: object) -> str:
@@ -234,27 +231,17 @@ def cost_lines(cost: Cost) -> list[str]:
     if not cost.prompts and not cost.reused:
         return []
     line = _prompts(cost) + f" in {cost.seconds:.1f} s" * bool(cost.seconds)  # recorded files have none
-    cached = cost.tokens_plain - cost.tokens
-    if cost.tokens and cost.tokens_baqckv:
-        line += f"; {cost.tokens:,} tokens computed{_ordinary(cost)}, {_times(cost.tokens_plain, cost)} if each prompt "
-        line += "were run alone"
-        line += f", {_times(cost.tokens_baqckv, cost)} with question-context caching"
-    elif cost.tokens and cached:
+    cached, by_prefix = cost.tokens_plain - cost.tokens, cost.tokens_baqckv
+    if cost.tokens and cached and not by_prefix:
         line += f"; {cached:,} of {cost.tokens_plain:,} tokens from the server's prefix cache, by its own count"
-        line += _ordinary(cost)
     elif cost.tokens:
-        line += f"; {cost.tokens:,} tokens computed{_ordinary(cost)}"
+        line += f"; {cost.tokens:,} tokens computed"
+    if cost.tokens and cost.tokens_ordinary:
+        line += f" ({significant(cost.ordinary_runs)} ordinary runs: the published order alone, whole prompts)"
+    if cost.tokens and by_prefix:
+        alone, caching = (f"{n:,} ({n / cost.tokens:.1f}x)" for n in (cost.tokens_plain, by_prefix))
+        line += f", {alone} if each prompt were run alone, {caching} with question-context caching"
     return [f"{line}."]
-
-
-def _ordinary(cost: Cost) -> str:
-    if not cost.tokens_ordinary:
-        return ""
-    return f" ({significant(cost.ordinary_runs)} ordinary runs: the published order alone, whole prompts)"
-
-
-def _times(tokens: int, cost: Cost) -> str:
-    return f"{tokens:,} ({tokens / cost.tokens:.1f}x)"
 
 
 def shortcut_panel(shortcuts: Sequence[Shortcut], id: str) -> Panel:

@@ -80,6 +80,8 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
     device = identity.get("device", "")
     if device == "cuda" and "torch" in sys.modules:
         device = f"cuda ({sys.modules['torch'].cuda.get_device_name()})"
+    libraries = ["torch", "transformers"] + ["peft"] * bool(identity.get("adapter config"))
+    versions = {name: identity[name] for name in libraries if identity.get(name)}
     return {
         "name": url_without_secrets(name),
         "digest": identity_digest(identity),
@@ -87,7 +89,7 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
         "dtype": identity.get("dtype", ""),
         "device": device,
         "adapter": identity.get("adapter", ""),
-        "versions": _libraries(identity),
+        "versions": versions | ({"tokenizers": metadata.version("tokenizers")} if versions else {}),
     }
 
 
@@ -135,12 +137,6 @@ def check_same(questions: Any = None, model: Any = None) -> None:
                 f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
                 "override with --anyway"
             )
-
-
-def _libraries(identity: Mapping[str, str]) -> dict[str, str]:
-    names = ["torch", "transformers"] + ["peft"] * bool(identity.get("adapter config"))
-    versions = {name: identity[name] for name in names if identity.get(name)}
-    return versions | ({"tokenizers": metadata.version("tokenizers")} if versions else {})
 
 
 def _plain(value: object) -> Any:

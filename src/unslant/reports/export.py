@@ -8,7 +8,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,8 @@ def drawing(chart: Chart, style: Style) -> Drawing:
     spec = specification(chart.draw(style), style)
     picture = Drawing(chart, spec, *_basis(spec, chart.of))
     words = ". ".join(part.rstrip(".") for part in (chart.title, chart.explanation, picture.rests_on) if part)
-    return replace(picture, spec=spec | {"description": drawable(f"{words}.")})
+    spec["description"] = drawable(f"{words}.")
+    return picture
 
 
 def _basis(spec: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:

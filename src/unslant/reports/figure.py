@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from unslant.metrics import METRICS, Estimate, Metric
-from unslant.reports.numbers import Cell, How, shared_n
-from unslant.reports.style import MOST_ROWS, Mark, Style, first_rows
+from unslant.reports.numbers import Cell, How, count, shared_n
+from unslant.reports.style import Mark, Style
 
 Row: TypeAlias = Mapping[Any, Any]
 """Cells by the key of their column, or by metric; and anything else that a plot draws."""
@@ -254,7 +254,9 @@ class Figure:
         marks = self.marks(plot)
         if not marks:
             return None
-        cut = first_rows(len(self.rows)) if plot.most == MOST_ROWS else ""
+        total, cut = len(self.rows), ""
+        if plot.most and total > plot.most:
+            cut = f" (the first {plot.most} of {count(total, 'subject')})"
         how = self._column(next(iter(plot.values))).how
         if self.by_row and not isinstance(how, Metric):
             how = next(

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from lazy_loader import load
 
 from unslant.metrics import Estimate, Metric
-from unslant.reports.numbers import How, count, drawable, has_interval, interval, number
+from unslant.reports.numbers import How, drawable, has_interval, interval, number
 
 alt: Any = load("altair")
 """Loaded when the first chart is drawn: most reports are texts, which need none."""
@@ -187,11 +187,6 @@ _LETTER = 0.016
 _SHORT = 24
 _LONG_NAME = 24
 """Letters of a row's name above which it breaks."""
-
-
-def first_rows(total: int) -> str:
-    """Title suffix of a truncated chart: `` (the first 15 of 57 subjects)``."""
-    return f" (the first {MOST_ROWS} of {count(total, 'subject')})" if total > MOST_ROWS else ""
 
 
 @dataclass(frozen=True)
