@@ -288,8 +288,7 @@ def audit_logs(logs: Any, fields: Mapping[str, str] | None = None) -> AuditResul
     """Audit logged answers, without a model and without PyTorch.
 
     Args:
-        logs: files of any format that :mod:`unslant.responses.importers` knows, or tables in memory. Those of one model
-            are joined.
+        logs: files of any format of :mod:`unslant.responses.importers`, or tables in memory; a model's are joined.
         fields: field -> column or key, for tables of your own.
 
     Returns:

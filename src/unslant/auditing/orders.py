@@ -52,9 +52,8 @@ PART = 100
 WIDTH = 2.0
 """How many times wider than in an audit in all orders the intervals of :data:`WIDENED` may be."""
 WIDENED = ("pbm", "normalised_pbm", "consistency", "robust_accuracy")
-"""Numbers that need all orders and for which the part grows. The votes are not among them: for 1,000 questions and a
-model that only follows the place, they would cost 3.8 instead of 3.0 ordinary runs, and the vote over a square is
-narrow."""
+"""Numbers that need all orders and for which the part grows. Not the votes: for 1,000 questions and a model that only
+follows the place, they would cost 3.8 instead of 3.0 ordinary runs, and the vote over a square is narrow."""
 WIDTH_OF_MEAN = 1.15
 """The same for the mean over orders, which misses only what differs between the squares of a question."""
 WHOLE = "cyclic:24"

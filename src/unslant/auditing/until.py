@@ -45,8 +45,7 @@ def ask_until(
     """Ask until every interval is as narrow as ``settings.until``, or nothing left to ask would narrow them.
 
     Returns:
-        The responses, the questions asked, how the search went, and which of them were asked in all orders; None where
-        all were.
+        The responses, the questions asked, how the search went, and which were asked in all orders (None: all).
     """
     questions, settings, controls = design.questions, design.settings, design.controls
     recipe, rows = _Recipe(design), _Rows(model, design.elicitation, progress)

@@ -115,18 +115,15 @@ class Baseline:
             if metric is not None and all("method" in estimate for estimate in parts):
                 key = metric.key if result.compared_numbers else ".".join(path)
                 for values, estimate in zip(runs.values(), parts, strict=True):
-                    values[key] = _estimate(estimate, self.path)
+                    try:
+                        values[key] = Estimate.from_dict(estimate)
+                    except (TypeError, ValueError, KeyError):
+                        reason = "holds numbers in a form that unslant does not write"
+                        raise InputError.at(self.path, reason) from None
         comparison = Comparison(runs, list(runs["now"]))
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison
-
-
-def _estimate(parts: Mapping[str, Any], path: Path) -> Estimate:
-    try:
-        return Estimate.from_dict(parts)
-    except (TypeError, ValueError, KeyError):
-        raise InputError.at(path, "holds numbers in a form that unslant does not write") from None
 
 
 def _digests(provenance: Provenance) -> set[str]:
@@ -281,11 +278,6 @@ class Condition:
         return f"--fail-if {self.text!r}: {name} is {float(value):.4g}{interval if self.part == 'value' else ''}"
 
 
-def conditions_of(texts: Sequence[str]) -> list[Condition]:
-    """The conditions; InputError on one that is not well written."""
-    return [Condition.parse(text) for text in texts]
-
-
 def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     """A line for each condition that holds, or whose number is undefined.
 
@@ -296,7 +288,7 @@ def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[s
         InputError: if a condition names no number of the result, or several.
     """
     result = list(numbers(values, _NO_RESULT))
-    return [line for condition in conditions_of(texts) if (line := condition.failure(result))]
+    return [line for condition in map(Condition.parse, texts) if (line := condition.failure(result))]
 
 
 def _single(path: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies
 from unslant.experiment.options import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
@@ -107,7 +107,7 @@ class Asking(Generic[S]):
     """One model at work.
 
     Attributes:
-        whole: all questions of the source; ``questions``: the sample that the model is asked.
+        questions: the sample that the model is asked, of those of the job.
     """
 
     study: str
@@ -116,12 +116,8 @@ class Asking(Generic[S]):
     settings: S
 
     @cached_property
-    def whole(self) -> QuestionSet[Any]:
-        return cast("QuestionSet[Any]", self.job.questions)
-
-    @cached_property
     def questions(self) -> QuestionSet[Any]:
-        return self.job.settings[self.place].sampled(self.whole)
+        return self.job.settings[self.place].sampled(self.job.questions)
 
     @property
     def shards(self) -> ShardOptions:

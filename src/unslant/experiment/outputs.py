@@ -56,9 +56,10 @@ def check_folder(*paths: Path | None) -> None:
 def check_outputs(options: ReportOptions) -> None:
     """Raise InputError for an output that cannot be written, a baseline that cannot be read, or a bad condition."""
     if options.fail_if or options.baseline:
-        from unslant.experiment.gates import Baseline, conditions_of
+        from unslant.experiment.gates import Baseline, Condition
 
-        conditions_of(options.fail_if)
+        for text in options.fail_if:
+            Condition.parse(text)
         if options.baseline is not None:
             Baseline.check(options.baseline)
     check_folder(options.out, options.figures, options.tables)

@@ -35,9 +35,8 @@ def rank_sets(models: Sequence[str], pairs: Sequence[Compared]) -> dict[str, Ran
     """The lowest and highest rank of each model that its pairs allow.
 
     The rank of a model is 1 plus the number of better models; equally good models share the best rank. It is at least 1
-    plus the number shown to be better, and at most the number of models minus those shown to be worse. All sets contain
-    the true ranks at once if no pair is called different in the wrong direction (Mogstad, Romano, Shaikh and Wilhelm
-    2024).
+    plus the number shown to be better, and at most the number of models minus those shown to be worse. All sets hold
+    the true ranks at once if no pair is called different the wrong way (Mogstad, Romano, Shaikh and Wilhelm 2024).
     """
     better, worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)
     for pair in pairs:

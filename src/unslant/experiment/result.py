@@ -35,8 +35,7 @@ class Paired(NamedTuple):
 class StudyResult:
     """A study's result: a page that describes it, and every number.
 
-    Subclasses are frozen dataclasses. The function ``page`` of the module ``panels`` next to them draws them, unless
-    they override ``described``.
+    Subclasses are frozen dataclasses, drawn by ``page`` of the module ``panels`` next to them or by ``described``.
 
     Attributes:
         study: name, as in ``unslant study NAME``.
@@ -347,10 +346,8 @@ def tables_of(study: str, logs: Any, fields: Mapping[str, str] | None = None) ->
     """The recorded responses of each model.
 
     Args:
-        study: the study of the responses, or empty for any; those that other harnesses logged are of ``audit`` or
-            ``judge``.
-        logs: see :func:`logs_in`; files are of any format that :mod:`unslant.responses.importers` knows. Those of one
-            model are joined.
+        study: that of the responses, or empty for any; logs of other harnesses are of ``audit`` or ``judge``.
+        logs: see :func:`logs_in`; files of any format of :mod:`unslant.responses.importers`. A model's are joined.
         fields: field -> column or key, for tables of your own.
 
     Raises:

@@ -125,8 +125,7 @@ class Plot:
     Attributes:
         kind: one of :mod:`unslant.reports.charts`, with its own options: ``partial(charts.intervals, line=0.25)``.
         explanation: how to read it, in one line.
-        values: keys of the columns drawn, or keys with the names of their series; several are series, by default under
-            the names of their columns.
+        values: keys of the columns drawn, several as series; or keys with the names of their series.
         title, id: where they are not those of the figure.
         name: keys of the cells that name a mark; by default those that name the row.
         series, dash: keys of the cells that name the series and the kind of line.

@@ -1,7 +1,6 @@
 """A page and its parts, and its text for a terminal: a few sentences, or everything with ``details``.
 
-A study describes itself once, as a :class:`Page`, from which terminal text and HTML are rendered. Texts are plain; the
-renderers escape them.
+A study describes itself once, as a :class:`Page`, which text and HTML are rendered from. Renderers escape its texts.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ class QuestionBrowser:
 
     Attributes:
         metric: the measure listed with every question.
-        filters: title -> conditions ``(measure, "=" or "<" or ">", number)`` that a question meets; undefined values
-            meet none.
+        filters: title -> conditions ``(measure, "=" or "<" or ">", number)``; undefined values meet none.
         sorts: title -> measure, after a minus highest first, undefined values last; empty for the order of the file.
             The first filter and the first sort are the default.
         data: of the questions at given places: ``questions`` (texts, options, right answers) and ``runs`` (measures by
@@ -201,11 +199,6 @@ class Page:
         object.__setattr__(self, "lines", tuple(filter(None, self.lines)))
 
     @property
-    def has_tables(self) -> bool:
-        """Whether there is more than the first screen."""
-        return isinstance(self.panels, Later) or any(panel.tables for panel in self.panels)
-
-    @property
     def sections(self) -> tuple[Panel, ...]:
         """The panels that are not empty."""
         return tuple(panel for panel in self.panels if not panel.empty)
@@ -229,7 +222,8 @@ def text(page: Page, width: int = 100, color: bool = False, details: bool = Fals
         lines = [*_lines(page.about, width, color)[:2], *_drawn(_everything(page, width), width, color)]
     else:
         lines = _drawn((*page.caveats, _bold(page.headline), *page.lines), width, color)
-        lines += [for_the_caller("All tables and notes: --details=True")] * page.has_tables
+        if isinstance(page.panels, Later) or any(panel.tables for panel in page.panels):
+            lines.append(for_the_caller("All tables and notes: --details=True"))
     return "\n".join(lines) + "\n"
 
 

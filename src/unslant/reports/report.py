@@ -112,7 +112,8 @@ def render(pages: Sequence[Page]) -> str:
     scripts = {"theme": _text("theme.js"), "report": _text("report.js")}
     scripts["vega"] = _vega() if drawings else "window.vegaEmbed = () => {};"
     scripts["browser"] = _text("data.js") + _text("browser.js")
-    scripts = {name: _script(code) for name, code in scripts.items()}
+    # no code may end its HTML element
+    scripts = {k: code.replace("</script", "<\\/script").replace("<!--", "<\\!--") for k, code in scripts.items()}
     style = _text("report.css") + _text("browser.css")
     names = ", ".join(page.name for page in pages if page.name)
     return _template("report.html.jinja").render(
@@ -153,11 +154,6 @@ def _template(name: str) -> Template:
     loader = PackageLoader("unslant.reports", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     return environment.get_template(name, globals={"number": number, "interval": interval})
-
-
-def _script(code: str) -> str:
-    """Code that cannot end its HTML element."""
-    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _policy(scripts: Iterable[str], style: str) -> str:

@@ -121,7 +121,7 @@ class Unbiased(Study[UnbiasedSettings]):
     switch = "--generate"
 
     def ask(self, asking: Asking[UnbiasedSettings]) -> Responses:
-        settings, whole = asking.settings, asking.whole
+        settings, whole = asking.settings, asking.job.questions
         settings.writer()  # a bad template is refused before the model is opened
         pool = settings.pool(settings.shots_from, settings.maths)
         work = plan(asking.questions, settings, pool_from=whole, shots_from=pool)
