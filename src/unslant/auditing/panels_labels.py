@@ -23,7 +23,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     metrics = {name: result.metrics for name, result in runs.items()}
     first = next(iter(metrics.values()))
     fallbacks = [
-        Mark(s.label, s.chosen, name * several, _finite(s.expected), s.label == of_run.preference.named)
+        Mark(s.label, s.chosen, name * several, s.expected, s.label == of_run.preference.named)
         for name, of_run in metrics.items()
         for s in of_run.preference.slots
         if s.chosen.defined
@@ -38,7 +38,7 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     phrases = "; ".join(f"{name} {of_run.preference.phrase}" for name, of_run in metrics.items()) + ". "
     unsure = count(fallbacks[0].estimate.n, "question") if fallbacks and not several else "questions"
     shares = partial(charts.columns, fallbacks, rows="label", axis="share chosen", expected="by content alone")
-    mean = None if several else _value(first.means["expected_accuracy"])
+    mean = None if several else first.means["expected_accuracy"].value
     pictures = (
         Chart(
             "preference",
@@ -68,14 +68,6 @@ def labels_panel(runs: Mapping[str, AuditResult]) -> Panel:
     )
 
 
-def _finite(value: float) -> float | None:
-    return value if value == value else None
-
-
-def _value(estimate: Estimate) -> float | None:
-    return estimate.value if estimate.defined else None
-
-
 def _labels_figure(result: AuditResult, name: str) -> Figure:
     """One row per label, plus the last position."""
     metrics, rates = result.metrics, _usual_rates(result)
@@ -88,7 +80,7 @@ def _labels_figure(result: AuditResult, name: str) -> Figure:
         alone = {label: {"base_rates.by_label": rate, "base_rates.shares": share} for label, rate, share in pairs}
     rows = []
     for slot in metrics.preference.slots:
-        row: dict[str, Cell] = {"label": slot.label, "chosen": slot.chosen, "expected": _finite(slot.expected)}
+        row: dict[str, Cell] = {"label": slot.label, "chosen": slot.chosen, "expected": slot.expected}
         if in_file := published.get(slot.label):
             row |= in_file.numbers.cells("predicted", "gold", "recall")
         if everywhere := over_orders.get(slot.label):
@@ -160,7 +152,7 @@ def _nvr(result: AuditResult) -> list[Chart]:
             "Accuracy on the same questions when the right option is never under a given label; the lowest is the "
             f"score. Dashed: as given. Guessing scores {number(nvr['guess'])}."
             + (f" Outliers: {readings}." if readings else ""),
-            partial(charts.intervals, marks, rows="variant", step=26, line=_value(nvr["plain"])),
+            partial(charts.intervals, marks, rows="variant", step=26, line=nvr["plain"].value),
         )
     ]
 
@@ -194,7 +186,7 @@ def published_panel(result: AuditResult) -> Panel:
             expected=lambda row, _: row["gold"],
         ),
         Plot(
-            partial(charts.intervals, step=26, line=_value(means["accuracy"])),
+            partial(charts.intervals, step=26, line=means["accuracy"].value),
             f"{test * bias['cramers_v'].defined}These are different questions at each place, so that chance plays a "
             "part. Dashed: the accuracy.",
             ["recall"],

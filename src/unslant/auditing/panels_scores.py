@@ -259,7 +259,7 @@ def score_panel(runs: Mapping[str, AuditResult]) -> Panel:
         if isinstance(value := values[key], Estimate) and value.defined
     ]
     chance = next(iter(runs.values())).metrics.means["chance"]
-    line = chance.value if chance.defined and not several else None
+    line = None if several else chance.value
     explanation = "each run on all of its own questions" if several else "the dashed line is chance"
     chart = Chart(
         "score",
@@ -289,7 +289,7 @@ def corrections_panel(result: AuditResult) -> Panel:
     line = None
     if result.run.two_phase is None:  # in two phases, the published score is of other questions than the corrections
         marks.insert(0, Mark("as published", published, stands_out=True))
-        line = published.value if published.defined else None
+        line = published.value
     chart = Chart(
         "corrections",
         "The score after each correction",

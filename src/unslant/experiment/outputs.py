@@ -8,19 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.experiment.options import OutputOptions, ReportOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
+from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
+from unslant.responses import Responses
 from unslant.scale import ShardOptions
 from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
-
-if TYPE_CHECKING:
-    from unslant.experiment.result import StudyResult
-    from unslant.responses import Responses
 
 FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 """Option -> the file that it writes in the folder of ``--out``."""

@@ -176,8 +176,7 @@ class StudyResult:
             needed("pandas", "to_pandas", InputError)
             return responses.table.to_pandas()
         if what == "questions" and responses is not None:
-            pandas = needed("pandas", "to_pandas", InputError)
-            return cast("DataFrame", pandas.DataFrame(self.of_questions()))
+            return needed("pandas", "to_pandas", InputError).DataFrame(self.of_questions())
         tables = {table.id: table for panel in self.page().sections for table in panel.tables}
         if what not in tables:
             names = ("metrics", *["questions", "responses"] * (responses is not None), *tables)

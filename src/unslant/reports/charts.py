@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,13 +52,14 @@ def intervals(
     Args:
         rows: what a row is.
         fit: fit the axis to shares too, as to all other values.
-        line: draw a dashed line at this value.
+        line: draw a dashed line at this value, if it is known.
         expected: what a tick in the row is, where marks have one.
         highlight: the name whose colour highlighted marks have.
     """
     records = records_of(marks, how)
     names, series = values_of(records, "name"), values_of(records, "series")
-    lines = [0.0] if isinstance(how, Metric) and how.signed else [line] if line is not None else []
+    known = [line] if line is not None and math.isfinite(line) else []
+    lines = [0.0] if isinstance(how, Metric) and how.signed else known
     values = numbers_of(records, "value", "low", "high", "expected") + lines
     scale, title = axis_of(axis, range_of(how, fit), values)
     x = {key: alt.X(f"{key}:Q", title=title, scale=scale) for key in ("value", "low", "expected", "at")}

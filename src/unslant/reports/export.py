@@ -353,8 +353,7 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
 def table_frame(table: Table) -> DataFrame:
     """A table of the report, with the columns of its CSV file (:func:`columns_of`)."""
     heads, rows = columns_of(table)
-    frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
-    return frame
+    return needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
 
 
 def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
@@ -372,5 +371,4 @@ def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
         if metric is not None and (parts["value"] is not None or "n" in parts):
             about = {"key": ".".join(path), "name": metric.name, "meaning": metric.meaning, "unit": metric.scale}
             rows.append(about | {key: value for key, value in parts.items() if key in COLUMNS})
-    frame: DataFrame = needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=list(COLUMNS))
-    return frame
+    return needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=list(COLUMNS))

@@ -194,7 +194,7 @@ class Mark:
     """One estimate in a chart: row or place, series, and whether it is highlighted.
 
     Attributes:
-        expected: what it would be without bias, drawn as a tick.
+        expected: what it would be without bias, drawn as a tick if it is known.
         dash: kind of line, where lines are drawn.
         at: its place on a horizontal axis of numbers.
     """
@@ -217,7 +217,7 @@ def records_of(marks: Sequence[Mark], how: How = 3) -> list[dict[str, Any]]:
             "value": mark.estimate.value,
             "low": mark.estimate.low if has_interval(mark.estimate) else None,
             "high": mark.estimate.high if has_interval(mark.estimate) else None,
-            "expected": mark.expected,
+            "expected": mark.expected if mark.expected is not None and math.isfinite(mark.expected) else None,
             "out": mark.stands_out,
             "shown": number(mark.estimate, how),
             "interval": interval(mark.estimate, how) or "none",
