@@ -86,7 +86,10 @@ class AuditResult(RecordedResult):
             scores = replace(scores, label_mass=None)
         across = bool(responses.run.settings.get("across_subjects"))
         bootstrap = Bootstrap.of(scores, across_subjects=across)
-        metrics = _with_anytime(compute(scores, bootstrap), responses)
+        metrics, until = compute(scores, bootstrap), responses.run.until
+        if until and until.ended != "all":  # it stopped early: its numbers and intervals are those of the search
+            last = {METRICS[name]: Estimate.from_dict(step) for name, step in until.path[-1].numbers.items()}
+            metrics = replace(metrics, means=metrics.means | last)
         if len(responses.where(status="conflict")):
             from unslant.auditing.replies import labels_as_written
 
@@ -260,15 +263,6 @@ def scored_texts(responses: Responses) -> bool:
     if logged and logged.scores in ("texts", "listed"):
         return True
     return harness is not None and any(task.scored != "labels" for task in harness.tasks.values())
-
-
-def _with_anytime(metrics: Metrics, responses: Responses) -> Metrics:
-    """Metrics with the numbers and intervals of an audit that stopped before everything was asked."""
-    until = responses.run.until
-    if until is None or until.ended == "all":
-        return metrics
-    last = {METRICS[name]: Estimate.from_dict(step) for name, step in until.path[-1].numbers.items()}
-    return replace(metrics, means=metrics.means | last)
 
 
 def named(results: Sequence[AuditResult], files: Sequence[str] = ()) -> dict[str, AuditResult]:

@@ -356,23 +356,6 @@ Questions = Annotated[str, Flag(help=QUESTIONS), Reach.PLACE]
 OptionalQuestions = Annotated[str | None, Flag(help=QUESTIONS), Reach.PLACE]
 
 
-def models_and_questions(
-    model: str | None, questions: str | None, more: Sequence[str], default: str = DEFAULT_MODEL
-) -> tuple[list[str], str]:
-    """The models and the questions of a command that takes MODEL, QUESTIONS and ``--model``.
-
-    With ``--model`` a single word is the questions.
-    """
-    if "" in (model, questions, *more):  # as a shell passes a variable that is not set
-        raise InputError("the name of a model or of questions is empty; give one, or leave it out for the default")
-    if more and questions is None:
-        model, questions = None, model
-    names = [*([model] if model else []), *more] or [default] * bool(default)
-    if len(set(names)) < len(names):
-        raise InputError(f"models {', '.join(names)}: give each once")
-    return names, questions or EMBEDDED
-
-
 def check_no_model(model: str | None, questions: str | None, more: Sequence[str] = ()) -> None:
     """Raise InputError if a model or questions are named together with recorded responses."""
     if names := [*filter(None, (model, questions)), *more]:

@@ -166,7 +166,7 @@ class StudyResult:
         Raises:
             InputError: if there is no such table, naming those there are, or pandas is not installed.
         """
-        from unslant.reports.export import metrics_frame, table_frame
+        from unslant.reports.export import columns_of, metrics_frame
 
         responses = getattr(self, "responses", None)
         what = what or ("metrics" if responses is None else "questions")
@@ -181,7 +181,8 @@ class StudyResult:
         if what not in tables:
             names = ("metrics", *["questions", "responses"] * (responses is not None), *tables)
             raise InputError(f"{self.study}: no table {what!r}: {one_of(what, names)}")
-        return table_frame(tables[what])
+        heads, rows = columns_of(tables[what])
+        return needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value per question: id, subject, and how often it was asked, answered and right."""

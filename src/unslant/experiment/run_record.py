@@ -80,23 +80,18 @@ def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, 
     device = identity.get("device", "")
     if device == "cuda" and "torch" in sys.modules:
         device = f"cuda ({sys.modules['torch'].cuda.get_device_name()})"
+    itself = {key: value for key, value in identity.items() if key not in _NOT_THE_MODEL}
     libraries = ["torch", "transformers"] + ["peft"] * bool(identity.get("adapter config"))
     versions = {name: identity[name] for name in libraries if identity.get(name)}
     return {
         "name": url_without_secrets(name),
-        "digest": identity_digest(identity),
+        "digest": hashlib.sha256(json.dumps(itself, sort_keys=True).encode()).hexdigest() if itself else "",
         "revision": str(facts.get("revision", "")),
         "dtype": identity.get("dtype", ""),
         "device": device,
         "adapter": identity.get("adapter", ""),
         "versions": versions | ({"tokenizers": metadata.version("tokenizers")} if versions else {}),
     }
-
-
-def identity_digest(identity: Mapping[str, str]) -> str:
-    """A digest of the model itself, independent of its backend and name; empty if its identity is unknown."""
-    entries = {key: value for key, value in identity.items() if key not in _NOT_THE_MODEL}
-    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest() if entries else ""
 
 
 def combined(blocks: Sequence[Provenance]) -> Provenance:

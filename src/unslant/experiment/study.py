@@ -312,12 +312,20 @@ class Study(Generic[S]):
         o.check_no_model(model, questions, more)
 
     def named(self, model: str | None, questions: str | None, more: Sequence[str]) -> tuple[Sequence[str], Any]:
-        """Models and questions of the command."""
-        if not self.in_commas:
-            names, source = o.models_and_questions(model, questions, more, default=self.model or "")
-            return names, source if questions or (model and more) else self._default_questions(questions)
-        texts = [model] if model else []
-        names = [part.strip() for text in (*texts, *more) for part in text.split(",") if part.strip()]
+        """Models and questions of the command; with ``--model`` a single word is the questions."""
+        if self.in_commas:
+            texts = [text for one in (model, *more) if one for text in one.split(",")]
+            names = [text.strip() for text in texts if text.strip()]
+        else:
+            if "" in (model, questions, *more):  # as a shell passes a variable that is not set
+                raise InputError(
+                    "the name of a model or of questions is empty; give one, or leave it out for the default"
+                )
+            if more and questions is None:
+                model, questions = None, model
+            names = [*([model] if model else []), *more]
+            if len(set(names)) < len(names):
+                raise InputError(f"models {', '.join(names)}: give each once")
         return names or ([self.model] if self.model else []), self._default_questions(questions)
 
 

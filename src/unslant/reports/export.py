@@ -350,12 +350,6 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
     return list(files)
 
 
-def table_frame(table: Table) -> DataFrame:
-    """A table of the report, with the columns of its CSV file (:func:`columns_of`)."""
-    heads, rows = columns_of(table)
-    return needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
-
-
 def metrics_frame(values: Mapping[str, Any]) -> DataFrame:
     """Every number of a result that has a record in :mod:`unslant.metrics.registry`, one row each.
 
