@@ -170,7 +170,7 @@ def test_the_tables_of_an_audit() -> None:
     assert len(found.to_pandas("responses")) == len(found.responses)
     assert found.to_pandas("labels")["label"][0] == "A"
     assert len(found.to_pandas("options")) == len(found.metrics.counts.by_options)
-    assert set(compared().to_pandas("subjects")["subject"]) == set(compared().base[1].metrics.by_subject)
+    assert set(compared().to_pandas("subjects")["subject"]) == set(compared().parts[0].metrics.by_subject)
     with pytest.raises(unslant.InputError, match="no table 'label': did you mean 'labels'\\? use one of metrics, ques"):
         found.to_pandas("label")
     with pytest.raises(unslant.InputError, match="no table 'responses'"):

@@ -56,11 +56,6 @@ class AuditComparison(StudyResult):
         return Comparison(numbers, MEASURES, lambda *names: paired(*((name, self.runs[name]) for name in names)))
 
     @property
-    def base(self) -> tuple[str, AuditResult]:
-        """The first audit."""
-        return next(iter(self.runs.items()))
-
-    @property
     def differences(self) -> Sequence[tuple[str, PairedDifference]]:
         """Run name and difference from the first run, for each metric defined on shared questions."""
         return self.comparison.differences
@@ -75,7 +70,7 @@ class AuditComparison(StudyResult):
     def described(self) -> Page:
         sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}
         if len(set(sizes.values())) == 1:
-            about = f"{listed(list(sizes))}: {sizes[self.base[0]]}"
+            about = f"{listed(list(sizes))}: {sizes[self.comparison.base]}"
         else:
             about = listed([f"{name} ({size})" for name, size in sizes.items()])
         known = {name: caveats(run) for name, run in self.runs.items()}
@@ -104,7 +99,7 @@ class AuditComparison(StudyResult):
                 *(f"{name}: {note}" for name, run in self.runs.items() for note in notes(run, known[name])),
             ),
             settings=tuple(self._settings()),
-            example=self.base[1].run.example_prompt,
+            example=self.parts[0].run.example_prompt,
             questions=partial(browser, self.runs),
             name=", ".join(self.runs),
             compared=tuple(self.runs),
@@ -116,7 +111,7 @@ class AuditComparison(StudyResult):
         for key in dict.fromkeys(key for settings in by_run.values() for key in settings):
             values = {name: settings.get(key, "") for name, settings in by_run.items()}
             if len(set(values.values())) == 1:
-                yield key, values[self.base[0]]
+                yield key, values[self.comparison.base]
             else:
                 yield from ((f"{key}, {name}", value) for name, value in values.items())
 
@@ -175,8 +170,8 @@ class AuditComparison(StudyResult):
 
     def _ranked(self) -> list[str]:
         """Runs with a score, best first."""
-        scores = {name: run.metrics.means[self._key] for name, run in self.runs.items()}
-        return sorted((n for n, score in scores.items() if score.defined), key=lambda name: -scores[name].value)
+        scores = self.comparison.scores(self._key)
+        return [name for name in self.comparison.best_first(self._key) if scores[name].defined]
 
     def _pair(self, one: str, other: str) -> PairedDifference | None:
         """The difference of two runs on the questions of both, wherever these can be paired."""
@@ -219,7 +214,7 @@ def _ranks(comparison: Comparison) -> Panel:
 
 
 def _differences(comparison: AuditComparison) -> Panel:
-    base, differences = comparison.base[0], comparison.differences
+    base, differences = comparison.comparison.base, comparison.differences
     many = len(comparison.runs) > MOST_SERIES  # runs are rows
     plot = Plot(
         partial(charts.intervals, axis=f"difference from {base}", fit=True),
