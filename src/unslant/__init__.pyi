@@ -22,7 +22,7 @@ from .reports.report import Report as Report
 from .responses.table import Responses as Responses
 from .studies import compare as compare
 from .studies import read_result as read_result
-from .studies.base_rate.result import BaseRateResult as BaseRateResult
+from .studies.base_rate.study import BaseRateResult as BaseRateResult
 from .studies.debias.answers import debias as debias
 from .studies.debias.result import DebiasResult as DebiasResult
 from .studies.debias.training import TrainingLog as TrainingLog

@@ -37,7 +37,7 @@ from unslant.models.options import GenerateOptions
 from unslant.reports.numbers import numbers as numbers_of
 from unslant.store import Store
 from unslant.studies.unbiased.annotation import sheet, write_sheet
-from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE
+from unslant.studies.unbiased.probe.study import CONFIDENCE_CUE
 
 BASES: dict[Any, Seen] = {}
 """What each command without the option did: many rows have the same."""

@@ -23,7 +23,6 @@ from unslant.plugins.contracts import Places, check_method
 from unslant.questions import Question
 
 SHORT = {"lora-1": "lora-1:epochs=1:questions_per_epoch=4:max_orders=4:learning_rate=0.01", "bnp": "bnp:nodes=8"}
-NEEDS_LABELS = {"bnp"}
 INVARIANT = {"vote", "vote-hard", "adaptive", "adaptive-fast", "set-based", "set-based-text"}
 every_method = pytest.mark.parametrize("name", METHODS)
 
@@ -47,7 +46,6 @@ def test_the_contract_of_every_method(name: str, tiny: TransformersModel) -> Non
     method = make(name)
     undebiased = [o.probs for o in debias(method_named("none"), ModelAsker(tiny), QUESTIONS).outcomes]
     check_method(method, tiny)
-    assert method.needs_labels == (name in NEEDS_LABELS)
     assert method.order_invariant == (name in INVARIANT)
     again = [o.probs for o in debias(method_named("none"), ModelAsker(tiny), QUESTIONS).outcomes]
     for a, b in zip(undebiased, again, strict=True):

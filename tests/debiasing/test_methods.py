@@ -30,7 +30,7 @@ from unslant.errors import InputError
 from unslant.metrics import OrderScores, read_scores, vote
 from unslant.models.base import Cost
 from unslant.models.hf.model import TransformersModel
-from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, reversed_order
+from unslant.presentations import ALPHABETS, all_orders, cyclic_orders, present, question_rng, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response
 
@@ -282,7 +282,8 @@ def test_bias_vector_is_wrong_minus_right(tiny: TransformersModel) -> None:
     units = method.fit(asker, questions)
     units.close()
     differences = []
-    for question in method._candidates(questions):
+    question_rng("", method.seed, "bnp").shuffle(questions := sorted(questions, key=lambda question: question.id))
+    for question in questions:
         states: dict[bool, list[torch.Tensor]] = {True: [], False: []}
         for order in all_orders(question):
             (prompt,) = asker.elicitation.prompts(present(question, order))

@@ -18,8 +18,7 @@ from unslant.models.chat import LocalChat
 from unslant.plugins.contracts import check_importer, check_method, check_model, check_study
 from unslant.prompts import Prompt
 from unslant.responses.importers import Importer, Log, Logged
-from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate
+from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 
 class Coin(ScoringModel):

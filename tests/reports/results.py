@@ -33,7 +33,7 @@ from unslant.questions import QuestionSet
 from unslant.reports.page import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
-from unslant.studies.base_rate.result import BaseRateResult, PublishedCell
+from unslant.studies.base_rate.study import BaseRateResult, PublishedCell
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 from unslant.studies.debias.training import TrainingLog

@@ -7,8 +7,7 @@ from functools import cache
 
 from tests.studies.guessers import RuleModel, always, knows, taste
 from unslant.questions import Question, QuestionSet
-from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate
+from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 WORDS = "red green blue white black brown grey pink gold teal".split()
 

@@ -23,7 +23,7 @@ from tests.command_line import Ran, unslant
 from tests.serving import Fault, FaultServer, completion
 from unslant.studies.unbiased import study as _unbiased  # noqa: F401
 from unslant.studies.unbiased.probe import study as _probe  # noqa: F401
-from unslant.studies.unbiased.probe.judging import CONFIDENCE_CUE, REPHRASE
+from unslant.studies.unbiased.probe.study import CONFIDENCE_CUE, REPHRASE
 
 CONNECTIONS = 4
 DELAY = 0.03

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from unslant.errors import InputError
 from unslant.studies.unbiased.annotation import agreement_of
 
 
@@ -32,5 +33,5 @@ def test_items_seen_by_one_person_do_not_count_for_agreement():
 
 
 def test_an_empty_sheet_is_refused():
-    with pytest.raises(ValueError, match="nobody has filled in"):
+    with pytest.raises(InputError, match="no verdicts: fill in the column 'right'"):
         agreement_of({"ann": {}})

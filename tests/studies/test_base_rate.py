@@ -15,8 +15,7 @@ from tests.studies.guessers import RuleModel, always, knows
 from unslant.errors import InputError
 from unslant.metrics.base_rate import TIE_RULES
 from unslant.questions import Question, load_questions
-from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate
+from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 pytestmark = pytest.mark.thorough
 

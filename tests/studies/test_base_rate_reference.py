@@ -7,8 +7,7 @@ from functools import cache
 import pytest
 
 from unslant.reference import reference_path
-from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate
+from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from tests.command_line import unslant
 from tests.studies.base_rate_results import fair, prefers_a
 from unslant.errors import InputError
 from unslant.reports.style import PAPER, specification
-from unslant.studies.base_rate.charts import save_charts
+from unslant.studies.base_rate.study import save_charts
 
 
 @pytest.mark.thorough

@@ -18,16 +18,16 @@ from unslant.models.chat import Reply
 from unslant.presentations import given_order, present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
-from unslant.studies.unbiased.probe.judging import (
+from unslant.studies.unbiased.probe.result import ScoreTable, load_scores
+from unslant.studies.unbiased.probe.study import (
     chat_participant,
     confidence_prompt,
     local_participant,
     open_participant,
+    probe,
     read_confidence,
     tidy,
 )
-from unslant.studies.unbiased.probe.result import ScoreTable, load_scores
-from unslant.studies.unbiased.probe.study import probe
 
 WRITER = Writer(load_template("plain"))
 

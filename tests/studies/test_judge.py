@@ -16,7 +16,7 @@ from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, STRENGTHS, Habit, judged, truth
 from unslant.metrics import Estimate
 from unslant.responses import Responses
-from unslant.studies.judge.corrections import abstention
+from unslant.studies.judge.measures import abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts

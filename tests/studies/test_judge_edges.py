@@ -19,7 +19,7 @@ from unslant.presentations import present
 from unslant.questions import Question
 from unslant.responses import Response, Responses, Run
 from unslant.studies import compare
-from unslant.studies.judge.corrections import MAPPED, PRIOR, abstention
+from unslant.studies.judge.measures import MAPPED, PRIOR, abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 from unslant.studies.judge.study import judge
 from unslant.studies.judge.verdicts import Verdicts

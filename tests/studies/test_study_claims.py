@@ -18,8 +18,7 @@ from unslant.metrics.verdicts import FEWEST
 from unslant.presentations import NONE
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
-from unslant.studies.base_rate.result import BaseRateResult
-from unslant.studies.base_rate.study import base_rate
+from unslant.studies.base_rate.study import BaseRateResult, base_rate
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 from unslant.studies.instruction_boundary.result import BoundaryStudy, result_of
 from unslant.studies.question_check import check_questions

@@ -11,7 +11,7 @@ import pytest
 from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.responses.table import Response, Responses
-from unslant.studies.unbiased.metrics import boat_metrics, correct
+from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult, correct
 
 
 def fields_of(name):
@@ -45,6 +45,10 @@ def row(question_id, presentation, right, *, none=None, n=4, interventions=(), s
         run=run,
         item=item,
     )
+
+
+def boat_metrics(responses: Responses) -> BoatMetrics:
+    return UnbiasedResult.of(responses).metrics
 
 
 def table(*rows) -> Responses:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unslant.debiasing.asker import Asker, by_content
-from unslant.debiasing.base import Debiaser, Method, Outcome
+from unslant.debiasing.base import Debiaser, Method, Outcome, each_of
 from unslant.errors import InputError, QuestionError
 from unslant.presentations import AUXILIARY, Presentation, ShownOption, labels_for, present, references
 from unslant.questions import Question
@@ -42,8 +42,7 @@ class AuxiliaryOption(Method):
         n = len(question.options)
         if self.has(question):
             return present(question, alphabet=alphabet, kind="aoi")
-        at = {"first": 0, "last": n}.get(self.position)
-        at = int(self.position) if at is None else at
+        at = int({"first": 0, "last": n}.get(self.position, self.position))
         if reason := self._trouble(question, at, len(alphabet)):
             raise QuestionError({question.id: reason})
         labels = list(labels_for(alphabet, n + 1))
@@ -73,23 +72,14 @@ class _WithOption(Debiaser):
     method: AuxiliaryOption
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        presentations: list[Presentation] = []
-        failed: dict[str, str] = {}
-        for question in questions:
-            try:
-                presentations.append(self.method.present(question, self.asker.alphabet))
-            except QuestionError as error:
-                failed |= error.reasons
-        if failed:
-            raise QuestionError(failed)
+        presentations = each_of(questions, lambda question: self.method.present(question, self.asker.alphabet))
         outcomes = []
         for question, presentation, probs in zip(questions, presentations, self.asker.ask(presentations), strict=True):
             by_option = by_content(presentation, probs, len(question.options))
             total = float(by_option.sum())
-            if self.method.renormalise:
-                outcomes.append(Outcome.by_place(by_option / total, 1))
-            else:
-                outcomes.append(Outcome.by_place(by_option, 1, abstain=max(0.0, 1 - total)))
+            spread = self.method.renormalise
+            abstain = 0.0 if spread else max(0.0, 1 - total)
+            outcomes.append(Outcome.by_place(by_option / total if spread else by_option, 1, abstain))
         return outcomes
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:

@@ -179,13 +179,11 @@ class Method(ABC):
     """A debiasing method: a frozen dataclass of its settings that overrides the tags that differ.
 
     Attributes:
-        needs_labels: the fit uses the right answers.
         needs_model: it works inside the model, so a server or recorded responses are not enough.
         needs_scores: it works with probabilities of labels; choices read from replies are not enough.
         held_out: it must not be fitted on the questions it answers (it is trained, or uses their right answers).
     """
 
-    needs_labels = False
     needs_model = False
     needs_scores = True
     held_out = False
@@ -329,22 +327,26 @@ def debias(
     with closing(method.fitted(asker, questions if fit_on is None else fit_on)) as debiaser:
         between = asker.cost.copy()
         outcomes = tuple(debiaser.answer(questions))
-        cost = asker.cost - between
-        notes = (*debiaser.notes(questions), *left_out_notes(left_out(outcomes), len(outcomes)))
-    check_any(method.name, outcomes)
-    failed = asker.mostly_failed or _mostly_failed(outcomes)
-    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, failed)
-
-
-def check_any(name: str, outcomes: Sequence[Outcome]) -> None:
-    """Raise InputError if a method cannot handle any of the questions, saying why."""
+        cost, notes = asker.cost - between, debiaser.notes(questions)
+    unanswered = left_out_notes(left_out(outcomes), len(outcomes))
     if outcomes and all(outcome.status in ("unsupported", "error") for outcome in outcomes):
-        (note,) = left_out_notes(left_out(outcomes), len(outcomes))
-        raise InputError(f"{name}: {note}: use another method or other questions")
+        raise InputError(f"{method.name}: {unanswered[0]}: use another method or other questions")
+    failed, mostly_failed = [one.reason for one in outcomes if one.status == "error"], asker.mostly_failed
+    if 2 * len(failed) > len(outcomes) and not mostly_failed:
+        mostly_failed = f"{len(failed):,} of {len(outcomes):,} questions got no scores ({failed[-1]})"
+    spent = between - before, cost
+    return Answers(method.name, tuple(questions), outcomes, *spent, (*notes, *unanswered), mostly_failed)
 
 
-def _mostly_failed(outcomes: Sequence[Outcome]) -> str:
-    failed = [outcome.reason for outcome in outcomes if outcome.status == "error"]
-    if 2 * len(failed) <= len(outcomes):
-        return ""
-    return f"{len(failed):,} of {len(outcomes):,} questions got no scores ({failed[-1]})"
+def each_of(questions: Sequence[Question], made: Callable[[Question], T]) -> list[T]:
+    """``made`` of each question; QuestionError naming all that it refuses."""
+    results: list[T] = []
+    failed: dict[str, str] = {}
+    for question in questions:
+        try:
+            results.append(made(question))
+        except QuestionError as error:
+            failed |= error.reasons
+    if failed:
+        raise QuestionError(failed)
+    return results

@@ -41,7 +41,7 @@ class BiasNodePruning(Method):
     orders: str = "auto"
     seed: int = 0
     name = "bnp"
-    needs_labels = needs_fit = needs_model = held_out = True
+    needs_fit = needs_model = held_out = True
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrunedModel:
         """Find the units.
@@ -54,8 +54,10 @@ class BiasNodePruning(Method):
         hidden = head.weight.shape[1]
         if not 0 < self.nodes < hidden:
             raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {hidden} hidden units")
+        usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
+        question_rng("", self.seed, "bnp").shuffle(usable)
         differences: list[Tensor] = []
-        for question in self._candidates(questions):
+        for question in usable:
             difference = self._difference(asker, question)
             if difference is not None:
                 differences.append(difference)
@@ -70,11 +72,6 @@ class BiasNodePruning(Method):
         units = torch.topk(score, self.nodes).indices
         note = f"bias vector from {len(differences)} questions; {self.nodes} of {hidden} units pruned"
         return PrunedModel(asker, units, fit_notes=(note,), restore=_silenced(head, units))
-
-    def _candidates(self, questions: Sequence[Question]) -> list[Question]:
-        usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
-        question_rng("", self.seed, "bnp").shuffle(usable)
-        return usable
 
     def _difference(self, asker: Asker, question: Question) -> Tensor | None:
         """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""

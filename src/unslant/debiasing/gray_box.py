@@ -47,7 +47,7 @@ class GrayBox(Method):
             return _TwoOrders(asker, {})
         frequencies = {}
         sample = drawn_questions(questions, self.share, self.seed)
-        for n, by_label in ask_labels(asker, sample, _both_orders).items():
+        for n, by_label in ask_labels(asker, sample, lambda question: orders_for(question, "reverse")).items():
             # One is added to every count: a label that is never answered would be divided by 0.
             counts = 1 + np.bincount(np.concatenate(by_label).argmax(axis=1), minlength=n)
             frequencies[n] = counts / counts.sum()
@@ -70,16 +70,12 @@ def mean_of_orders(probs: Floats, positions: Ints | None = None, frequency: Floa
     return mean
 
 
-def _both_orders(question: Question) -> list[Order]:
-    return orders_for(question, "reverse")
-
-
 @dataclass(eq=False)
 class _TwoOrders(OrderDebiaser):
     frequencies: Mapping[int, Floats]
 
     def orders(self, question: Question) -> list[Order]:
-        return _both_orders(question)
+        return orders_for(question, "reverse")
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
         frequency = self.frequencies.get(len(question.options))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +66,8 @@ def label_pass(asker: Asker, presentations: Sequence[Presentation], what: str, *
 
 def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPass:
     """Score all prompts in one pass, through the prefix tree or plainly; differentiable if gradients are enabled."""
-    with _head_input(model) as seen:
+    seen: list[Tensor] = []
+    with model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])):
         if tree:
             (batch,) = (layout := plan(encoded, _UNLIMITED, _UNLIMITED)).batches
             with using(model, attention.NAME):
@@ -76,7 +76,7 @@ def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPa
             first, tokens = layout.first_candidate, len(batch)
         else:
             logits, reads, first, tokens = _plain(model, encoded)
-        (hidden,) = seen
+    (hidden,) = seen
     row, token, candidate = map(np.asarray, reads)
     device = logits.device
     at = torch.as_tensor(row, device=device)
@@ -117,14 +117,3 @@ def _plain(
         output = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
     flat = [r * inputs.shape[1] + column for r, column in places]
     return output.reshape(-1, output.shape[-1]).float(), (flat, tokens, candidates), first, int(mask.sum())
-
-
-@contextmanager
-def _head_input(model: Any) -> Iterator[list[Tensor]]:
-    """Captures the input of the output head while the block runs."""
-    seen: list[Tensor] = []
-    handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    try:
-        yield seen
-    finally:
-        handle.remove()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker
-from unslant.debiasing.base import Debiaser, Method, Outcome
+from unslant.debiasing.base import Debiaser, Method, Outcome, each_of
 from unslant.debiasing.model_pass import loaded_model
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Ids
@@ -86,24 +86,17 @@ class _SetScorer(Debiaser):
         self._check()
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        failed: dict[str, str] = {}
-        for question in questions:
-            # Canonical order: by text, so that rounding is the same for every order of the file.
-            order = sorted(range(len(question.options)), key=lambda i: question.options[i])
-            key = (question.id, question.stem, question.context, tuple(question.options[i] for i in order))
-            if key not in self._scores:
-                try:
-                    self._scores[key] = self._score(question, order)
-                except QuestionError as error:
-                    failed |= error.reasons
-                    continue
-            probs = np.empty(len(order))
-            probs[order] = self._scores[key]
-            outcomes.append(Outcome.by_text(question, probs, 1))
-        if failed:
-            raise QuestionError(failed)
-        return outcomes
+        return each_of(questions, self._outcome)
+
+    def _outcome(self, question: Question) -> Outcome:
+        # Canonical order: by text, so that rounding is the same for every order of the file.
+        order = sorted(range(len(question.options)), key=lambda i: question.options[i])
+        key = (question.id, question.stem, question.context, tuple(question.options[i] for i in order))
+        if key not in self._scores:
+            self._scores[key] = self._score(question, order)
+        probs = np.empty(len(order))
+        probs[order] = self._scores[key]
+        return Outcome.by_text(question, probs, 1)
 
     def _score(self, question: Question, order: Sequence[int]) -> Floats:
         """(n,) probabilities of the options in ``order``; QuestionError if they cannot be laid out side by side."""

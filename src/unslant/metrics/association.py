@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.arrays import Floats
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import Numbers, metric
 
@@ -175,3 +176,34 @@ def _pearson(counts: Floats, right: Floats) -> Floats:
     share = right.sum(axis=-1, keepdims=True) / counts.sum()
     chi2: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
     return chi2
+
+
+def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) -> Estimate:
+    """Agreement of raters beyond chance: 1 minus the disagreement observed over that expected, with its interval.
+
+    Args:
+        codes: (J, Q) verdict of each rater, 0 for none; items that one rater alone has coded are left out.
+        pooled: expected of the verdicts of all raters together (Krippendorff's alpha, of any number of raters), rather
+            than of each rater's own (Cohen's kappa, of two).
+    """
+    codes = np.where((codes > 0).sum(axis=0) > 1, codes, 0)
+    kinds = np.unique(codes[codes > 0])
+    votes = (codes[:, :, None] == kinds).astype(float)  # (J, Q, K)
+    counts = votes.sum(axis=0)
+    sizes = counts.sum(axis=1)
+    if len(kinds) < 2:
+        return Estimate.undefined("needs two different verdicts or more", int((sizes > 0).sum()))
+    differ = (sizes**2 - (counts**2).sum(axis=1)) / np.maximum(sizes - 1, 1)
+
+    def statistic(totals: Floats) -> Floats:
+        by_rater = totals[:, 1:].reshape(len(totals), *votes.shape[::2])  # (resamples, J, K)
+        together, n = by_rater.sum(axis=1), by_rater.sum(axis=(1, 2))
+        if pooled:
+            expected = (n**2 - (together**2).sum(axis=1)) / (n - 1)
+        else:
+            expected = n - 4 * by_rater.prod(axis=1).sum(axis=1) / n
+        undefined = np.full(len(n), np.nan)
+        return np.asarray(np.divide(expected - totals[:, 0], expected, out=undefined, where=expected > 0))
+
+    features = np.column_stack([differ, votes.transpose(1, 0, 2).reshape(len(sizes), -1)])
+    return bootstrap.statistic(features, statistic, int((sizes > 0).sum()), low=-1.0, high=1.0)

@@ -111,7 +111,19 @@ class QuestionCheck(StudyResult):
     longest_excess: Estimate
 
     def described(self) -> Page:
-        return page(self)
+        """What was understood, what is odd, and the positions of right options."""
+        report = self.questions.report
+        sizes = [f"{count(n, 'question')} with {size} options" for size, n in report.option_counts.items()]
+        understood, read = count(len(self.questions), "question"), count(report.n_read, "record")
+        return Page(
+            about=f"{report.origin}: {understood} understood of {read}",
+            headline=_headline(self),
+            lines=_lines(self),
+            panels=(_columns_panel(self), _oddities_panel(self), _positions_panel(self)),
+            notes=(*_first(self), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
+            name=self.questions.name,
+            caveats=report.caveats,
+        )
 
     @property
     def tests(self) -> tuple[float, ...]:
@@ -209,6 +221,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         wordings[_folded(question.context), _folded(question.stem), options].append(question)
     repeated = {q.id for same in wordings.values() for q in same[1:]}
     disputed = {q.id for same in wordings.values() for q in same if len({_right(other) for other in same}) > 1}
+    spelled = {q.id for q in questions if any(map(_SPECIAL.search, (q.stem, q.context, *q.options)))}
     tests: tuple[tuple[str, Callable[[Question], object], str], ...] = (
         ("identical options", lambda q: len(set(q.options)) < len(q.options), "which of them is right cannot be known"),
         ("an empty option", lambda q: not all(o.strip() for o in q.options), "shown as a label with nothing after it"),
@@ -217,7 +230,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("pinned options", lambda q: q.pinned, "these keep their place, because they speak of others"),
         ("the wording of an earlier question", lambda q: q.id in repeated, "counted twice"),
         ("another right answer under the same wording", lambda q: q.id in disputed, "one of them is wrong"),
-        ("special tokens spelled", _spells, "taken for text where the tokenizer allows it"),
+        ("special tokens spelled", lambda q: q.id in spelled, "taken for text where the tokenizer allows it"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
     rows += [Oddity("answers that fit two readings", len(questions), questions[0].id, doubt) for doubt in report.doubts]
@@ -235,10 +248,6 @@ def _folded(text: str) -> str:
 
 def _right(question: Question) -> frozenset[str]:
     return frozenset(_folded(question.options[i]) for i in question.answers)
-
-
-def _spells(question: Question) -> bool:
-    return any(_SPECIAL.search(text) for text in (question.stem, question.context, *question.options))
 
 
 def gold_positions(questions: Sequence[Question]) -> GoldPositions:
@@ -274,22 +283,6 @@ def _longest_is_right(questions: Sequence[Question]) -> tuple[Any, Any]:
             hits[q] = len(picks & question.answers) / len(picks)
             chance[q] = len(question.answers) / len(question.options)
     return hits, chance
-
-
-def page(check: QuestionCheck) -> Page:
-    """What was understood, what is odd, and the positions of right options."""
-    report = check.questions.report
-    sizes = [f"{count(n, 'question')} with {size} options" for size, n in report.option_counts.items()]
-    understood, read = count(len(check.questions), "question"), count(report.n_read, "record")
-    return Page(
-        about=f"{report.origin}: {understood} understood of {read}",
-        headline=_headline(check),
-        lines=_lines(check),
-        panels=(_columns_panel(check), _oddities_panel(check), _positions_panel(check)),
-        notes=(*_first(check), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
-        name=check.questions.name,
-        caveats=report.caveats,
-    )
 
 
 def _headline(check: QuestionCheck) -> str:

@@ -130,22 +130,13 @@ class GoldAccuracy:
     counts: Ints
 
     def to_dict(self) -> dict[str, object]:
-        return json_fields(self, omit=("subjects", "accuracy", "counts")) | {
-            "by_subject": [
-                {
-                    "subject": subject,
-                    "label": label,
-                    "n": int(self.counts[s, i]),
-                    "accuracy": _share(self.accuracy[s, i], int(self.counts[s, i])).to_dict(),
-                }
-                for s, subject in enumerate(self.subjects)
-                for i, label in enumerate(self.labels)
-            ]
-        }
-
-
-def _share(accuracy: float, n: int) -> Estimate:
-    return wilson(float(accuracy), n) if n else Estimate.undefined("no question of this label in this subject")
+        none = Estimate.undefined("no question of this label in this subject")
+        by_subject = []
+        for (s, i), n in np.ndenumerate(self.counts):
+            accuracy = wilson(float(self.accuracy[s, i]), int(n)) if n else none
+            names = {"subject": self.subjects[s], "label": self.labels[i]}
+            by_subject.append({**names, "n": int(n), "accuracy": accuracy.to_dict()})
+        return json_fields(self, omit=("subjects", "accuracy", "counts")) | {"by_subject": by_subject}
 
 
 @metric("accuracy_by_gold_label.by_label", "accuracy by gold label", "accuracy where the right option has that label",

@@ -1,28 +1,18 @@
-"""Charts of the base-rate study, for its report and as one file (P5, figure 1)."""
+"""Charts of the base-rate study (P5, figure 1)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.arrays import Floats
-from unslant.errors import InputError
-from unslant.extras import needed
 from unslant.metrics import METRICS, BaseRates
 from unslant.reports import Chart, Column, Figure, Plot, Style, charts, number
-from unslant.reports.export import FORMATS, save_figure
-from unslant.reports.numbers import listed
-from unslant.reports.style import MOST_ROWS, PAPER, fitted, specification
+from unslant.reports.style import MOST_ROWS, fitted
 from unslant.studies.base_rate.accuracies import SubjectCorrelation
 from unslant.studies.base_rate.findings import Findings
 
-if TYPE_CHECKING:
-    from unslant.studies.base_rate.result import BaseRateResult
-
-_WIDTH = 200
 _DOTS = (
     "Each dot is a subject, each box half of them (whiskers: 1.5 interquartile ranges); the thick line is the accuracy "
     "on all questions whose right option has that label (base-rate paper, figure 1, middle)."
@@ -32,33 +22,6 @@ _TICKS = (
     "Cloze base rate of the labels against accuracy, one r a subject; the box holds half of them, whiskers reach 1.5 "
     "interquartile ranges (base-rate paper, figure 1, bottom)."
 )
-
-
-def check_format(path: str | Path) -> None:
-    """Raise InputError unless the path ends in one of :data:`FORMATS`, ModelError if charts cannot be drawn here."""
-    needed("vl_convert", "drawing figures")
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError.at(path, f"charts can be written as {listed(FORMATS).replace(' and ', ' or ')}")
-
-
-def save_charts(result: BaseRateResult, path: str | Path) -> None:
-    """Draw all charts into one PDF, SVG or PNG file, offline, with a column per elicitation.
-
-    Raises:
-        InputError: see :func:`check_format`.
-    """
-    import altair as alt
-
-    check_format(path)
-    style = replace(PAPER, width=_WIDTH)
-    columns = []
-    for findings in result.found.values():
-        pictures = [chart for figure in figure_1(findings) for chart in figure.charts]
-        drawings = [chart.draw(style).properties(title=chart.title, width=_WIDTH) for chart in pictures]
-        columns.append(alt.vconcat(*drawings, spacing=30).resolve_scale(xOffset="independent", color="independent"))
-    whole = alt.hconcat(*columns, spacing=50, title=result.run.model or "model")
-    spec = specification(whole.resolve_scale(xOffset="independent", color="independent"), style)
-    save_figure(spec, Path(path), [result.provenance.model_dump()])
 
 
 def figure_1(findings: Findings) -> tuple[Figure, ...]:

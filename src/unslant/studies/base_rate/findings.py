@@ -103,12 +103,7 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     if not as_given.right.any():
         raise InputError(f"no usable {elicitation} response to a question as given with a right option")
     variants = [LabelScores.read(responses, NVR, elicitation, labels, label) for label in labels]
-    cells = [cell(as_given, GIVEN, elicitation, seed=seed)]
-    cells += [
-        cell(scores, f"nvr-{label}", elicitation, seed=seed)
-        for label, scores in zip(labels, variants, strict=True)
-        if len(scores)
-    ]
+    shown = {GIVEN: as_given, **{f"nvr-{label}": one for label, one in zip(labels, variants, strict=True) if len(one)}}
     n = Counter(as_given.n_options[as_given.gold >= 0].tolist() or as_given.n_options.tolist()).most_common(1)[0][0]
     rates = base_rates(responses, elicitation, labels, seed=seed)
     main = as_given.take(as_given.n_options == n)
@@ -118,7 +113,7 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
         elicitation,
         n,
         rates,
-        tuple(cells),
+        tuple(cell(scores, name, elicitation, seed=seed) for name, scores in shown.items()),
         gold,
         base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
         subject_correlation(reference.values, gold) if reference is not None else None,

@@ -15,7 +15,7 @@ from unslant.studies.base_rate.charts import figure_1
 from unslant.studies.base_rate.findings import SAME, Findings, Hypothesis, name
 
 if TYPE_CHECKING:
-    from unslant.studies.base_rate.result import BaseRateResult
+    from unslant.studies.base_rate.study import BaseRateResult
 
 TOLERANCE = 0.005
 """Allows for rounding to three digits and a question or two of difference."""

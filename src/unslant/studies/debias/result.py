@@ -201,15 +201,12 @@ def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
         return Estimate.bare(float(np.mean([one.value for one in differences])), len(differences), SPREAD)
     # Entries of one set share its questions, so models are paired by question. Each entry counts the same: a question
     # adds its change, divided by the number of questions, from each entry that has it. Sets and subjects are strata.
-    place: dict[tuple[str, str], int] = {}
-    strata: list[str] = []
-    contexts: list[str] = []
     pairs = [(entry.questions, entry.paired) for entry in entries if entry.paired is not None]
+    groups: dict[tuple[str, str], tuple[str, str]] = {}  # question of a set -> its stratum and context
     for questions, paired in pairs:
         for id, subject, context in zip(paired.ids, paired.subjects, paired.contexts, strict=True):
-            if place.setdefault((questions, id), len(place)) == len(strata):
-                strata.append(f"{questions}\0{subject}")
-                contexts.append(f"{questions}\0{context}" if context else "")
+            groups[questions, id] = f"{questions}\0{subject}", f"{questions}\0{context}" if context else ""
+    place = {key: i for i, key in enumerate(groups)}
     totals, weights = np.zeros(len(place)), np.zeros(len(place))
     for questions, paired in pairs:
         values = paired.values[name]
@@ -217,4 +214,5 @@ def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
         values = values[np.isfinite(values)]
         totals[at] += values / len(values) / len(pairs)
         weights[at] += 1 / len(values) / len(pairs)
+    strata, contexts = zip(*groups.values(), strict=True)
     return Bootstrap(len(place), strata, contexts=contexts).ratio(totals, weights, bounds=bounds_of_change(name))

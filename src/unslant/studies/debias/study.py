@@ -217,10 +217,6 @@ class _Run:
     missing: list[Missing] = field(default_factory=list)
     undebiased: dict[tuple[int, frozenset[str]], MethodMeasures] = field(default_factory=dict)
 
-    @property
-    def model(self) -> str:
-        return self.scorer.name
-
     def asker(self, purpose: str) -> ModelAsker:
         """A new asker, to which the store gives only scores of the same purpose, so that a method's cost is its own."""
         if isinstance(self.scorer, StoredModel):
@@ -229,9 +225,8 @@ class _Run:
 
     def clock(self) -> float:
         """A clock in seconds that also counts the time that scores from the store once took."""
-        recalled = 0.0
-        if isinstance(self.scorer, StoredModel):
-            recalled = self.scorer.cost.seconds - self.scorer.model_asked.cost.seconds
+        scorer = self.scorer
+        recalled = scorer.cost.seconds - scorer.model_asked.cost.seconds if isinstance(scorer, StoredModel) else 0.0
         return time.perf_counter() + recalled
 
     def all(self, methods: Mapping[str, Method]) -> list[MethodEntry]:
@@ -245,10 +240,10 @@ class _Run:
             entries += [entry] if entry else []
             base.append(listings)
         for text, method in methods.items():
-            self.progress(f"{self.model}: {text}", 0, 1)
+            self.progress(f"{self.scorer.name}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
                 entries += self._method(text, method, source, base)
-            self.progress(f"{self.model}: {text}", 1, 1)
+            self.progress(f"{self.scorer.name}: {text}", 1, 1)
         return entries
 
     def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> list[MethodEntry]:
@@ -261,7 +256,9 @@ class _Run:
         try:
             debiaser = method.fitted(asker, fit_on)
         except (InputError, ModelError) as error:
-            self.missing.append(Missing(self.model, text, "" if source is None else self.names[source], str(error)))
+            self.missing.append(
+                Missing(self.scorer.name, text, "" if source is None else self.names[source], str(error))
+            )
             return []
         fitted = _Fitted(text, method, source, asker, debiaser, asker.cost - before, self.clock() - started)
         entries: list[MethodEntry] = []
@@ -277,7 +274,7 @@ class _Run:
                 except MostlyFailedError:
                     raise  # the model itself fails: no other method could ask it either
                 except (InputError, ModelError) as error:
-                    self.missing.append(Missing(self.model, text, self.names[target], str(error)))
+                    self.missing.append(Missing(self.scorer.name, text, self.names[target], str(error)))
         return entries
 
     def _measured(self, fitted: _Fitted, target: int, base: Listings | None) -> tuple[MethodEntry | None, Listings]:
@@ -291,7 +288,7 @@ class _Run:
         both = listings.answered if base is None else listings.answered & base.answered
         if not both:
             reasons = counted_reasons(listings.left_out)
-            self.missing.append(Missing(self.model, fitted.text, self.names[target], reasons))
+            self.missing.append(Missing(self.scorer.name, fitted.text, self.names[target], reasons))
             return None, listings
         measures = measured(listings.scores(), invariant=invariant)
         change, paired = {}, None
@@ -306,7 +303,7 @@ class _Run:
             cost = Cost(cost.tokens + fitted.cost.tokens, prompts=cost.prompts + fitted.cost.prompts)
             seconds += fitted.seconds
         entry = MethodEntry(
-            self.model,
+            self.scorer.name,
             self.names[target],
             fitted.text,
             "" if source is None else self.names[source],

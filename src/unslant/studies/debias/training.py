@@ -77,13 +77,12 @@ class TrainingLog(StudyResult):
         """One section: accuracy, PBM and loss by epoch."""
         rows: list[dict[str, Any]] = [
             {
+                **vars(epoch),
                 "epoch": str(epoch.epoch),
                 "at": epoch.epoch,
                 "expected_accuracy": _accuracy(epoch),
                 "pbm": _plain(epoch.pbm, epoch.n),
                 "loss": _plain(epoch.loss, epoch.n),
-                "entropy": epoch.entropy,
-                "train_loss": epoch.train_loss,
             }
             for epoch in self.epochs
         ]

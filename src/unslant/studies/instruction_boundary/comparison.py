@@ -117,16 +117,13 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
     @cached_property
     def across(self) -> Mapping[str, Sequence[AcrossModels]]:
         """Kind of question -> effect of every setting over models (P3, table 10)."""
-        effects = {
-            kind: across_models(
-                {
-                    one.model: {row.setting: row["accuracy"].value for row in one.metrics.settings if row.kind == kind}
-                    for one in self.results
-                }
-            )
-            for kind in FORMS
-        }
-        return {kind: rows for kind, rows in effects.items() if rows}
+        effects: dict[str, list[AcrossModels]] = {}
+        for kind in FORMS:
+            rows = {one.model: [row for row in one.metrics.settings if row.kind == kind] for one in self.results}
+            scores = {name: {row.setting: row["accuracy"].value for row in group} for name, group in rows.items()}
+            if across := across_models(scores):
+                effects[kind] = across
+        return effects
 
     @property
     def agreement(self) -> RankAgreement | None:
@@ -179,11 +176,9 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         """Settings that change accuracy over models, or what is missing to say so."""
         rows = [(kind, row) for kind, rows in self.across.items() for row in rows if row.difference.defined]
         outcomes = verdicts([row.difference for _, row in rows], bound=SAME, p=[row.p_value for _, row in rows])
+        how = METRICS["changes.difference"]
         effects = sorted(
-            (
-                one.estimate.value,
-                f"{row.setting} ({KINDS[kind]}, {number(row.difference, METRICS['changes.difference'])})",
-            )
+            (one.estimate.value, f"{row.setting} ({KINDS[kind]}, {number(row.difference, how)})")
             for (kind, row), one in zip(rows, outcomes, strict=True)
             if one.differs
         )

@@ -317,7 +317,7 @@ def chat(presentation: Presentation) -> tuple[Message, ...]:
 def body(presentation: Presentation) -> str:
     """Context, question or statement, options and hint; the same layout for every form."""
     lines = [presentation.context, ""] if presentation.context else []
-    if is_judging(presentation):
+    if presentation.labels == JudgingQuestion.VERDICTS:
         lines.append(f"Statement: {presentation.stem}")
     else:
         lines.append(f"Question: {presentation.stem}")
@@ -325,11 +325,6 @@ def body(presentation: Presentation) -> str:
     if presentation.hint:
         lines.append(presentation.hint)
     return "\n".join(lines)
-
-
-def is_judging(presentation: Presentation) -> bool:
-    """Whether a statement is judged, rather than an option chosen."""
-    return presentation.labels == JudgingQuestion.VERDICTS
 
 
 def right_answer(presentation: Presentation) -> str:

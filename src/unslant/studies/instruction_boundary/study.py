@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from unslant.asking import Progress, generate_all
 from unslant.errors import InputError, one_of
-from unslant.experiment.job import Asking, Given, Job
+from unslant.experiment.job import Asking, Given
 from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
@@ -158,14 +158,15 @@ class InstructionBoundary(Study[Any]):
         )
         model = asking.job.open(asking.place, ("generate",))
         spent = {model.name: (model, model.cost.copy())}
-        judge = polisher = None
-        if settings.judge:
-            judge_model = _other(asking.job, settings.judge, CERTAIN)
-            spent[f"the judge {judge_model.name}"] = (judge_model, judge_model.cost.copy())
-            judge = ReplyJudge(judge_model, asking.progress)
-        if settings.polisher:
-            polisher = _other(asking.job, settings.polisher, generate)
-            spent[f"the polisher {polisher.name}"] = (polisher, polisher.cost.copy())
+
+        def other(role: str, name: str, how: GenerateOptions) -> ChatModel:
+            """The judge or the polisher, its replies stored like the model's."""
+            opened = asking.job.record.stored(open_chat(name, None, how))
+            spent[f"the {role} {opened.name}"] = (opened, opened.cost.copy())
+            return opened
+
+        judge = ReplyJudge(other("judge", settings.judge, CERTAIN), asking.progress) if settings.judge else None
+        polisher = other("polisher", settings.polisher, generate) if settings.polisher else None
         items, polished, notes = _polished(polisher or model, items, generate, asking.progress)
         samples = [(*one, repeat) for one in items for repeat in range(settings.repeats)]
         rows: list[Response] = []
@@ -274,11 +275,6 @@ def plan(
         present = partial(present_setting, name=name, examples=pool, seed=seed, alphabet=alphabet, left_out=left_out)
         items += [(question, present(question)) for question in group]
     return items
-
-
-def _other(job: Job[Any], name: str, generate: GenerateOptions) -> ChatModel:
-    """The judge or the polisher, its replies stored like the model's."""
-    return job.record.stored(open_chat(name, None, generate))
 
 
 def _polished(

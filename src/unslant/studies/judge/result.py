@@ -14,16 +14,20 @@ import numpy as np
 from unslant.arrays import Jsonable
 from unslant.experiment.result import RecordedResult, StudyResult, write_each
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
+from unslant.metrics.association import beyond_chance
 from unslant.responses import Responses
-from unslant.studies.judge.corrections import ERROR, Abstention, CorrectedWay, abstention, ways
 from unslant.studies.judge.measures import (
-    beyond_chance,
+    ERROR,
+    Abstention,
+    CorrectedWay,
+    abstention,
     by_subject,
     changes,
     length_numbers,
     place_numbers,
     readings,
     right_numbers,
+    ways,
 )
 from unslant.studies.judge.strengths import LENGTH, PLACE, Match, Ranked, fitted, ranking
 from unslant.studies.judge.verdicts import Verdicts

@@ -94,7 +94,9 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     if systems:
         rows &= (np.isin(v.system, [v.systems.index(name) for name in systems]).sum(axis=1) == 2)[v.pair]
     pair, first, second = v.pair[rows], v.order[rows, 0], v.order[rows, 1]
-    if len(pair) < _FEWEST or _places_decide(v):
+    # Where nearly every winner follows the place, nothing is left to estimate strengths from.
+    places_decide = v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum()
+    if len(pair) < _FEWEST or places_decide:
         return None
 
     def apart(values: Floats | Bools) -> Floats:
@@ -129,11 +131,6 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
         two = np.searchsorted([v.systems.index(name) for name in systems], v.system[used][:, :2])
         np.add.at(met, (two[:, 0], two[:, 1]), 1)
     return Fit(tuple(names), *_regression(X, y, clusters), n, len(used), met + met.T)
-
-
-def _places_decide(v: Verdicts) -> bool:
-    """Whether nearly every winner follows the place, so that nothing is left to estimate strengths from."""
-    return bool(v.in_orders.sum() >= LEAST_UNITS > (v.in_orders & ~v.follows).sum())
 
 
 def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:

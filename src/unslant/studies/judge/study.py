@@ -26,7 +26,7 @@ from unslant.reach import Reach
 from unslant.replies import chosen_contents, extract_preference
 from unslant.responses import Responses
 from unslant.responses.importers.judgments import check_fields, columns_of, pair_of
-from unslant.studies.judge.corrections import ERROR
+from unslant.studies.judge.measures import ERROR
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 
 

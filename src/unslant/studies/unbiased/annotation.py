@@ -21,6 +21,7 @@ from unslant.experiment import options as o
 from unslant.experiment.result import StudyResult
 from unslant.flags import Flag
 from unslant.metrics import METRICS, Bootstrap, Estimate
+from unslant.metrics.association import beyond_chance
 from unslant.metrics.registry import metric
 from unslant.presentations.interventions import BOAT
 from unslant.prompts import load_template
@@ -57,7 +58,38 @@ class AnnotationAgreement(StudyResult):
     disputed: tuple[str, ...]
 
     def described(self) -> Page:
-        return page(self)
+        """How often people confirm the expected answers, and which they do not."""
+        items = count(self.confirmed.n, "item")
+        shares = {"all": self.confirmed}
+        shares |= {f"by {name}": share for name, share in self.by_annotator.items()}
+        shares |= {f"under {name}": share for name, share in self.by_intervention.items()}
+        shares |= {METRICS["agreement"].name: self.agreement} if self.agreement.defined else {}
+        confirmed = Figure(
+            "annotation",
+            "Expected answers confirmed",
+            ["verdicts"],
+            [Column("share", METRICS["confirmed"])],
+            [{"verdicts": name, "share": share} for name, share in shares.items()],
+            [Plot(partial(charts.intervals, axis="share of verdicts"), "With 95 % intervals.", ["share"], of="items")],
+        )
+        disputed = Figure("annotation-disputed", "Called wrong by someone", ["item"], [],
+                          [{"item": item} for item in self.disputed])  # fmt: skip
+        return Page(
+            about=f"{items}, {count(len(self.by_annotator), 'annotator')}",
+            headline=f"People confirm {with_interval(self.confirmed, 2)} of the expected answers to {items}",
+            lines=(_agreement(self),),
+            tiles=Tile.row(("confirmed", self.confirmed), ("agreement", self.agreement)),
+            panels=(
+                Panel(
+                    "annotation",
+                    "Do people confirm the expected answers?",
+                    "Share of verdicts that call the expected answer right, over items.",
+                    figures=(confirmed, disputed),
+                    short="Verdicts",
+                ),
+            ),
+            name="annotation",
+        )
 
 
 @metric("confirmed", "expected answers confirmed", "verdicts that call the expected answer right", unit="share",
@@ -74,12 +106,13 @@ def agreement_of(verdicts: Verdicts, interventions: Mapping[str, str] | None = N
         interventions: item -> combination.
 
     Raises:
-        ValueError: if there is no verdict at all.
+        InputError: if there is no verdict at all.
     """
     items = sorted({item for answers in verdicts.values() for item in answers})
     if not items:
-        raise ValueError("no verdicts: nobody has filled in the sheet")
+        raise InputError("no verdicts: fill in the column 'right' with yes or no")
     by_item = {item: [answers[item] for answers in verdicts.values() if item in answers] for item in items}
+    ratings = [[1.0 + answers[item] if item in answers else 0.0 for item in items] for answers in verdicts.values()]
     codes = {item: interventions[item] for item in items if interventions and item in interventions}
     return AnnotationAgreement(
         confirmed=_mean_of(by_item.values()),
@@ -88,7 +121,7 @@ def agreement_of(verdicts: Verdicts, interventions: Mapping[str, str] | None = N
             code: _mean_of(by_item[item] for item in codes if codes[item] == code) for code in sorted({*codes.values()})
         },
         agreement=_mean_of([a == b for a, b in itertools.combinations(votes, 2)] for votes in by_item.values()),
-        kappa=_alpha(by_item.values()),
+        kappa=beyond_chance(np.array(ratings), Bootstrap(len(items)), pooled=True).value,
         disputed=tuple(item for item, votes in by_item.items() if not all(votes)),
     )
 
@@ -97,17 +130,6 @@ def _mean_of(items: Iterable[Sequence[bool]]) -> Estimate:
     """Mean over items of the share that is True; items without any do not count."""
     values = np.array([np.mean(votes) for votes in items if votes], dtype=np.float64)
     return Bootstrap(len(values)).mean(values, note="no item has two verdicts")
-
-
-def _alpha(units: Iterable[Sequence[bool]]) -> float:
-    """Krippendorff's alpha for nominal data: 1 - observed / expected disagreement (Krippendorff 2011)."""
-    rated = [unit for unit in units if len(unit) > 1]
-    n, yes = sum(map(len, rated)), sum(map(sum, rated))
-    if yes in (0, n):  # no disagreement is expected by chance, and none observed: 0 / 0
-        return float("nan")
-    observed = sum(2 * sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in rated) / n
-    expected = 2 * yes * (n - yes) / (n * (n - 1))
-    return 1 - observed / expected
 
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
@@ -181,8 +203,6 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
                 raise InputError.at(place, f"{row.item!r} is given twice", field="item")
             answers[row.item] = row.right
             interventions[row.item] = row.interventions or "none"
-    if not any(verdicts.values()):
-        raise InputError("no verdicts: fill in the column 'right' with yes or no")
     return agreement_of(verdicts, interventions)
 
 
@@ -200,51 +220,14 @@ class _Filled(TableRow):
     expected: Cell = ""
 
 
-def page(agreement: AnnotationAgreement) -> Page:
-    """How often people confirm the expected answers, and which they do not."""
-    items = count(agreement.confirmed.n, "item")
-    shares = {"all": agreement.confirmed}
-    shares |= {f"by {name}": share for name, share in agreement.by_annotator.items()}
-    shares |= {f"under {name}": share for name, share in agreement.by_intervention.items()}
-    shares |= {METRICS["agreement"].name: agreement.agreement} if agreement.agreement.defined else {}
-    confirmed = Figure(
-        "annotation",
-        "Expected answers confirmed",
-        ["verdicts"],
-        [Column("share", METRICS["confirmed"])],
-        [{"verdicts": name, "share": share} for name, share in shares.items()],
-        [Plot(partial(charts.intervals, axis="share of verdicts"), "With 95 % intervals.", ["share"], of="items")],
-    )
-    disputed = Figure("annotation-disputed", "Called wrong by someone", ["item"], [],
-                      [{"item": item} for item in agreement.disputed])  # fmt: skip
-    return Page(
-        about=f"{items}, {count(len(agreement.by_annotator), 'annotator')}",
-        headline=f"People confirm {with_interval(agreement.confirmed, 2)} of the expected answers to {items}",
-        lines=(_agreement(agreement),),
-        tiles=Tile.row(("confirmed", agreement.confirmed), ("agreement", agreement.agreement)),
-        panels=(
-            Panel(
-                "annotation",
-                "Do people confirm the expected answers?",
-                "Share of verdicts that call the expected answer right, over items.",
-                figures=(confirmed, disputed),
-                short="Verdicts",
-            ),
-        ),
-        name="annotation",
-    )
-
-
 def _agreement(agreement: AnnotationAgreement) -> str:
     """How far people agree, and how many items are disputed."""
     disputed = f"{count(len(agreement.disputed), 'item')} called wrong by someone."
     if not agreement.agreement.defined:
         return disputed
     share = f"Two people agree on {with_interval(agreement.agreement, 2)} of the items"
-    alpha = (
-        "" if math.isnan(agreement.kappa) else f" (Krippendorff's alpha {number(agreement.kappa, METRICS['kappa'])})"
-    )
-    return f"{share}{alpha}; {disputed}"
+    alpha = f" (Krippendorff's alpha {number(agreement.kappa, METRICS['kappa'])})"
+    return f"{share}{alpha * (not math.isnan(agreement.kappa))}; {disputed}"
 
 
 def annotation_sheet(

@@ -119,31 +119,27 @@ class Outcomes:
         )  # fmt: skip
         _check_interventions(ids, kinds, changes)
         scored = np.asarray(table["logprobs"].is_valid())
-        rows = zip(status, chosen, answers, ranks, scored.tolist(), strict=True)
-        self._hit = np.array([_correct(*row) for row in rows])
+        self._hit = np.array(list(map(_correct, status, chosen, answers, ranks, scored.tolist())))
         place = {name: i for i, name in enumerate(dict.fromkeys(ids))}
         self._question = np.array([place[name] for name in ids])
         self.ids = list(place)
         self.subjects = [subjects[row] for row in np.unique(self._question, return_index=True)[1]]
-        conditions = [
-            Variant(kind, run, "+".join(codes) if kind == ONLY else "")
-            for kind, run, codes in zip(kinds, runs, changes, strict=True)
-        ]
+        codes = ["+".join(names) if kind == ONLY else "" for kind, names in zip(kinds, changes, strict=True)]
+        conditions = list(map(Variant, kinds, runs, codes))
         self._conditions = {condition: i for i, condition in enumerate(dict.fromkeys(conditions))}
         self._condition = np.array([self._conditions[condition] for condition in conditions])
         self._status = np.where(np.isnan(self._hit), "error", np.array(status))
         self.failed = int(np.isnan(self._hit).sum())
         self.no_answer = int(np.isin(self._status, NO_ANSWER).sum())
         self.replied = not scored.all()
-        pairs = list(zip(contents, answers, strict=True))
+        pairs = zip(contents, answers, strict=True)
         self._chances = np.array([sum(c in right for c in options) / max(1, len(options)) for options, right in pairs])
         boat = np.array([kind == BOAT for kind in kinds])
         self.items = self._mean(boat & np.array([not {"BT", "QJ"}.isdisjoint(codes) for codes in changes]), self._hit)
-        offered = boat & np.array([NONE in options for options in contents])
-        none_right = np.array([NONE in right for right in answers])
+        offered, none_right = (np.array([NONE in row for row in rows]) for rows in (contents, answers))
         none = np.where(np.isnan(self._hit), math.nan, [one == [NONE] for one in chosen])
-        self.none_found = self._mean(offered & none_right, none)
-        self.none_invented = self._mean(offered & ~none_right, none)
+        self.none_found = self._mean(boat & offered & none_right, none)
+        self.none_invented = self._mean(boat & offered & ~none_right, none)
 
     def _mean(self, rows: Bools, values: Floats) -> Floats:
         """(Q,) mean of the defined values of some rows; nan where there are none."""
@@ -237,14 +233,9 @@ def mean_defined(values: Iterable[float]) -> float:
         unit="share")  # fmt: skip
 @metric("confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run",
         unit="share")  # fmt: skip
-def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetrics:
-    """All numbers of the unbiased evaluator from its responses; subjects are resampled whole where there are ten.
-
-    Raises:
-        InputError: if the responses are of something else.
-    """
-    outcomes = responses if isinstance(responses, Outcomes) else Outcomes(responses)
-    bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects, seed=seed)
+def boat_metrics(outcomes: Outcomes) -> BoatMetrics:
+    """All numbers of the unbiased evaluator; subjects are resampled whole where there are ten."""
+    bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects)
     vanilla, ours, runs = outcomes.credit(AS_PUBLISHED), outcomes.ours(), outcomes.runs()
     by_run = tuple(map(mean_defined, runs))
     means = [mean for mean in by_run if not math.isnan(mean)]
@@ -287,19 +278,19 @@ def boat_metrics(responses: Responses | Outcomes, *, seed: int = 0) -> BoatMetri
         items=bootstrap.mean(outcomes.items),
         alone=alone,
         confusion=Numbers({f"confusion.{name}": pairs(*hits) for name, hits in ends.items()}),
-        by_subject=_by_subject(outcomes, seed, vanilla=vanilla, ours=ours),
+        by_subject=_by_subject(outcomes, vanilla=vanilla, ours=ours),
         replies={"vanilla": replies(VANILLA), "ours": replies(BOAT)},
         no_answer=outcomes.no_answer,
         failed=outcomes.failed,
     )
 
 
-def _by_subject(outcomes: Outcomes, seed: int, **columns: Floats) -> dict[str, dict[str, Estimate]]:
+def _by_subject(outcomes: Outcomes, **columns: Floats) -> dict[str, dict[str, Estimate]]:
     subjects = np.array(outcomes.subjects)
     names = sorted(set(outcomes.subjects) - {""})
     scores = {}
     for name in names if len(names) > 1 else ():
-        bootstrap = Bootstrap(int((subjects == name).sum()), seed=seed)
+        bootstrap = Bootstrap(int((subjects == name).sum()))
         scores[name] = {key: bootstrap.mean(column[subjects == name]) for key, column in columns.items()}
     return scores
 

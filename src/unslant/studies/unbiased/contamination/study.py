@@ -73,7 +73,42 @@ class ContaminationResult(StudyResult):
         return self.before, self.after
 
     def described(self) -> Page:
-        return page(self)
+        """Before and after, as published and under interventions."""
+        before, after, done = self.before, self.after, self.trained
+        gains = {key: vars(self)[key] for key in ("vanilla_gain", "ours_gain", "excess")}
+        results = {f"before: {before.model}": before, f"after: {after.model}": after}
+        trained = done and (
+            f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
+            f"{percent(done.share_right, 1)} of them were answered right in the last one."
+        )
+        return Page(
+            about=f"{before.model} and {after.model} on {before.run.question_set}: "
+            f"{count(len(before.outcomes.ids), 'question')}",
+            headline=_headline(self),
+            lines=(_gains(self), *unread(before, after)[:1], spent(before.run, after.run)),
+            tiles=Tile.row(*gains.items()),
+            panels=(
+                Panel(
+                    "contamination",
+                    "Did the score rise because the file was seen?",
+                    "Ability shows under any presentation; a file that was learned shows in its published form alone.",
+                    figures=(_accuracy(results), _gain(gains)),
+                    notes=(trained,) if trained else (),
+                    short="Gain",
+                ),
+                Panel(
+                    "contamination-answers",
+                    "Which answers survive?",
+                    "Question by question, before and after.",
+                    figures=confusion(results),
+                    short="Answers",
+                ),
+            ),
+            notes=tuple(f"{run.model}: {note}" for run in (before, after) for note in notes(run)),
+            settings=settings_rows(replace(before.run, model="", models=(before.model, after.model))),
+            name=f"{before.model}, {after.model}",
+            compared=tuple(results),
+        )
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
@@ -193,45 +228,6 @@ def compare(
         excess=bootstrap.mean(vanilla - ours, share=False),
         trained=trained,
         training=training,
-    )
-
-
-def page(result: ContaminationResult) -> Page:
-    """Before and after, as published and under interventions."""
-    before, after, done = result.before, result.after, result.trained
-    gains = {key: vars(result)[key] for key in ("vanilla_gain", "ours_gain", "excess")}
-    results = {f"before: {before.model}": before, f"after: {after.model}": after}
-    trained = done and (
-        f"Fine-tuned on {count(done.questions, 'question')} as published for {count(done.epochs, 'epoch')}; "
-        f"{percent(done.share_right, 1)} of them were answered right in the last one."
-    )
-    return Page(
-        about=f"{before.model} and {after.model} on {before.run.question_set}: "
-        f"{count(len(before.outcomes.ids), 'question')}",
-        headline=_headline(result),
-        lines=(_gains(result), *unread(before, after)[:1], spent(before.run, after.run)),
-        tiles=Tile.row(*gains.items()),
-        panels=(
-            Panel(
-                "contamination",
-                "Did the score rise because the file was seen?",
-                "Ability shows under any presentation; a file that was learned shows in its published form alone.",
-                figures=(_accuracy(results), _gain(gains)),
-                notes=(trained,) if trained else (),
-                short="Gain",
-            ),
-            Panel(
-                "contamination-answers",
-                "Which answers survive?",
-                "Question by question, before and after.",
-                figures=confusion(results),
-                short="Answers",
-            ),
-        ),
-        notes=tuple(f"{run.model}: {note}" for run in (before, after) for note in notes(run)),
-        settings=settings_rows(replace(before.run, model="", models=(before.model, after.model))),
-        name=f"{before.model}, {after.model}",
-        compared=tuple(results),
     )
 
 

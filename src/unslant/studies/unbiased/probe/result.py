@@ -203,7 +203,20 @@ class ProbeResult(StudyResult):
     run: Run = field()
 
     def described(self) -> Page:
-        return page(self)
+        """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
+        judged = count(len(self.table.ids), "question")
+        rises = [(name, bias.overconfidence) for name, bias in self.models.items()]
+        return Page(
+            about=f"{listed(list(self.models))} on {judged}",
+            headline=_headline(self),
+            lines=(_rates(self), spent(self.run)),
+            tiles=Tile.row(
+                *(("overconfidence", rise, f"rise of over-confidence, {name}") for name, rise in rises[:MOST_TILES])
+            ),
+            panels=(_model_bias(self), _data_bias(self)),
+            name=", ".join(self.models),
+            compared=tuple(self.models),
+        )
 
     @property
     def failure(self) -> str:
@@ -258,26 +271,6 @@ SAME = 0.05
 """A smaller rise of over-confidence is called none."""
 REPHRASED = "rephrased by it"
 CHARTS = {"ocr": ("Over-confidence", "accepts"), "ucr": ("Under-confidence", "rejects")}
-
-
-def page(result: ProbeResult) -> Page:
-    """Model bias against strength, and data bias over subjects, for rephrased questions and for BOAT."""
-    judged = count(len(result.table.ids), "question")
-    rises = {name: bias.overconfidence for name, bias in result.models.items()}
-    return Page(
-        about=f"{listed(list(result.models))} on {judged}",
-        headline=_headline(result),
-        lines=(_rates(result), spent(result.run)),
-        tiles=Tile.row(
-            *(
-                ("overconfidence", rise, f"rise of over-confidence, {name}")
-                for name, rise in [*rises.items()][:MOST_TILES]
-            )
-        ),
-        panels=(_model_bias(result), _data_bias(result)),
-        name=", ".join(result.models),
-        compared=tuple(result.models),
-    )
 
 
 def _headline(result: ProbeResult) -> str:
