@@ -38,7 +38,7 @@ _SAID = (
         "conclusion",  # what a sentence comes down to: "so B.", "is (D)."
         pattern(
             r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
-            r"|{^but$},? (?:{lead_word}\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
+            r"|{^but$},? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
             r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
             r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}"
         ),

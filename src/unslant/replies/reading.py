@@ -165,6 +165,20 @@ MASKS = (
         ),
     ),
     Mask(
+        'what was so before: "Lyon was the capital, but Paris is the capital today"',
+        pattern(
+            r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
+            r"(?=[^.;!?\n{not_any}]{0,40}{one}[^.;!?\n{not_any}]{0,120}(?:[.;!?\n]|\Z))"
+        ),
+    ),
+    Mask(
+        'what somebody would choose if things were different: "I would choose A if it were 1914, but now B"',
+        pattern(
+            r"\b{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is} {said},? {if}(?!{if_forced}| {if_advised})"
+            r"(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n{not_any}]{0,40}{one})"
+        ),
+    ),
+    Mask(
         'given less than half of the probability: "10 % that it is B"',
         pattern(r"(?<![\d.])[1-4]?\d(?:\.\d{1,3})? ?(?:%|{percent}) {share_of}{said}"),
     ),
