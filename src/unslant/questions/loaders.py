@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unslant.errors import InputError, one_of, shown
-from unslant.questions.answers import KINDS, AnswerReader, whole_numbers
-from unslant.questions.fields import Draft, column_names, draft, find_fields
-from unslant.questions.formats import iter_records, stem_of
+from unslant.files import parse_json, read_text
 from unslant.questions.question import (
     AnyQuestion,
     JudgingQuestion,
@@ -25,13 +23,15 @@ from unslant.questions.question import (
     Question,
     QuestionSet,
     canonical_line,
+    question_of,
 )
 from unslant.questions.records import BadRecord, Record, is_missing, made_questions, object_records, settled
-from unslant.questions.reshape import pairs_of, reshape
 from unslant.reference import embedded_questions_path
 from unslant.writing import write_atomically
 
 if TYPE_CHECKING:
+    from unslant.questions.answers import AnswerReader
+    from unslant.questions.fields import Draft
     from unslant.questions.recipes import Recipe
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
@@ -109,12 +109,25 @@ def load_questions(
         raise InputError(f"fields {fields!r}: give a dict of field and column, such as fields={{'answer': 'gold'}}")
     source = settled(source)
     whole = ready_made(source, Question, name)
+    if whole is None and not fields and (answer_base, answer_kind) == (None, "auto"):
+        whole = _embedded(source, name)
     if whole is None:
         opened = open_source(source, "questions", fields or {}, name)
         whole, _ = read_source(
             opened, fields, skip_bad, answer_base, answer_kind, strip_numbering, detect_pinned, need_answers
         )
     return replace(whole, questions=sample(whole.questions, limit, seed))
+
+
+def _embedded(source: Any, name: str | None) -> QuestionSet[Question] | None:
+    """A set that ships, in the canonical form, where nothing has to be found out; None for any other source."""
+    if not isinstance(source, str) or source not in _EMBEDDED or os.path.isfile(source):
+        return None
+    records = [*map(parse_json, read_text(embedded_questions_path(_EMBEDDED[source])).splitlines())]
+    questions = tuple(question_of(record) for record in records)
+    names = dict(zip(records[0], records[0], strict=True))
+    report = LoadReport(source, len(records), fields=names, answers="indices counting from 0")
+    return QuestionSet(name or source, questions, report.counting(questions))
 
 
 def read_source(
@@ -128,6 +141,10 @@ def read_source(
     need_answers: bool = True,
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
+    from unslant.questions.answers import AnswerReader, whole_numbers
+    from unslant.questions.fields import draft, find_fields
+    from unslant.questions.reshape import pairs_of, reshape
+
     bad = Bad(skip)
     pairs = None if fields else pairs_of(source.records)
     records, note = pairs or (reshape(source.records), "")
@@ -206,6 +223,8 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
     Raises:
         InputError: if the source does not exist, or holds another kind of question.
     """
+    from unslant.questions.formats import iter_records, stem_of
+
     if not isinstance(source, str | Path):
         return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
     text = shown(source)
@@ -288,6 +307,8 @@ class Bad:
 
 def columns_of(records: Sequence[Record], origin: str) -> list[str]:
     """The columns of the readable records; InputError if there are none, with the first problem."""
+    from unslant.questions.fields import column_names
+
     if columns := column_names([record for record in records if not record.problem]):
         return columns
     for record in records:
@@ -301,8 +322,11 @@ def check_arguments(limit: int | None, answer_base: int | None = None, answer_ki
         raise InputError(f"limit {limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):
         raise InputError(f"answer_base {answer_base}: use 0 or 1")
-    if answer_kind not in KINDS:
-        raise InputError(f"answer_kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
+    if answer_kind != "auto":
+        from unslant.questions.answers import KINDS
+
+        if answer_kind not in KINDS:
+            raise InputError(f"answer_kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:
