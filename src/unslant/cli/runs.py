@@ -20,7 +20,6 @@ from unslant.errors import InputError, one_line
 from unslant.experiment import options as o
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
-from unslant.reports.numbers import count
 from unslant.store import RecordedRun, Store, default_path
 from unslant.store.place import JOURNALS, sibling
 from unslant.writing import write_atomically
@@ -165,6 +164,8 @@ def delete(
       unslant runs delete 3f9c 81aa
       unslant runs delete --older-than 30d
     """
+    from unslant.reports.numbers import count
+
     if (bool(runs), bool(older_than), everything).count(True) != 1:
         raise InputError("name the runs to delete (see unslant runs list), or give either --older-than AGE or --all")
     before = time.time() - _seconds(older_than) if older_than else 0.0

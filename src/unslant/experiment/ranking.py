@@ -11,8 +11,8 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from unslant.checked import TableRow
 from unslant.errors import InputError
+from unslant.files import TableRow
 from unslant.questions.formats import table_rows
 from unslant.reach import Reach
 

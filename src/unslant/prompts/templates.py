@@ -17,9 +17,8 @@ from typing import Any
 from jinja2 import Template, TemplateSyntaxError, meta
 from pydantic import PrivateAttr
 
-from unslant.checked import Checked, checked
 from unslant.errors import InputError, one_of
-from unslant.files import read_text
+from unslant.files import Checked, checked, read_text
 from unslant.presentations import ALPHABETS, Presentation, ShownOption, alphabetical
 from unslant.prompts.rendering import PromptEnvironment
 

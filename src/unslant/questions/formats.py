@@ -12,13 +12,14 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
-from unslant.checked import Model, checked
 from unslant.errors import InputError, first_line, shown
 from unslant.extras import needed
 from unslant.files import (
     MAX_BYTES,
     MAX_VALUES,
+    Model,
     check_parquet,
+    checked,
     decoded,
     most_unpacked,
     parse_json,

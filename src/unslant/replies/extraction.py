@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from unslant.checked import TableRow, checked
 from unslant.errors import InputError
+from unslant.files import TableRow, checked
 from unslant.presentations.interventions.language import number
 from unslant.presentations.presentation import ALPHABETS, NONE, Presentation, labels_for
 from unslant.questions.formats import whole_records

@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from unslant import __version__
-from unslant.checked import Checked, checked
 from unslant.errors import InputError
-from unslant.files import dump_json, parse_json, read_text
+from unslant.files import Checked, checked, dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
 from unslant.writing import write_atomically
 

@@ -15,10 +15,10 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from unslant.asking import Asked
-from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.experiment import options as o
 from unslant.experiment.result import StudyResult
+from unslant.files import Cell, TableRow
 from unslant.flags import Flag
 from unslant.metrics import METRICS, Bootstrap, Estimate
 from unslant.metrics.association import beyond_chance

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from unslant.arrays import Bools, Floats
-from unslant.checked import Cell, TableRow
 from unslant.errors import InputError
 from unslant.experiment.comparison import agreements
 from unslant.experiment.page_parts import spent
 from unslant.experiment.result import StudyResult
+from unslant.files import Cell, TableRow
 from unslant.metrics import METRICS, Estimate, Numbers, verdicts
 from unslant.presentations import question_rng
 from unslant.questions.formats import table_rows
