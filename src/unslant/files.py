@@ -334,10 +334,10 @@ def checked(kind: type[Model], data: Mapping[str, Any], place: object) -> Model:
                 break  # an error inside a list is reported for the whole list
             if part != problem["loc"][-1]:
                 owner = inner
-        raise InputError.at(place, _reason(problem, owner, path[-1]), field=".".join(path)) from None
+        raise InputError.at(place, _wrong_field(problem, owner, path[-1]), field=".".join(path)) from None
 
 
-def _reason(problem: Any, owner: type[BaseModel], name: str) -> str:
+def _wrong_field(problem: Any, owner: type[BaseModel], name: str) -> str:
     fields = owner.model_fields
     if problem["type"] == "extra_forbidden":
         return f"unknown; allowed are {', '.join(sorted(fields))}"
