@@ -165,7 +165,7 @@ def _results(block: Block, right: Floats, probs: Floats) -> _Results:
 
 
 def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float) -> OrderPoint:
-    """A set, of which ``pool`` has the draws, (P, K), compared with all orders."""
+    """A set, whose draws are in ``pool``, (P, K), compared with all orders."""
     questions = np.arange(len(block.index))[:, None]
     rng = np.random.default_rng(0)
     apart: list[list[NDArray[Any]]] = []
