@@ -120,7 +120,7 @@ def columns(
     return alt.layer(*layers).properties(width=style.width, height=style.scaled(220))
 
 
-def counts(marks: Sequence[Mark], style: Style, *, rows: str) -> Any:
+def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> Any:
     """A histogram: the values are counts; bars that stand out are highlighted."""
     total = sum(int(mark.estimate.value) for mark in marks)
     records = [
