@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -213,34 +214,21 @@ def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor,
 def _flex(
     context: TreeContext, q: Tensor, k: Tensor, v: Tensor, scale: float, window: int | None, softcap: float | None
 ) -> Tensor:
-    from torch.nn.attention.flex_attention import flex_attention
-
     limit = softcap or 0.0
 
     def cap(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         return limit * torch.tanh(score / limit)
 
-    function = _compiled(flex_attention) if q.device.type == "cuda" else flex_attention
-    out: Tensor = function(
-        q,
-        k,
-        v,
-        score_mod=cap if softcap else None,
-        block_mask=context.block_mask(window),
-        scale=scale,
-        enable_gqa=q.shape[1] != k.shape[1],
-    )
+    how = {"score_mod": cap if softcap else None, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
+    out: Tensor = _flex_attention(q.device.type)(q, k, v, block_mask=context.block_mask(window), **how)
     return out.transpose(1, 2).contiguous()
 
 
-_flex_compiled: Any = None
+@cache
+def _flex_attention(device: str) -> Any:
+    from torch.nn.attention.flex_attention import flex_attention
 
-
-def _compiled(function: Any) -> Any:
-    global _flex_compiled
-    if _flex_compiled is None:
-        _flex_compiled = torch.compile(function, dynamic=True)
-    return _flex_compiled
+    return torch.compile(flex_attention, dynamic=True) if device == "cuda" else flex_attention
 
 
 AttentionInterface.register(NAME, tree_attention)

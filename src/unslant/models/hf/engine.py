@@ -7,16 +7,15 @@ hand on. So a checkpoint holds those, and nothing before it is run again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.functional import linear
@@ -25,6 +24,7 @@ from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
 from unslant.models.hf import attention
 from unslant.models.hf.tree import Batch, distinct_sequences, plan
+from unslant.store import digest
 
 _LOGIT_ELEMENTS = 1 << 26
 """Logits held at once, 256 MiB in float32: with large vocabularies they outgrow all else that a batch needs."""
@@ -70,7 +70,7 @@ class Checkpoint:
     spine: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def to_bytes(self, layout: bytes) -> bytes:
-        """Serialize; ``layout`` (see :func:`layout_digest`) says which batches it belongs to."""
+        """Serialize; ``layout``, a digest, says which batches it belongs to."""
         tensors = {
             "layout": torch.frombuffer(bytearray(layout), dtype=torch.uint8),
             "number": torch.tensor([self.number]),
@@ -84,36 +84,19 @@ class Checkpoint:
     @classmethod
     def from_bytes(cls, data: bytes, layout: bytes, device: torch.device) -> Checkpoint:
         """Read what :meth:`to_bytes` wrote; the beginning if there is nothing, or it belongs to other batches."""
-        if not data:
-            return cls(0)
-        tensors = load(data)
-        if bytes(tensors["layout"].tolist()) != layout:
+        tensors = load(data) if data else {}
+        if not tensors or bytes(tensors["layout"].tolist()) != layout:
             return cls(0)
         layers = sum(name.startswith("key.") for name in tensors)
         spine = [(tensors[f"key.{i}"].to(device), tensors[f"value.{i}"].to(device)) for i in range(layers)]
         return cls(int(tensors["number"]), tensors["open"].numpy(), tensors["sums"].numpy(), spine)
 
 
-def layout_digest(batches: Iterable[NDArray[np.generic]]) -> bytes:
-    """A digest of how a call is cut into batches."""
-    digest = blake2b(digest_size=16)
-    for batch in batches:
-        digest.update(len(batch).to_bytes(8, "little"))
-        digest.update(np.ascontiguousarray(batch).tobytes())
-    return digest.digest()
-
-
-class TreeEngine:
-    """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
-
-    Exact: results equal those of :class:`PlainEngine` to float tolerance. Nothing is kept between calls, since the
-    model may have changed.
-    """
+class Engine(ABC):
+    """Scores with one model. Nothing is kept between calls, since the model may have changed."""
 
     def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
-        self.model = model
-        self.token_budget = token_budget
-        self.flex = flex
+        self.model, self.token_budget, self.flex = model, token_budget, flex
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt, adding to ``cost`` as batches run.
@@ -123,6 +106,7 @@ class TreeEngine:
         for step in self.steps(encoded, cost):
             yield from step.results
 
+    @abstractmethod
     def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
         """Score batch by batch, as :meth:`score` does.
 
@@ -130,21 +114,29 @@ class TreeEngine:
             checkpoint: of an earlier call with the same prompts and budget, to resume from. All results then equal
                 those of an uninterrupted call, bit for bit.
         """
+
+
+class TreeEngine(Engine):
+    """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
+
+    Exact: results equal those of :class:`PlainEngine` to float tolerance.
+    """
+
+    def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
         if not encoded:
             return
         # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
         layout = plan(encoded, self.token_budget, row_budget)
-        digest = layout_digest(batch.ids for batch in layout.batches)
+        key = digest(*(batch.ids.tobytes() for batch in layout.batches))
         first = np.asarray(layout.first_candidate)
-        start = Checkpoint.from_bytes(checkpoint, digest, _device(self.model))
+        start = Checkpoint.from_bytes(checkpoint, key, _device(self.model))
         sums = np.zeros(first[-1])
         sums[start.open] = start.sums
-        spine = start.spine
+        open_, spine = start.open, start.spine
         if start.number:
             skipped = [prompt for batch in layout.batches[: start.number] for prompt in batch.done]
             yield Step(start.number, [], lambda: checkpoint, skipped)
-        open_ = start.open
         for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
             # A candidate's tokens may lie in several batches, and several of them in one: += would add only one.
@@ -156,7 +148,7 @@ class TreeEngine:
             complete = [np.arange(first[prompt], first[prompt + 1]) for prompt in batch.done]
             open_ = np.setdiff1d(np.union1d(open_, batch.read_candidate), np.concatenate([[], *complete])).astype(int)
             after = Checkpoint(number, open_, sums[open_], spine)
-            yield Step(number, results, partial(after.to_bytes, digest))
+            yield Step(number, results, partial(after.to_bytes, key))
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
         with using(self.model, attention.NAME), torch.inference_mode():
@@ -194,38 +186,27 @@ class TreeEngine:
         return output.logits[0].float(), rows, context
 
 
-class PlainEngine:
+class PlainEngine(Engine):
     """Scores whole prompts in padded batches, sorted by length: the reference, and the fallback."""
 
-    def __init__(self, model: Any, token_budget: int) -> None:
-        self.model = model
-        self.token_budget = token_budget
-
-    def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
-        """Score every prompt; see :meth:`TreeEngine.score`."""
-        for step in self.steps(encoded, cost):
-            yield from step.results
-
     def steps(self, encoded: Sequence[Encoded], cost: Cost, checkpoint: bytes = b"") -> Iterator[Step]:
-        """Score batch by batch; see :meth:`TreeEngine.steps`."""
         if not encoded:
             return
-        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i].context))  # little padding
-        batches = list(self._batches(encoded, order))
-        digest = layout_digest(np.asarray(batch) for batch in batches)
-        start = Checkpoint.from_bytes(checkpoint, digest, _device(self.model)).number
+        batches = list(self._batches(encoded))
+        key = digest(*(np.asarray(batch).tobytes() for batch in batches))
+        start = Checkpoint.from_bytes(checkpoint, key, _device(self.model)).number
         if start:
             yield Step(start, [], lambda: checkpoint, [i for batch in batches[:start] for i in batch])
         for number, indices in enumerate(batches[start:], start=start + 1):
             results = list(self._run(encoded, indices, cost))
             cost.prompts += len(results)
-            yield Step(number, results, partial(Checkpoint(number).to_bytes, digest))
+            yield Step(number, results, partial(Checkpoint(number).to_bytes, key))
 
-    def _batches(self, encoded: Sequence[Encoded], order: Sequence[int]) -> Iterator[list[int]]:
+    def _batches(self, encoded: Sequence[Encoded]) -> Iterator[list[int]]:
         vocabulary = _vocabulary(self.model)
         batch: list[int] = []
         longest = rows = 0
-        for i in order:
+        for i in sorted(range(len(encoded)), key=lambda i: len(encoded[i].context)):  # little padding
             sequences, _ = distinct_sequences(encoded[i])
             more, length = len(sequences), max(map(len, sequences))
             wide = (rows + more) * max(longest, length) > self.token_budget
@@ -249,14 +230,10 @@ class PlainEngine:
         columns = sorted(
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
+        kept = _kept_rows(self.model, np.array(columns))
         with torch.inference_mode(), float32_output(self.model):
-            logits = self.model(
-                input_ids=ids,
-                attention_mask=mask,
-                logits_to_keep=_kept_rows(self.model, np.array(columns)),
-                use_cache=False,
-            ).logits
-        logits = logits.to(device)
+            output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, use_cache=False)
+        logits = output.logits.to(device)
         cost.tokens += sum(map(len, sequences))
         cost.forwards += 1
         column_of = {column: c for c, column in enumerate(columns)}

@@ -19,6 +19,8 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 _DEEPEST, _MOST = 5, 1000
 """Levels of nesting, and entries of a container, that are looked at: enough for hooks, bounded for everything else."""
@@ -65,16 +67,10 @@ class Scan:
         hooks = torch.nn.modules.module
         for hook in (hooks._global_forward_hooks, hooks._global_forward_pre_hooks):
             self._look(dict(hook), "hook of all modules")
-        for mode in _modes():
+        dispatch = _get_current_dispatch_mode_stack()  # type: ignore[no-untyped-call]
+        for mode in (*_get_current_function_mode_stack(), *dispatch):  # they intercept every call of torch
             self._look(mode, "mode of torch")
-
-    @property
-    def foreign(self) -> tuple[str, ...]:
-        return tuple(self._foreign)
-
-    @property
-    def digest(self) -> str:
-        return self._names.hexdigest()
+        self.foreign, self.digest = tuple(self._foreign), self._names.hexdigest()
 
     def _library(self, name: str, values: Mapping[str, Any], used: bool) -> None:
         """Scan a Python module; the names of its functions are digested where the model surely uses it."""
@@ -146,14 +142,6 @@ def cells(function: FunctionType) -> list[Any]:
         with suppress(ValueError):  # not filled yet
             contents.append(cell.cell_contents)
     return contents
-
-
-def _modes() -> list[Any]:
-    """Objects that intercept every call of torch (``TorchFunctionMode``, ``TorchDispatchMode``)."""
-    from torch.overrides import _get_current_function_mode_stack
-    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
-
-    return [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]  # type: ignore[no-untyped-call]
 
 
 def _name(kind: type) -> str:

@@ -69,13 +69,16 @@ class Identifier:
 
         Costs one pass over a few tokens and a checksum of every weight; a digest of all weights when that has changed.
         """
-        model = self._model
+        model, device = self._model, self._model.device.type
         self.look()
         # First: a short prompt resets rotary frequencies, which are buffers, and would change the digest of weights.
-        fingerprint = self._fingerprint()
+        vocabulary = int(model.get_input_embeddings().weight.shape[0])
+        ids = np.random.default_rng(20240617).integers(0, vocabulary, (2, 12), dtype=np.int32)
+        scores = np.concatenate(_scores(model, [Encoded(row[:8], tuple(row[8:, None])) for row in ids]))
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)
         adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
+        autocast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else "none"
         return self._entries | {
             "class": type(model).__name__,
             "weights": self._weights[1],
@@ -83,13 +86,13 @@ class Identifier:
             "adapter config": _digest(adapters) if adapters else "",
             "modules": _modules_digest(model),
             "code": _code_digest([*model.modules(), self._tokenizer]) + self.code.digest,
-            "numbers": _number_settings(model.device.type),
+            "numbers": f"autocast {autocast}, matmul {torch.get_float32_matmul_precision()}",
             "tokenizer": tokenizer_digest(self._tokenizer),
             "dtype": str(model.dtype).removeprefix("torch."),
-            "device": model.device.type,
+            "device": device,
             "attention": str(model.config._attn_implementation),
             "engine": f"{engine} {__version__}",
-            "fingerprint": fingerprint,
+            "fingerprint": fingerprint_text(scores, NOISE.get(model.dtype, 0)),
             **{library: _version(library) for library in ("torch", "transformers", "peft")},
         }
 
@@ -97,16 +100,6 @@ class Identifier:
         """The code that acts on the model now."""
         self.code = Scan(self._model, self._tokenizer)
         return self.code
-
-    def _fingerprint(self) -> str:
-        probe = _fixed_prompts(int(self._model.get_input_embeddings().weight.shape[0]))
-        return fingerprint_text(np.concatenate(_scores(self._model, probe)), NOISE.get(self._model.dtype, 0))
-
-
-@functools.cache
-def _fixed_prompts(vocabulary: int) -> list[Encoded]:
-    ids = np.random.default_rng(20240617).integers(0, vocabulary, (2, 12), dtype=np.int32)
-    return [Encoded(row[:8], tuple(row[8:, None])) for row in ids]
 
 
 def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
@@ -123,7 +116,8 @@ def weights_digest(model: Any) -> str:
         return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
 
     if is_cut(model):  # one by one, since all processes must put together the same tensor
-        return _digest([one((name, whole(tensor))) for name, tensor in _tensors(model)])
+        whole = ((name, cast(Any, t).full_tensor() if _is_part(t) else t) for name, t in _tensors(model))
+        return _digest(list(map(one, whole)))
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
         return _digest(list(pool.map(one, _tensors(model))))
 
@@ -136,7 +130,8 @@ def _checksum(model: Any) -> str:
     checksum = hashlib.sha256()
     for name, tensor in _tensors(model):
         checksum.update(name.encode())
-        for sums in _sums(part(tensor).contiguous().reshape(-1).view(torch.uint8)):
+        tensor = cast(Any, tensor).to_local() if _is_part(tensor) else tensor
+        for sums in _sums(tensor.contiguous().reshape(-1).view(torch.uint8)):
             checksum.update(sums.cpu().numpy().data)
     return checksum.hexdigest()
 
@@ -160,12 +155,12 @@ def _multipliers(device: torch.device) -> Tensor:
 
 def _modules_digest(model: Any) -> str:
     """Settings that modules hold besides their registered tensors (scales, switches, private ones), and hooks."""
-    return _digest([(name, type(module).__qualname__, _settings(module)) for name, module in model.named_modules()])
-
-
-def _settings(module: Any) -> dict[str, object]:
-    plain = {name: _plain(value) for name, value in sorted(vars(module).items()) if name not in _VOLATILE}
-    return {name: value for name, value in plain.items() if value is not None}
+    modules = []
+    for name, module in model.named_modules():
+        plain = {key: _plain(value) for key, value in sorted(vars(module).items()) if key not in _VOLATILE}
+        settings = {key: value for key, value in plain.items() if value is not None}
+        modules.append((name, type(module).__qualname__, settings))
+    return _digest(modules)
 
 
 def _plain(value: object, depth: int = 0) -> object:
@@ -192,12 +187,6 @@ def _plain(value: object, depth: int = 0) -> object:
         items = value.items() if depth < _DEEPEST else ()
         return [(repr(key) if isinstance(key, str) else "", inside(item)) for key, item in items]
     return getattr(value, "__qualname__", None)
-
-
-def _number_settings(device: str) -> str:
-    """The settings of torch that change how it computes."""
-    cast = f"{torch.get_autocast_dtype(device)}" if torch.is_autocast_enabled(device) else "none"
-    return f"autocast {cast}, matmul {torch.get_float32_matmul_precision()}"
 
 
 def _code_digest(objects: Sequence[object]) -> str:
@@ -245,7 +234,11 @@ def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
     Returns:
         An agreement on no prompts if a float32 copy does not fit into free memory, or the model is quantised or cut.
     """
-    if getattr(model, "is_quantized", False) or is_cut(model) or not _fits(model):
+    if getattr(model, "is_quantized", False) or is_cut(model):
+        return Agreement()
+    needed = 4 * sum(parameter.numel() for parameter in model.parameters())
+    on_gpu = model.device.type == "cuda"
+    if 1.1 * needed >= torch.cuda.mem_get_info(model.device)[0] if on_gpu else 2 * needed >= _free_memory():
         return Agreement()
     try:
         wide = copy.deepcopy(model).float()
@@ -267,13 +260,6 @@ def _scores(model: Any, encoded: Sequence[Encoded]) -> list[Floats]:
     return [scores[i] for i in range(len(encoded))]
 
 
-def _fits(model: Any) -> bool:
-    needed = 4 * sum(parameter.numel() for parameter in model.parameters())
-    if model.device.type == "cuda":
-        return bool(1.1 * needed < torch.cuda.mem_get_info(model.device)[0])
-    return bool(2 * needed < _free_memory())
-
-
 def _free_memory() -> int:
     """Bytes that this process may still take, on Linux; 0 where nothing says so."""
     limits = []
@@ -292,18 +278,6 @@ def _free_memory() -> int:
 def is_cut(model: Any) -> bool:
     """Whether this process holds only a part of the model's weights, so that all must compute in step."""
     return any(_is_part(parameter) for parameter in model.parameters())
-
-
-def part(tensor: Tensor) -> Tensor:
-    """This process's part of a tensor."""
-    local: Tensor = cast(Any, tensor).to_local() if _is_part(tensor) else tensor
-    return local
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """A tensor put together; all processes must call this, for the same tensors in the same order."""
-    full: Tensor = cast(Any, tensor).full_tensor() if _is_part(tensor) else tensor
-    return full
 
 
 def _is_part(tensor: Tensor) -> bool:

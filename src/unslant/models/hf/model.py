@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,13 +14,14 @@ import torch
 
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
-from unslant.models.base import Ability, Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored
-from unslant.models.hf.engine import PlainEngine, TreeEngine, layout_digest
+from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine
 from unslant.models.hf.identity import PROMPTS, Identifier, agreement, is_cut, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
 from unslant.prompts.prompt import Prompt
 from unslant.responses.provenance import SpecialTokens
+from unslant.store import digest
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, torch.float16: 1e-2}
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest one if over 1."""
@@ -38,7 +40,7 @@ class TransformersModel(ResumableModel):
     (state-space layers, ALiBi, unusual masks) is scored plainly, after one warning.
 
     Args:
-        model: a causal language model, in evaluation mode, on its device.
+        model: a causal language model, on its device; in evaluation mode until this object is let go.
         tokenizer: its tokenizer.
         name: its display name.
         engine: ``auto`` (tree if the self-check passes), ``tree`` (refuse otherwise) or ``plain``.
@@ -66,9 +68,9 @@ class TransformersModel(ResumableModel):
     ) -> None:
         can: frozenset[Ability] = frozenset({"score", "attend", "train"})
         super().__init__(ModelInfo(name=name, can=can, parameters=int(model.num_parameters())))
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.incomplete = incomplete
+        if training := [module for module in model.modules() if module.training]:
+            weakref.finalize(self, _train, training)  # its owner goes on training it
+        self.model, self.tokenizer, self.incomplete = model.eval(), tokenizer, incomplete
         self.device = torch.device(model.get_input_embeddings().weight.device)
         self.dtype: torch.dtype = model.dtype
         self._identity = {"model": name, "adapter": adapter} | ({"incomplete": incomplete} if incomplete else {})
@@ -78,7 +80,7 @@ class TransformersModel(ResumableModel):
         self.limit = _context_limit(model.config)
         self._rotary_switch = _rotary_switch(model.config)
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
-        self._engine: TreeEngine | PlainEngine = PlainEngine(model, budget)
+        self._engine: Engine = PlainEngine(model, budget)
         if engine != "plain":
             tree = TreeEngine(model, budget, flex=self.device.type == "cuda")
             reason = self._why_not(tree)
@@ -147,9 +149,8 @@ class TransformersModel(ResumableModel):
         Each prompt is run alone and plainly, and counted nowhere. The tolerance is that of the self-check.
         """
         now = dict(PlainEngine(self.model, 1).score(encoded, Cost()))
-        apart = [float(np.abs(now[i] - scores).max()) for i, scores in enumerate(known)]
-        largest = max(_SCALE, *(float(np.abs(scores).max()) for scores in known))
-        return bool(max(apart) <= self._tolerance * largest)
+        apart = max(float(np.abs(now[i] - scores).max()) for i, scores in enumerate(known))
+        return bool(apart <= self._tolerance * max(_SCALE, *(float(np.abs(scores).max()) for scores in known)))
 
     def score(self, prompts: Sequence[Prompt], encoded: Sequence[Encoded] | None = None) -> Iterator[Scored]:
         if encoded is None:
@@ -173,32 +174,30 @@ class TransformersModel(ResumableModel):
         for engine, members in self._shares(encoded):
             yield from self._run(engine, prompts, encoded, members, journal)
 
-    def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[TreeEngine | PlainEngine, list[int]]]:
+    def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[Engine, list[int]]]:
         """Which engine scores which prompts."""
         # The tree runs many prompts in one sequence, so foreign code that counts positions would act in other places.
         if self._identifier.look().foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
-        long = [i for i, item in enumerate(encoded) if item.longest > self._rotary_switch]
         yield self._engine, [i for i, item in enumerate(encoded) if item.longest <= self._rotary_switch]
-        if long:  # one at a time: LongRoPE's frequencies follow the longest prompt of a batch
-            yield PlainEngine(self.model, 1), long
+        # One at a time: LongRoPE's frequencies follow the longest prompt of a batch.
+        yield PlainEngine(self.model, 1), [i for i, item in enumerate(encoded) if item.longest > self._rotary_switch]
 
     def _run(
         self,
-        engine: TreeEngine | PlainEngine,
+        engine: Engine,
         prompts: Sequence[Prompt],
         encoded: Sequence[Encoded],
-        members: list[int],
+        left: list[int],
         journal: Journal | None,
     ) -> Iterator[Scored]:
-        """Results of ``members``, each once; continues with a smaller budget when memory runs out."""
-        left = members
+        """Results of the prompts ``left``, each once; continues with a smaller budget when memory runs out."""
         while left:
             stretch, checkpoint = "", b""
             if journal is not None:
                 # Budget and remaining prompts decide how the call is cut into batches, so a checkpoint holds for them.
-                stretch = f"{type(engine).__name__}/{engine.token_budget}/{layout_digest([np.asarray(left)]).hex()}"
+                stretch = f"{type(engine).__name__}/{engine.token_budget}/{digest(np.asarray(left).tobytes()).hex()}"
                 checkpoint = journal.state(stretch)
             done: set[int] = set()
             steps = engine.steps([encoded[i] for i in left], self.cost, checkpoint)
@@ -247,18 +246,16 @@ class TransformersModel(ResumableModel):
         """
         encoded = self.encoder.encode(prompts, apart=apart)
         self.sample += spread(encoded, PROMPTS - len(self.sample))
-        rows = int(self.model.get_input_embeddings().weight.shape[0])
+        rows, too_long = int(self.model.get_input_embeddings().weight.shape[0]), dict[str, int]()
         for prompt, item in zip(prompts, encoded, strict=True):
             if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
                 raise ModelError(
                     f"question {prompt.group!r}: the tokenizer gives token {largest}, the model has {rows:,}; they do "
                     "not belong together"
                 )
-        if too_long := {
-            prompt.group: item.longest
-            for prompt, item in zip(prompts, encoded, strict=True)
-            if item.longest > self.limit
-        }:
+            if item.longest > self.limit:
+                too_long[prompt.group] = item.longest
+        if too_long:
             name, length = next(iter(too_long.items()))
             raise QuestionError(
                 dict.fromkeys(too_long, f"its prompt is longer than the {self.limit:,} tokens that the model takes"),
@@ -267,7 +264,7 @@ class TransformersModel(ResumableModel):
             )
         return encoded
 
-    def _shrink(self, engine: TreeEngine | PlainEngine, error: BaseException) -> None:
+    def _shrink(self, engine: Engine, error: BaseException) -> None:
         if is_cut(self.model):  # the other processes may have had enough memory, and cannot go back a batch
             raise ModelError(
                 f"{self.name}: out of memory: split it across more GPUs, or give a smaller --dtype"
@@ -282,7 +279,7 @@ class TransformersModel(ResumableModel):
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _why_not(self, tree: TreeEngine) -> str:
+    def _why_not(self, tree: Engine) -> str:
         """Why the tree cannot serve this model, or an empty string."""
         probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
         plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
@@ -309,6 +306,11 @@ class TransformersModel(ResumableModel):
         return max(tolerance, INT8_TOLERANCE) if getattr(self.model, "is_loaded_in_8bit", False) else tolerance
 
 
+def _train(modules: Sequence[torch.nn.Module]) -> None:
+    for module in modules:
+        module.training = True
+
+
 def _packing(config: Any) -> str:
     """``bitsandbytes, 4 bits``, say; the method alone where its bits are unknown."""
     fields = config if isinstance(config, dict) else config.to_dict()
@@ -321,7 +323,7 @@ def _probe(vocabulary: int, longest: int) -> list[Encoded]:
     """Random token sequences that branch early, late and often, for the self-check."""
     rng = np.random.default_rng(0)
 
-    def draw(n: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    def draw(n: int) -> Ids:
         return rng.integers(0, vocabulary, n).astype(np.int32)
 
     start = draw(longest // 2)
@@ -340,12 +342,9 @@ def _rotary_switch(config: Any) -> int:
 
 
 def _context_limit(config: Any) -> int:
-    text = config.get_text_config()
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
-        value = getattr(text, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
-    return _UNLIMITED
+    names = ("max_position_embeddings", "n_positions", "max_seq_len")
+    values = (getattr(config.get_text_config(), name, None) for name in names)
+    return next((value for value in values if isinstance(value, int) and value > 0), _UNLIMITED)
 
 
 def _out_of_memory(error: BaseException) -> bool:

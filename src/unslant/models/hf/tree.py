@@ -99,7 +99,12 @@ def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> Tree
     rows, row_reads, first_candidate = _rows(encoded)
     order = sorted(range(len(rows)), key=lambda r: sort_key(rows[r]))
     batches = _lay_out(rows, row_reads, order, token_budget, row_budget)
-    _finish(batches, first_candidate)
+    prompt_of = np.repeat(np.arange(len(encoded)), np.diff(first_candidate))
+    last = np.zeros(len(encoded), dtype=np.int64)
+    for b, batch in enumerate(batches):
+        last[prompt_of[batch.read_candidate]] = b
+    for prompt, final in enumerate(last.tolist()):
+        batches[final].done.append(prompt)
     return TreeLayout(batches, first_candidate)
 
 
@@ -131,7 +136,7 @@ class _Layout:
     """A batch while it grows."""
 
     def __init__(self, spine: int) -> None:
-        self.spine = spine
+        self.spine, self.keep, self.keep_local = spine, 0, np.empty(0, dtype=np.int64)
         self.ids: list[Ids] = []
         self.depths: list[Ints] = []
         self.size = 0
@@ -156,22 +161,14 @@ class _Layout:
         end = np.full(self.spine + self.size, self.size, dtype=np.int64)
         for nodes, last in self._ended:
             end[nodes] = last
-        return Batch(
-            np.concatenate(self.ids),
-            np.concatenate(self.depths),
-            end,
-            self.spine,
-            read_row=[row for row, _, _ in self.reads],
-            read_token=[token for _, token, _ in self.reads],
-            read_candidate=[candidate for _, _, candidate in self.reads],
-        )
+        kept, reads = (self.spine, self.keep, self.keep_local), map(list, zip(*self.reads, strict=True))
+        return Batch(np.concatenate(self.ids), np.concatenate(self.depths), end, *kept, *reads)
 
 
 def _lay_out(
     rows: Sequence[Ids], row_reads: Sequence[list[_Read]], order: Sequence[int], token_budget: int, row_budget: int
 ) -> list[Batch]:
     layouts: list[_Layout] = []
-    carried: list[tuple[int, Ints]] = []  # per batch but the last: keep, keep_local
     path_batch = np.empty(0, dtype=np.int64)  # which batch holds the node of the current root path at each depth ...
     path_node = np.empty(0, dtype=np.int64)  # ... and where
     previous: Ids = np.empty(0, dtype=np.int32)
@@ -186,8 +183,12 @@ def _lay_out(
             # Logits need (rows, vocabulary) in float32, which outgrows the tokens themselves in large vocabularies.
             or len(current.read_nodes) >= row_budget
         ):
-            if current is not None:
-                carried.append(_carry(path_batch[:shared], path_node[:shared], len(layouts) - 1, current.spine))
+            if current is not None:  # hand on the root path: what it adds to the beginning of its spine
+                local = path_node[:shared][path_batch[:shared] == len(layouts) - 1]
+                # Sorting guarantees it: a path shared with a later sequence is shared with every sequence in between.
+                if shared - len(local) > current.spine:
+                    raise AssertionError("a carried root path must lie in the batch or its spine")
+                current.keep, current.keep_local = shared, local
             current = _Layout(shared)
             layouts.append(current)
         start = current.add(ids[shared:], shared)
@@ -200,29 +201,7 @@ def _lay_out(
             owner.reads.append((node, token, candidate))
             owner.read_nodes.add(node)
         previous = ids
-    batches = [layout.finish() for layout in layouts]
-    for batch, (keep, local) in zip(batches, carried, strict=False):
-        batch.keep, batch.keep_local = keep, local
-    return batches
-
-
-def _carry(path_batch: Ints, path_node: Ints, batch: int, spine: int) -> tuple[int, Ints]:
-    """Length of the root path to hand on, and where its part lies that ``batch`` adds to the beginning of its spine."""
-    local = path_node[path_batch == batch]
-    # Sorting guarantees it: a root path shared with a later sequence is shared with every sequence in between.
-    if len(path_batch) - len(local) > spine:
-        raise AssertionError("a carried root path must lie in the batch or its spine")
-    return len(path_batch), local
-
-
-def _finish(batches: Sequence[Batch], first_candidate: Sequence[int]) -> None:
-    """Mark in each batch which prompts have all their scores once it has run."""
-    prompt_of = np.repeat(np.arange(len(first_candidate) - 1), np.diff(first_candidate))
-    last = np.zeros(len(first_candidate) - 1, dtype=np.int64)
-    for b, batch in enumerate(batches):
-        last[prompt_of[batch.read_candidate]] = b
-    for prompt, final in enumerate(last.tolist()):
-        batches[final].done.append(prompt)
+    return [layout.finish() for layout in layouts]
 
 
 def node_count(encoded: Sequence[Encoded]) -> int:
