@@ -115,8 +115,10 @@ def pretrained(name: str, how: ModelOptions, auto: str) -> tuple[Any, Any, list[
         # Unpacked by now: without its quantizer it can be saved and trained like any other model.
         model.hf_quantizer.remove_quantization_config(model)
     incomplete.append(incomplete_weights(source, report["missing_keys"], report["unexpected_keys"], how.allow_missing))
-    if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE and _native_bfloat16(torch):
-        _suggest_bfloat16()
+    if how.dtype == "auto" and place == "cpu" and model.num_parameters() >= LARGE:
+        has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
+        if any(has.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")):
+            _suggest_bfloat16()
     return model, tokenizer, incomplete
 
 
@@ -207,12 +209,6 @@ def _suggest_bfloat16() -> None:
         for_the_caller("scoring in float32; on this processor --dtype=bfloat16 takes half the time, to within 0.01"),
         stacklevel=3,
     )
-
-
-def _native_bfloat16(torch: Any) -> bool:
-    """Whether the processor has instructions for bfloat16; no, where torch does not say."""
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def check_loads(name: str, options: ModelOptions) -> None:

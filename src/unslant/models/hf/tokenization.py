@@ -68,9 +68,10 @@ class Encoder:
         self._literal = Literal(tokenizer)
         self._as_text = special_tokens == "text"
         self._pieces: dict[tuple[str, str], Ids] = {}
-        special = tokenizer("a", add_special_tokens=True)["input_ids"]
-        self._prefix = _leading_extra(special, self._ids("a"))
-        self._adds_at_end = list(special) != [*self._prefix, *self._ids("a")]
+        # The tokens that the tokenizer puts before a text, usually a beginning-of-sequence token.
+        special, plain = list(tokenizer("a", add_special_tokens=True)["input_ids"]), self._ids("a")
+        starts = range(len(special) - len(plain) + 1)
+        self._prefix = next((special[:at] for at in starts if special[at : at + len(plain)] == plain), [])
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
         # Added tokens may swallow the white space next to them, so no cut goes where one could.
         added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
@@ -99,10 +100,6 @@ class Encoder:
         messages, mark = self._literal.marked(prompt.messages)
         written = self.text_of(replace(prompt, text="", messages=tuple(messages))) if messages else ""
         return self._literal.named(written, mark) + prompt.text, True
-
-    def whole(self, text: str) -> list[int] | None:
-        """Token ids of a text and of the tokens before every text, by cached lines; None where that is not safe."""
-        return None if not self._by_line or self._adds_at_end else [*self._prefix, *self._by_lines(text)]
 
     def text_of(self, prompt: Prompt) -> str:
         """The prompt as one text, its chat messages written with the tokenizer's chat template.
@@ -174,8 +171,7 @@ class Encoder:
         start = np.concatenate([np.asarray(prefix, dtype=np.int32), *self._each(head)])
         before = head[-1][-2:] if head else ""
         ending = self._ending(prompt) if prompt.to_end else ""
-        if literal:
-            ending = self._literal.named(ending, "\0")
+        ending = self._literal.named(ending, "\0") if literal else ending
         context, *whole = (
             np.asarray(self._literal.ids(tail + end), np.int32) if literal else self._piece(before, tail + end)
             for end in ("", *(continuation + ending for continuation in prompt.continuations))
@@ -242,24 +238,17 @@ def _other_labels(prompt: Prompt) -> Iterator[tuple[str, Prompt]]:
             yield name, replace(prompt, continuations=labels)
 
 
-def _leading_extra(special: list[int], plain: list[int]) -> list[int]:
-    """The tokens that the tokenizer puts before a text (usually a beginning-of-sequence token)."""
-    starts = range(len(special) - len(plain) + 1)
-    return next((special[:start] for start in starts if special[start : start + len(plain)] == plain), [])
-
-
 def _never_joins_lines(tokenizer: Any) -> bool:
     """Whether every text has a token boundary after a line end that something visible follows.
 
     Proved only for merges (BPE) and whole words, with normalizers that work on single characters.
     """
-    backend = tokenizer.backend_tokenizer
-    normalizer = backend.normalizer
-    if type(backend.model).__name__ not in ("BPE", "WordLevel"):
-        return False
-    if normalizer is not None and not _local(json.loads(normalizer.__getstate__())):
-        return False
-    return not any(_joins(token) for token in tokenizer.get_vocab())
+    backend, normalizer = tokenizer.backend_tokenizer, tokenizer.backend_tokenizer.normalizer
+    return (
+        type(backend.model).__name__ in ("BPE", "WordLevel")
+        and (normalizer is None or _local(json.loads(normalizer.__getstate__())))
+        and not any(_joins(token) for token in tokenizer.get_vocab())
+    )
 
 
 def _local(normalizer: dict[str, Any]) -> bool:
@@ -390,10 +379,7 @@ def _rename(state: dict[str, Any], names: dict[str, str]) -> None:
         model["vocab"] = [[names.get(text, text), score] for text, score in model["vocab"]]
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
-    if model.get("merges"):
-        pairs = [merge.split(" ", 1) if isinstance(merge, str) else merge for merge in model["merges"]]
-        model["merges"] = [
-            merge
-            for merge, pair in zip(model["merges"], pairs, strict=True)
-            if not names.keys() & {*pair, "".join(pair)}
-        ]
+    if merges := model.get("merges"):
+        pairs = [merge.split(" ", 1) if isinstance(merge, str) else merge for merge in merges]
+        gone = [names.keys() & {*pair, "".join(pair)} for pair in pairs]
+        model["merges"] = [merge for merge, named in zip(merges, gone, strict=True) if not named]
