@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from tests.serving import Fault, FaultServer
-from unslant.models.concurrent import Limit, Server, _loop, as_they_come, from_several
-from unslant.models.served import ServedModel, runs
+from unslant.models.concurrent import Limit, Server, _loop, from_several
+from unslant.models.served import ServedModel
 from unslant.prompts import Prompt
 
 REPLY = {"choices": [{"logprobs": {"top_logprobs": [{" A": -0.7, " B": -0.9}]}}]}
+runs = ServedModel.runs
 
 
 def answered(limit: Limit, seconds: float, times: int) -> None:
@@ -94,7 +95,7 @@ def test_no_more_are_under_way_than_may_be_and_a_run_is_asked_in_its_order() -> 
         return item
 
     own = [list(range(start, start + 10)) for start in range(0, 100, 10)]
-    found = list(as_they_come(range(100), ask, limit, nullcontext, own))
+    found = list(from_several(range(100), [Server(ask, limit, nullcontext)], own))
     assert sorted(found) == [(i, i) for i in range(100)]
     assert 1 < most <= 4
     for run in own:
@@ -258,7 +259,7 @@ def test_a_request_that_cancels_itself_is_an_error_and_no_missing_answer() -> No
         return item
 
     with pytest.raises(RuntimeError, match="cancelled"):
-        list(as_they_come(range(10), ask, Limit(2), nullcontext))
+        list(from_several(range(10), [Server(ask, Limit(2), nullcontext)]))
 
 
 class Slots:

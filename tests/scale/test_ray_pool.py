@@ -16,7 +16,8 @@ from unslant.models import ModelInfo
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.scale.ray import DEATHS, ActorPool, Unit, _connect, by_question, cut
+from unslant.prompts.prompt import by_question
+from unslant.scale.ray import DEATHS, ActorPool, Unit, _connect, cut
 from unslant.scale.replica import About, Part
 
 PROMPTS = [Prompt(f"{question}, way {way}", (" A",), group=f"q{question}") for question in range(6) for way in range(4)]

@@ -103,23 +103,12 @@ class Server(Generic[_Opened, _Item, _Reply]):
     is_lost: Callable[[Exception], bool] = lambda error: False
 
 
-def as_they_come(
-    items: Sequence[_Item],
-    ask: Callable[[_Opened, _Item], Awaitable[_Reply]],
-    limit: Limit,
-    opened: Callable[[], AbstractAsyncContextManager[_Opened]],
-    runs: Sequence[Sequence[int]] | None = None,
-) -> Iterator[tuple[int, _Reply]]:
-    """Ask one server for all items; see :class:`Server` and :func:`from_several`."""
-    return from_several(items, [Server(ask, limit, opened)], runs)
-
-
 def from_several(
     items: Sequence[_Item],
     servers: Sequence[Server[Any, _Item, _Reply]],
     runs: Sequence[Sequence[int]] | None = None,
 ) -> Iterator[tuple[int, _Reply]]:
-    """Ask several servers for all items, and yield each answer with its item's index as soon as it arrives.
+    """Ask one server or several for all items, and yield each answer with its item's index as soon as it arrives.
 
     The first error aborts the call. Each server takes as much as it keeps up with. When one is lost, a warning names
     it and the others take over its work; the loss of the last one is an error. When the caller stops early, on Ctrl-C

@@ -19,7 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from unslant.errors import InputError, ModelError
 from unslant.extras import check_online
 from unslant.models.base import Malformed
-from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.options import KEY_VARIABLES
 from unslant.reach import WITHHELD, may_have_keys, secrets_in_url, url_without_secrets, without_secrets
 
@@ -239,14 +239,11 @@ class Endpoint:
         raise Refused(problem, response.status_code)
 
     def all(
-        self,
-        items: Sequence[Any],
-        ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Reply]],
-        runs: Sequence[Sequence[int]] | None = None,
+        self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Reply]]
     ) -> Iterator[tuple[int, _Reply]]:
-        """The result of ``ask`` for each item, as it arrives; see :func:`~unslant.models.concurrent.as_they_come`."""
+        """The result of ``ask`` for each item, as it arrives; see :func:`~unslant.models.concurrent.from_several`."""
         check_online(self.base_url)
-        return as_they_come(items, ask, self.limit, self.client, runs)
+        return from_several(items, [Server(ask, self.limit, self.client)])
 
 
 def hint_of(url: str) -> str:

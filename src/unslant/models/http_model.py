@@ -101,7 +101,8 @@ class HttpModel(ScoringModel):
     def read(self, index: int, answer: Any) -> Scored:
         """Scores from an answer."""
 
-    def runs(self, prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:
+    @staticmethod
+    def runs(prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:
         """Indices of prompts to ask one after the other; None if they are independent."""
         return None
 

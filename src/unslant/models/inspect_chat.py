@@ -18,7 +18,7 @@ from unslant.errors import InputError, ModelError, first_line
 from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
-from unslant.models.concurrent import Limit, as_they_come
+from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.http import hint_of
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
@@ -84,8 +84,8 @@ class InspectChat(ChatModel):
             if first is not None:
                 left = left[1:]
                 yield first
-        limit = Limit(self._connections, adaptive=False)
-        for place, reply in as_they_come([prompts[i] for i in left], self._one, limit, nullcontext):
+        server = Server(self._one, Limit(self._connections, adaptive=False), nullcontext)
+        for place, reply in from_several([prompts[i] for i in left], [server]):
             yield replace(reply, index=left[place])
 
     def _probe(self, prompt: Prompt) -> Reply | None:
@@ -103,7 +103,7 @@ class InspectChat(ChatModel):
                 return error
 
         def answer_to(prompt: Prompt) -> Reply | Exception:
-            return next(answer for _, answer in as_they_come([prompt], ask, Limit(1), nullcontext))
+            return next(answer for _, answer in from_several([prompt], [Server(ask, Limit(1), nullcontext)]))
 
         answer = answer_to(prompt)
         if isinstance(answer, Reply):

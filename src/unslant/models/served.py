@@ -26,7 +26,7 @@ from unslant.models.http import Connection, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts.prompt import Prompt, by_question
 
 LOOK = 5.0
 """Seconds to wait for the answer at a route that only some servers have."""
@@ -225,9 +225,22 @@ class ServedModel(HttpModel):
 
         return ask
 
-    def runs(self, prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-        """See the function :func:`runs`."""
-        return runs(prompts, at_once)
+    @staticmethod
+    def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
+        """Indices of prompts to ask one after the other, so that a prefix cache serves them best.
+
+        A run holds the prompts of a group, sorted by their text: each finds in the cache what it shares with the one
+        before. Groups are sorted too, since those of one subject share its worked examples. A group is cut if there are
+        fewer groups than requests at a time.
+        """
+        texts = [prompt.as_text() for prompt in prompts]
+        groups = [sorted(group, key=texts.__getitem__) for group in by_question(prompts, range(len(prompts)))]
+        pieces = -(-at_once // max(len(groups), 1))
+        result = []
+        for members in sorted(groups, key=lambda members: texts[members[0]]):
+            size = -(-len(members) // pieces)
+            result += [members[start : start + size] for start in range(0, len(members), size)]
+        return result
 
     def _label_scores(self) -> LabelScores:
         if self._scores is None:
@@ -241,26 +254,6 @@ class ServedModel(HttpModel):
                 max_completion_tokens=self._max_completion_tokens,
             )
         return self._scores
-
-
-def runs(prompts: Sequence[Prompt], at_once: int) -> list[list[int]]:
-    """Indices of prompts to ask one after the other, so that a prefix cache serves them best.
-
-    A run holds the prompts of a group, sorted by their text: each finds in the cache what it shares with the one
-    before. Groups are sorted too, since those of one subject share its worked examples. A group is cut if there are
-    fewer groups than requests at a time.
-    """
-    texts = [prompt.as_text() for prompt in prompts]
-    groups: dict[str | int, list[int]] = {}
-    for i, prompt in enumerate(prompts):
-        groups.setdefault(prompt.group or i, []).append(i)
-    pieces = -(-at_once // max(len(groups), 1))
-    result = []
-    sorted_groups = [sorted(group, key=texts.__getitem__) for group in groups.values()]
-    for members in sorted(sorted_groups, key=lambda members: texts[members[0]]):
-        size = -(-len(members) // pieces)
-        result += [members[start : start + size] for start in range(0, len(members), size)]
-    return result
 
 
 def _entries(listed: Any) -> list[Mapping[str, Any]]:

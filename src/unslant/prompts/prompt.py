@@ -3,7 +3,7 @@ presentation into prompts, and scored prompts into one log-probability per label
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, Protocol
@@ -53,6 +53,14 @@ class Prompt:
             return "\n".join([f"[state]\n{self.state}\n\n[question]\n{self.text}\n\n[options]", *self.continuations])
         turns = [f"[{message.role}]\n{message.content}" for message in self.messages]
         return "\n\n".join([*turns, *([self.text] if self.text else [])])
+
+
+def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[int]]:
+    """Positions of the prompts of each group; a prompt without a group is one of its own."""
+    groups: dict[str | int, list[int]] = {}
+    for i in members:
+        groups.setdefault(prompts[i].group or i, []).append(i)
+    return list(groups.values())
 
 
 class Elicitation(Protocol):

@@ -13,7 +13,7 @@ import json
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from unslant.extras import needed, refusal
 from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts.prompt import Prompt, by_question
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 from unslant.store import known_as
 
@@ -310,14 +310,6 @@ class ActorPool:
             )
         self.waiting = f"an actor of Ray died ({reason}) and is replaced"
         return [Unit(members, deaths) for members in questions]
-
-
-def by_question(prompts: Sequence[Prompt], members: Iterable[int]) -> list[list[int]]:
-    """Positions of the prompts of each group; a prompt without a group is one of its own."""
-    groups: dict[str | int, list[int]] = {}
-    for i in members:
-        groups.setdefault(prompts[i].group or i, []).append(i)
-    return list(groups.values())
 
 
 def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], actors: int, least: int) -> list[Unit]:
