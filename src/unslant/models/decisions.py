@@ -22,7 +22,7 @@ import numpy as np
 from unslant.errors import ModelError, shortened
 from unslant.models.answered import named_in
 from unslant.models.base import Malformed, Scored
-from unslant.models.first_token import number
+from unslant.models.first_token import TOLERANCE, number
 from unslant.models.http import Connection, Endpoint, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.options import ModelOptions
@@ -36,7 +36,6 @@ _NAME = "q"
 _OF_THIS_REQUEST = frozenset({400, 413, 422})
 """HTTP statuses that refuse one request; any other refusal concerns all requests."""
 _MOST_PLACES = 12
-_TOLERANCE = 1e-3
 _HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state="Answer the question.")
 
 
@@ -213,7 +212,7 @@ def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
     places = min(_MOST_PLACES, max(1, *(_places(p) for p in probs)))
     step = 10.0**-places
     if not (np.isfinite(probs) & (probs >= 0) & (probs <= 1)).all() or (
-        abs(math.fsum(probs) - 1) > len(probs) * step / 2 + _TOLERANCE
+        abs(math.fsum(probs) - 1) > len(probs) * step / 2 + TOLERANCE
     ):
         return Scored(0, None, f"no probabilities, or they do not sum to 1: {probs.tolist()}")
     choice = answer["choice"]

@@ -15,15 +15,12 @@ from unslant.models.base import NOBODY, Malformed
 
 BY_ID = "token_id:"
 """Prefix of a token's id where vLLM is asked for ids instead of texts."""
-_TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
+TOLERANCE = 1e-3
+"""Of a sum of probabilities, which servers round."""
 LEAST = math.log(float(np.finfo(np.float32).smallest_subnormal))
 """Lower numbers are placeholders and not log-probabilities: as a float32 the probability would be 0."""
 _ROUNDING = 1e-6  # llama.cpp differs in the sixth decimal between equal calls
 _THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "◁think", "<seed:think", "<|channel|>")
-
-
-class NotLogprobs(Malformed):
-    """A reply with numbers that are not log-probabilities."""
 
 
 class NoScores(ModelError):
@@ -89,7 +86,7 @@ def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> d
 
     Raises:
         NoScores: if there are none.
-        Malformed: if they can be read in several ways, or are not log-probabilities (:class:`NotLogprobs`).
+        Malformed: if they can be read in several ways, or are not log-probabilities.
     """
     logprobs = choice_of(reply).get("logprobs")
     try:
@@ -103,21 +100,21 @@ def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> d
         )
     best: dict[str, float] = {}
     for text, value in pairs:
-        if text in labels and abs(value - best.get(text, value)) > _TOLERANCE:
+        if text in labels and abs(value - best.get(text, value)) > TOLERANCE:
             raise Malformed(f"the reply gives {text!r} two log-probabilities: {best[text]:g} and {value:g}")
         best[text] = max(value, best.get(text, value))
     _check_values([value for _, value in pairs])
-    if math.fsum(map(math.exp, best.values())) > 1 + _TOLERANCE:
-        raise NotLogprobs("the server returned no valid log-probabilities: they sum to more than 1")
+    if math.fsum(map(math.exp, best.values())) > 1 + TOLERANCE:
+        raise Malformed("the server returned no valid log-probabilities: they sum to more than 1")
     return best
 
 
 def _check_values(values: Sequence[float]) -> None:
-    """NotLogprobs on numbers that are not finite, above 0, or a placeholder for "very improbable" (-9999)."""
+    """Malformed on numbers that are not finite, above 0, or a placeholder for "very improbable" (-9999)."""
     if not are_logprobs(np.array(values)):
-        raise NotLogprobs("the server returned no valid log-probabilities: they are not finite, or above 0")
+        raise Malformed("the server returned no valid log-probabilities: they are not finite, or above 0")
     if min(values) < LEAST:
-        raise NotLogprobs(f"the server returned {min(values):g} in place of a log-probability")
+        raise Malformed(f"the server returned {min(values):g} in place of a log-probability")
 
 
 def number(value: Any) -> float:

@@ -221,21 +221,13 @@ def reply_of(output: Any) -> Reply:
         return Reply(0, None, "no choices in the reply")
     if len(output.choices) > 1:  # one was requested, and nothing says which of them is it
         return Reply(0, None, f"{len(output.choices)} choices in the reply in place of one")
-    used = output.usage
+    used, content = output.usage, output.message.content
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
-    system = (output.metadata or {}).get("system_fingerprint") or ""
-    cut = output.stop_reason in CUT
-    reply = Reply(0, output.completion, "", _declined(output), *counts)
-    return replace(reply, cut=cut, by=(str(output.model or ""), str(system)))
-
-
-def _declined(output: Any) -> bool:
-    if output.stop_reason == "content_filter":
-        return True
-    if isinstance(output.message.content, str):
-        return False
-    return any(getattr(part, "refusal", None) for part in output.message.content)
+    refused = not isinstance(content, str) and any(getattr(part, "refusal", None) for part in content)
+    by = str(output.model or ""), str((output.metadata or {}).get("system_fingerprint") or "")
+    reply = Reply(0, output.completion, "", refused or output.stop_reason == "content_filter", *counts)
+    return replace(reply, cut=output.stop_reason in CUT, by=by)
 
 
 def inspect_messages(messages: Sequence[Message]) -> list[ChatMessage]:
@@ -263,28 +255,15 @@ def _served(get_model: Any, name: str, url: str) -> Any:
     return model
 
 
-def load_served_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
-    """A served model that generates; see :mod:`unslant.models.open`.
-
-    Raises:
-        ModelError: if no server listens at its address, or inspect is not installed.
-    """
-    base_url = options.addresses[0]
-    if reason := refusal(base_url):  # before the seconds that importing inspect takes
-        raise ModelError(f"{name}: no connection to {url_without_secrets(base_url)} ({reason})")
-    return _loaded(name, options, generate, base_url)
-
-
 def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
-    """A model of one of inspect's providers that generates; see :mod:`unslant.models.open`.
+    """A model that generates, of a server or of one of inspect's providers; see :mod:`unslant.models.open`.
 
     Raises:
-        ModelError: if inspect is not installed or cannot load it.
+        ModelError: if no server listens at its address, or inspect is not installed or cannot load it.
     """
-    return _loaded(name, options, generate)
-
-
-def _loaded(name: str, options: ModelOptions, generate: GenerateOptions, base_url: str = "") -> InspectChat:
+    base_url = next(iter(options.addresses), "")
+    if base_url and (reason := refusal(base_url)):  # before the seconds that importing inspect takes
+        raise ModelError(f"{name}: no connection to {url_without_secrets(base_url)} ({reason})")
     get_model = needed("inspect_ai.model", f"{name}, asked for replies,").get_model
     try:
         # Not memoized: a model's connections belong to the event loop that it runs on.

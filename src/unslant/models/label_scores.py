@@ -26,6 +26,7 @@ from unslant.models.answered import named_in
 from unslant.models.base import Cost, Malformed
 from unslant.models.first_token import (
     BY_ID,
+    TOLERANCE,
     Bounds,
     choice_of,
     echoed,
@@ -42,7 +43,6 @@ TOPS = (100, 20, 5)
 """Most probable tokens to ask for by default: the first number that the server does not refuse."""
 MORE = (1_000, 10_000)
 """Then these, if a label is missing although the server gave as many tokens as were asked for."""
-_TOLERANCE = 1e-3  # on a sum of probabilities, which servers round
 LENGTHS = ("max_tokens", "max_completion_tokens")
 """Names for the length limit of a reply: the usual one, and that of servers which refuse it in chats."""
 _WRONG_REQUEST = (400, 422)
@@ -159,13 +159,12 @@ class LabelScores:
         model: str,
         kind: Kind,
         cost: Cost,
-        *,
         top: int | None,
         extra_body: Mapping[str, Any],
         max_completion_tokens: int | None,
     ) -> None:
-        self.endpoint, self.model, self.kind, self.top, self._extra = endpoint, model, kind, top, extra_body
-        self._cost = cost
+        self.endpoint, self.model, self.kind, self._cost = endpoint, model, kind, cost
+        self.top, self._extra = top, extra_body
         self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._by_id = self._scores = self._echoes = True
@@ -244,13 +243,11 @@ class LabelScores:
             values = np.array([number(one) for one in row])
         except (TypeError, ValueError, OverflowError) as error:
             raise Malformed(f"the scores are not in a known shape ({error})") from None
-        if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + _TOLERANCE:
+        if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + TOLERANCE:
             raise Malformed(f"the scores are not one probability for each of {len(ids)} labels: {values.tolist()}")
         self.answered_by[prompt] = named_in(reply)
         self._count(reply)
-        if not values.all():
-            return None
-        return Bounds(np.log(values), np.log(values))
+        return Bounds(np.log(values), np.log(values)) if values.all() else None
 
     async def _by_rank(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
         """From the most probable tokens: as many as the server gives and the labels need."""
@@ -393,5 +390,4 @@ def ids_in(reply: Any) -> list[int] | None:
     if not isinstance(entries, list):
         return None
     ids = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
-    numbers = [one for one in ids if isinstance(one, int)]
-    return numbers if len(numbers) == len(ids) else None
+    return ids if all(isinstance(one, int) for one in ids) else None

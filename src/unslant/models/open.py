@@ -98,7 +98,7 @@ BACKENDS: dict[str, Backend] = {
     "http": Backend(
         "a served model",
         "http://HOST/v1#NAME",
-        {"score": "unslant.models.served:load_served", "generate": "unslant.models.inspect_chat:load_served_chat"},
+        {"score": "unslant.models.served:load_served", "generate": "unslant.models.inspect_chat:load_inspect"},
         options_for("http"),
     ),
     "decision": Backend(

@@ -12,6 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Unpack
 from urllib.parse import urlsplit
 
@@ -64,11 +65,9 @@ class ServedModel(HttpModel):
         **connection: Unpack[Connection],
     ) -> None:
         super().__init__(model, base_url, extra_body=extra_body, **connection)
-        self.top = top
+        self.top, self._max_completion_tokens = top, max_completion_tokens
         self._kind = KINDS.get(server)
-        self._scores: LabelScores | None = None
         self._gave_scores = False
-        self._max_completion_tokens = max_completion_tokens
         self._slots = 0  # unknown yet
 
     @property
@@ -146,14 +145,11 @@ class ServedModel(HttpModel):
 
     def _known(self) -> Kind:
         """The kind of server, detected once."""
-        if self._kind is None:
-            host = urlsplit(self.server.base_url).hostname or ""
-            self._kind = known_from(host, set())
+        self._kind = self._kind or known_from(urlsplit(self.server.base_url).hostname or "", set())
         if self._kind is None:
             (models,) = self._all_replies([("/models", None)])
             self._check_name(models)
-            owners = {str(entry.get("owned_by")) for entry in _entry(models, self.model)}
-            self._kind = known_from(host, owners)
+            self._kind = known_from("", {str(entry.get("owned_by")) for entry in _entry(models, self.model)})
         if self._kind is None:
             routes = [kind.route for kind in KINDS.values() if kind.route]
             answers = self._all_replies([(route, None) for route in routes])
@@ -197,7 +193,7 @@ class ServedModel(HttpModel):
             ModelError: if no log-probabilities come back, labels are indistinguishable, or the model is about to think.
         """
         try:
-            scores = self._label_scores()
+            scores = self._scores
             self._limit_to_slots()
         except ModelError as error:
             place = f"{self.model} at "
@@ -242,18 +238,10 @@ class ServedModel(HttpModel):
             result += [members[start : start + size] for start in range(0, len(members), size)]
         return result
 
-    def _label_scores(self) -> LabelScores:
-        if self._scores is None:
-            self._scores = LabelScores(
-                self.server,
-                self.model,
-                self._known(),
-                self.cost,
-                top=self.top,
-                extra_body=self._extra,
-                max_completion_tokens=self._max_completion_tokens,
-            )
-        return self._scores
+    @cached_property
+    def _scores(self) -> LabelScores:
+        how = self.top, self._extra, self._max_completion_tokens
+        return LabelScores(self.server, self.model, self._known(), self.cost, *how)
 
 
 def _entries(listed: Any) -> list[Mapping[str, Any]]:
@@ -276,17 +264,6 @@ def _short(value: Any) -> str:
 
 def load_served(name: str, options: ModelOptions) -> ServedModel:
     """A model behind one server or several, with the key from the environment; see :mod:`unslant.models.open`."""
-    return joined(
-        [
-            ServedModel(
-                name,
-                url,
-                server=options.server,
-                top=options.top,
-                max_completion_tokens=options.max_completion_tokens,
-                extra_body=options.body(),
-                **connection_of(options),
-            )
-            for url in options.addresses
-        ]
-    )
+    how = {"server": options.server, "top": options.top, "max_completion_tokens": options.max_completion_tokens}
+    more: dict[str, Any] = {**how, "extra_body": options.body(), **connection_of(options)}
+    return joined([ServedModel(name, url, **more) for url in options.addresses])
