@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unslant.metrics.scores import Block, OrderScores, View
+from unslant.presentations import ALPHABETS
 from unslant.presentations.orders import auto_orders
-from unslant.presentations.presentation import ALPHABETS
 from unslant.questions.question import Question
 
 Floats = NDArray[np.float64]

@@ -23,7 +23,7 @@ import torch
 from unslant.models.base import Encoded, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.store import Store
 
 TOKENS = 150

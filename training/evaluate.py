@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from training.world import TAUGHT_SOURCE, question_sets
 from unslant.presentations import ALPHABETS, Presentation, present
-from unslant.prompts.prompt import Cloze, Writer
+from unslant.prompts import Cloze, Writer
 from unslant.prompts.templates import load_template
 from unslant.questions.question import Question
 

@@ -14,7 +14,7 @@ from unslant.presentations.interventions import NAMES as INTERVENTIONS
 from unslant.presentations.interventions import Composed, apply, pool_of
 from unslant.presentations.interventions.choice import offer_none
 from unslant.presentations.interventions.matrix import draw
-from unslant.prompts.prompt import Cloze, Counterfactual, Writer
+from unslant.prompts import Cloze, Counterfactual, Writer
 from unslant.prompts.templates import PromptTemplate, load_template
 from unslant.questions.question import Question
 

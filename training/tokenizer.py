@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from training.wording import WORDS
 from training.world import NAMES_OF, RELATIONS, Fact
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -30,7 +30,7 @@ from training.words import (
     random_question,
     words_tokenizer,
 )
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS
 from unslant.questions.question import JudgingQuestion
 from unslant.studies.instruction_boundary.instruction_settings import (
     BASELINE,

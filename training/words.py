@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from training.tokenizer import BOS, EOS, PAD, ROLES
 from training.world import NAMES
-from unslant.presentations import Presentation
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS, Presentation
 from unslant.questions.question import JudgingQuestion, Question
 from unslant.studies.instruction_boundary.instruction_settings import (
     SETTINGS,

@@ -32,7 +32,7 @@ from benchmarks.reliability.tables import Guesser
 from unslant import cli
 from unslant.models import stored
 from unslant.models.base import Scored
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 
 SHORT = 10
 QUESTIONS = 40

@@ -19,8 +19,7 @@ from unslant.debiasing.asker import Asker, ModelAsker
 from unslant.debiasing.base import debias
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models import Cost
-from unslant.presentations import ALPHABETS, Presentation
-from unslant.presentations.presentation import AUXILIARY, references
+from unslant.presentations import ALPHABETS, AUXILIARY, Presentation, references
 from unslant.questions import Question
 from unslant.questions.pinned import find_pinned
 

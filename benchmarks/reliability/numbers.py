@@ -23,8 +23,7 @@ from unslant.errors import ModelError, UnslantError
 from unslant.models.base import ModelInfo, Scored
 from unslant.models.stored import StoredModel
 from unslant.presentations import orders_for, parse_labels, present
-from unslant.prompts import Cloze, Writer, load_template
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question
 from unslant.store import Store
 

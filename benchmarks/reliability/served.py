@@ -21,7 +21,7 @@ from unslant.models.answered import ModelChanged
 from unslant.models.decisions import DecisionModel
 from unslant.models.served import ServedModel
 from unslant.models.stored import StoredModel
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.store import Store
 
 LABELS = (" A", " B", " C")

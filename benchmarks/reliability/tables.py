@@ -20,7 +20,7 @@ from benchmarks.reliability.records import records_file
 from unslant import Question
 from unslant.files import dump_json
 from unslant.models.base import ModelInfo, Scored, ScoringModel
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.responses import Run
 from unslant.responses.table import Response, Responses
 

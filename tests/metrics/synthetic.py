@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from unslant.presentations import labels_for, orders_for, present, reversed_order
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS, labels_for, orders_for, present, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap
 from unslant.metrics.base_rate import BaseRates, LabelScores, base_rates, standard_labels
-from unslant.presentations import present
-from unslant.presentations.presentation import control_presentations
+from unslant.presentations import control_presentations, present
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 from unslant.studies.base_rate.accuracies import base_rate_correlation, cell, gold_accuracy

@@ -10,8 +10,7 @@ import pytest
 
 from unslant.metrics import Bootstrap, OrderScores, read_scores
 from unslant.metrics.nvr import nvr, nvr_from_scores
-from unslant.presentations import all_orders, present
-from unslant.presentations.presentation import nvr_order
+from unslant.presentations import all_orders, nvr_order, present
 from unslant.questions import Question
 from unslant.responses import Response
 

@@ -14,7 +14,7 @@ from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read
 from unslant.metrics.preference.habit import Place, places_of
 from unslant.metrics.preference.sentence import by_part, in_words, listed, when_unsure
 from unslant.metrics.sampling import holm
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS
 
 from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, last, leaning, make_questions, one_hot
 

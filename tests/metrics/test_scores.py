@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.metrics import compute, read_scores, vote
-from unslant.presentations import present, reversed_order
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS, present, reversed_order
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 

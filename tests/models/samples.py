@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from unslant.presentations import orders_for, present
-from unslant.prompts.prompt import Cloze, Counterfactual, Prompt, Writer
+from unslant.prompts import Cloze, Counterfactual, Prompt, Writer
 from unslant.prompts.templates import load_template
 from unslant.questions.question import Question
 

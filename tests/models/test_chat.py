@@ -13,7 +13,7 @@ from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.chat import LocalChat
 from unslant.models.inspect_chat import InspectChat
 from unslant.models.open import open_chat
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts import Message, Prompt
 
 PROMPTS = [
     Prompt("Question: What colour is the lamp of Orin?\nAnswer:", ()),

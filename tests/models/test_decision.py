@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tests.models.samples import QUESTIONS
 from tests.models.scoring import load, score
 from unslant.presentations import orders_for, present
-from unslant.prompts.prompt import Cloze, Message, Prompt, Writer
+from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.prompts.templates import load_template
 
 decision = pytest.importorskip("transformers.decision", reason="transformers before 5.23 has no decision pipeline")

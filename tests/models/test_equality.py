@@ -18,7 +18,7 @@ from unslant.errors import ModelError
 from unslant.models.base import Cost
 from unslant.models.hf.engine import PlainEngine, TreeEngine
 from unslant.models.hf.model import TransformersModel
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts import Message, Prompt
 
 FIRST = frozenset({"llama", "gemma2", "gpt2", "phi3", "qwen2-sliding", "mamba"})
 """One of each way to attend, for the quick run."""

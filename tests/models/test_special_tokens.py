@@ -12,7 +12,7 @@ from tests.models.zoo import ONE_OF_EACH_TOKENIZER, ZooFolder
 from unslant import Question, audit, load_model
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.tokenization import Encoder
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts import Message, Prompt
 from unslant.questions import QuestionSet
 from unslant.responses.provenance import SpecialTokens
 

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from tests.models.zoo import ONE_OF_EACH_TOKENIZER, ZOO, ZooFolder, variant
 from unslant.errors import ModelError
 from unslant.models.hf.tokenization import Encoder
-from unslant.prompts.prompt import Message, Prompt
+from unslant.prompts import Message, Prompt
 
 SPECIAL = ("</s>", "<s>", "<unk>", "<|endoftext|>", "<|end|>", "<|assistant|>", "<0x0A>", "<｜end▁of▁sentence｜>", "ø")
 LINE = st.one_of(

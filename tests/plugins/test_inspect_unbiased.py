@@ -13,7 +13,7 @@ from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi
 
 from tests.studies.fakes import knows, read
 from unslant.plugins.inspect_ai import read_unbiased, unbiased
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.questions import load_questions
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.errors import InputError
-from unslant.presentations import all_orders, present
-from unslant.presentations.presentation import control_presentations, label_orders, nvr_order, nvr_presentations
+from unslant.presentations import all_orders, control_presentations, label_orders, nvr_order, nvr_presentations, present
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
 from unslant.questions import Question
 

@@ -15,8 +15,7 @@ from unslant.cli import with_values
 from unslant.models import ModelInfo
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
-from unslant.prompts import Prompt
-from unslant.prompts.prompt import by_question
+from unslant.prompts import Prompt, by_question
 from unslant.scale.ray import DEATHS, ActorPool, Unit, _connect, cut
 from unslant.scale.replica import About, Part
 

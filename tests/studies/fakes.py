@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unslant.models.base import ModelInfo, Scored, ScoringModel
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.questions import Question
 
 Answer = Callable[["Seen"], str]

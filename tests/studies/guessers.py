@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from unslant.models.base import ModelInfo, Scored, ScoringModel
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 
 Rule = Callable[[str, Mapping[str, str]], Mapping[str, float]]
 """From a stem and label -> option text (from top to bottom) to label -> weight (natural log)."""

@@ -13,7 +13,7 @@ from tests.studies.fakes import RuleModel, knows, read, remembers
 from training.world import question_sets
 from unslant.errors import InputError
 from unslant.models.chat import Reply
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.questions import MathQuestion, Question, QuestionSet
 from unslant.reports.numbers import percent
 from unslant.studies.unbiased.comparison import UnbiasedComparison

@@ -13,7 +13,7 @@ from training.world import TAUGHT_SOURCE, build_world, question_sets
 from unslant.presentations import ALPHABETS, present
 from unslant.presentations.interventions import apply, combinations, pool_of
 from unslant.presentations.interventions.wording import MULTIPLE_CHOICE, TWO_QUESTIONS, true_false
-from unslant.prompts.prompt import Cloze, Writer
+from unslant.prompts import Cloze, Writer
 from unslant.prompts.templates import load_template
 
 WORLD = build_world()

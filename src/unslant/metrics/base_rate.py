@@ -17,7 +17,7 @@ from unslant.errors import InputError
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import choose, credit, is_right, is_tie
-from unslant.presentations.presentation import CONTROL
+from unslant.presentations import CONTROL
 from unslant.responses.table import Responses
 
 TIE_RULES = ("first", "split", "last")

@@ -27,7 +27,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import ModelError, printable
 from unslant.models.base import NOBODY, Malformed, Scored
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.responses.provenance import AnsweredBy
 
 ASKED_AGAIN = 8

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Floats
 from unslant.errors import InputError, ModelError
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.responses.provenance import Cost as Cost
 
 Ids = NDArray[np.int32]

@@ -26,7 +26,7 @@ from unslant.models.first_token import TOLERANCE, number
 from unslant.models.http import Connection, Endpoint, Refused, Unusable, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.reach import texts_in, url_without_secrets
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"

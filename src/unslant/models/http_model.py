@@ -18,7 +18,7 @@ from unslant.models.base import Cost, ModelInfo, Scored, ScoringModel
 from unslant.models.concurrent import Server, from_several
 from unslant.models.http import CONNECTIONS, TIMEOUT, Connection, Endpoint, is_lost
 from unslant.models.options import KEY_VARIABLES, ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.reach import recorded_body, texts_in
 
 _Kind = TypeVar("_Kind", bound="HttpModel")

@@ -37,7 +37,7 @@ from unslant.models.first_token import (
     top_logprobs,
 )
 from unslant.models.http import Endpoint, Refused
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 
 TOPS = (100, 20, 5)
 """Most probable tokens to ask for by default: the first number that the server does not refuse."""

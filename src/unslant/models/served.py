@@ -27,7 +27,7 @@ from unslant.models.http import Connection, Refused, Unusable, hint_of, is_lost
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt, by_question
+from unslant.prompts import Prompt, by_question
 
 LOOK = 5.0
 """Seconds to wait for the answer at a route that only some servers have."""

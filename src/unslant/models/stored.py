@@ -23,7 +23,7 @@ from unslant.models.base import (
     ScoringModel,
     TokenizingModel,
 )
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.store import Kept, Pass, Store, digest
 
 PROBES = 4

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from unslant.errors import InputError
+from unslant.presentations import ALPHABETS, CONTROL, Presentation, present
 from unslant.presentations.orders import question_rng
-from unslant.presentations.presentation import ALPHABETS, CONTROL, Presentation, present
 from unslant.questions.question import Question
 
 _OF_CONTROLS = "\0"

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, ConfigDict, Field
 from unslant.errors import InputError
 from unslant.files import TableRow, checked
 from unslant.presentations.interventions.language import number
-from unslant.presentations.presentation import ALPHABETS, NONE, Presentation, labels_for
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import REFUSAL, pattern

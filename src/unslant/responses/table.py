@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from unslant.arrays import Floats, first_best
-from unslant.presentations.presentation import Presentation
+from unslant.presentations import Presentation
 from unslant.questions.question import Question
 from unslant.responses.checks import STATUSES, checked_table, read_table, write_table
 from unslant.responses.run import Run

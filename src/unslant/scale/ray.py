@@ -23,7 +23,7 @@ from unslant.extras import needed, refusal
 from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt, by_question
+from unslant.prompts import Prompt, by_question
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 from unslant.store import known_as
 

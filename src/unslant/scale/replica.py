@@ -16,7 +16,7 @@ from unslant.models.base import Cost, Encoded, Journal, ModelInfo, Scored, Token
 from unslant.models.hf.identity import PROMPTS, spread
 from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from unslant.errors import InputError, ModelError, UnslantError
 from unslant.models.base import Encoded
 from unslant.models.hf.loading import check_loads, config_of
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 
 _PATIENCE = timedelta(hours=2)

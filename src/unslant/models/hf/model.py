@@ -19,7 +19,7 @@ from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine
 from unslant.models.hf.identity import PROMPTS, Identifier, agreement, is_cut, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.models.hf.tree import other_costs
-from unslant.prompts.prompt import Prompt
+from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
 from unslant.store import digest
 

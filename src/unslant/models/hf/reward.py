@@ -18,7 +18,7 @@ from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.models.hf.identity import tokenizer_digest, weights_digest
 from unslant.models.hf.loading import place_of, pretrained
 from unslant.models.options import ModelOptions
-from unslant.prompts.prompt import STATE, Prompt
+from unslant.prompts import STATE, Prompt
 
 
 class RewardModel(ScoringModel):

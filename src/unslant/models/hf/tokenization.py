@@ -26,8 +26,8 @@ import numpy as np
 from unslant.errors import InputError, ModelError, first_line
 from unslant.models.base import Encoded, Ids
 from unslant.models.hf.tree import common_prefix, sort_key
-from unslant.presentations.presentation import ALPHABETS
-from unslant.prompts.prompt import Message, Prompt
+from unslant.presentations import ALPHABETS
+from unslant.prompts import Message, Prompt
 from unslant.prompts.rendering import written_chat
 
 _CUT = re.compile(r"(?<=[^\s]\n)(?=[^\s])")

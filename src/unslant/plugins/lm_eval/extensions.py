@@ -18,7 +18,7 @@ from unslant.errors import ModelError
 from unslant.models.base import Encoded
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tokenization import Encoder
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.prompts import Prompt
 from unslant.prompts.rendering import written_chat
 from unslant.replies import extract_labels

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.presentations.interventions import language, wording
 from unslant.presentations.interventions.language import equivalent, form, identical, number, overlapping, partly_right
 from unslant.presentations.orders import Order
-from unslant.presentations.presentation import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.questions.question import MathQuestion, Question
 
 LONGEST_SECOND_STEM = 300

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unslant.files import parse_json
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.checks import STATUSES
 from unslant.responses.importers.logged import Log, Logged, question_on_page, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer

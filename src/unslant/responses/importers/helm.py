@@ -16,7 +16,7 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.importers.logged import Log, Logged, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 

@@ -23,7 +23,7 @@ import numpy as np
 from unslant.arrays import ROUNDING, Floats
 from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
     Log,
     Logged,

@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError, shown
-from unslant.presentations.presentation import NONE, alphabetical
+from unslant.presentations import NONE, alphabetical
 from unslant.questions.question import MAX_OPTIONS, Question
 from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
 from unslant.responses.provenance import LoggedScore

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS
 from unslant.questions.answers import whole_number
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question

@@ -21,7 +21,7 @@ import numpy as np
 
 from unslant.arrays import ROUNDING
 from unslant.errors import InputError, shown
-from unslant.presentations.presentation import CONTROL, NVR, alphabetical
+from unslant.presentations import CONTROL, NVR, alphabetical
 from unslant.questions.fields import find_fields
 from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
     Log,
     Logged,

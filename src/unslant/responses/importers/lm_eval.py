@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from unslant.errors import InputError
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,

@@ -16,7 +16,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError, UnslantError, first_line, shown
 from unslant.files import check_plain, parse_json, read_text
-from unslant.presentations.presentation import ALPHABETS
+from unslant.presentations import ALPHABETS
 from unslant.replies import Extracted
 from unslant.replies.extraction import CUT, conflicting_labels, extract_answer
 from unslant.responses.checks import MOST_POSITIVE

@@ -19,7 +19,7 @@ import numpy as np
 
 from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
-from unslant.presentations.presentation import ALPHABETS, labels_for
+from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
 from unslant.responses.importers.logged import (
     Log,

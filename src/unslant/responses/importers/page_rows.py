@@ -14,7 +14,7 @@ import numpy as np
 
 from unslant.arrays import Floats
 from unslant.errors import InputError
-from unslant.presentations.presentation import ALPHABETS, LETTERS, alphabetical, labels_for
+from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
 from unslant.questions.answers import READERS, RawAnswer, as_text, integer, whole_number
 from unslant.questions.fields import find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written
