@@ -270,6 +270,17 @@ def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tup
         unslant.open_model("fair", tokenizer=tokenizer)
 
 
+def test_a_model_that_its_owner_is_training_goes_on_training(loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    model.train()
+    model.model.layers[0].eval()
+    modes = [module.training for module in model.modules()]
+    found = unslant.audit(unslant.open_model(model, tokenizer=tokenizer), questions(), orders="reverse")
+    assert [module.training for module in model.modules()] == modes
+    model.eval()
+    assert found.metrics.to_dict() == unslant.audit("fair", questions(), orders="reverse").metrics.to_dict()
+
+
 def test_what_is_not_a_model_says_what_one_is() -> None:
     class Half:
         name = "half"

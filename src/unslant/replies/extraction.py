@@ -13,6 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from unslant.errors import InputError
 from unslant.files import TableRow, checked
+from unslant.presentations import ALPHABETS, NONE, Presentation, labels_for
 from unslant.presentations.interventions.language import number
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
