@@ -389,5 +389,5 @@ def ids_in(reply: Any) -> list[int] | None:
     entries = reply.get("tokens") if isinstance(reply, Mapping) else reply
     if not isinstance(entries, list):
         return None
-    ids = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
+    ids: list[Any] = [entry.get("id") if isinstance(entry, Mapping) else entry for entry in entries]
     return ids if all(isinstance(one, int) for one in ids) else None

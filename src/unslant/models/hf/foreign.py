@@ -67,8 +67,8 @@ class Scan:
         hooks = torch.nn.modules.module
         for hook in (hooks._global_forward_hooks, hooks._global_forward_pre_hooks):
             self._look(dict(hook), "hook of all modules")
-        dispatch = _get_current_dispatch_mode_stack()  # type: ignore[no-untyped-call]
-        for mode in (*_get_current_function_mode_stack(), *dispatch):  # they intercept every call of torch
+        functions = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        for mode in (*functions, *_get_current_dispatch_mode_stack()):  # they intercept every call of torch
             self._look(mode, "mode of torch")
         self.foreign, self.digest = tuple(self._foreign), self._names.hexdigest()
 

@@ -72,6 +72,7 @@ class Encoder:
         special, plain = list(tokenizer("a", add_special_tokens=True)["input_ids"]), self._ids("a")
         starts = range(len(special) - len(plain) + 1)
         self._prefix = next((special[:at] for at in starts if special[at : at + len(plain)] == plain), [])
+        self._adds_at_end = special != [*self._prefix, *plain]
         self._by_line = bool(getattr(tokenizer, "is_fast", False)) and _never_joins_lines(tokenizer)
         # Added tokens may swallow the white space next to them, so no cut goes where one could.
         added = [t for t in getattr(tokenizer, "added_tokens_decoder", {}).values() if t.content]
@@ -100,6 +101,10 @@ class Encoder:
         messages, mark = self._literal.marked(prompt.messages)
         written = self.text_of(replace(prompt, text="", messages=tuple(messages))) if messages else ""
         return self._literal.named(written, mark) + prompt.text, True
+
+    def whole(self, text: str) -> list[int] | None:
+        """Token ids of a text and of the tokens before every text, by cached lines; None where that is not safe."""
+        return None if not self._by_line or self._adds_at_end else [*self._prefix, *self._by_lines(text)]
 
     def text_of(self, prompt: Prompt) -> str:
         """The prompt as one text, its chat messages written with the tokenizer's chat template.
