@@ -37,13 +37,7 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference.slots import (
-    has_probabilities,
-    place_shares,
-    question_effects,
-    slot_groups,
-    unsure_questions,
-)
+from unslant.metrics.preference.slots import effects_of, place_shares, unsure_questions
 from unslant.metrics.registry import bounds_of, question_metrics
 
 Floats = NDArray[np.float64]
@@ -198,10 +192,9 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["Brier score"] = Number.mean((confidence - values["accuracy"]) ** 2)
     unsure = unsure_questions(scores)
     found["unsure"] = Number.mean(unsure)
-    if has_probabilities(scores):
-        labels, positions = question_effects(slot_groups(scores, unsure, "nats"), scores)
-        found["label A, nats"] = Number.mean(labels[:, 0], UNBOUNDED)
-        found["first position, nats"] = Number.mean(positions[:, 0], UNBOUNDED)
+    if nats := effects_of(scores, unsure).get("nats"):
+        found["label A, nats"] = Number.mean(nats.labels[:, 0], UNBOUNDED)
+        found["first position, nats"] = Number.mean(nats.positions[:, 0], UNBOUNDED)
     found["A chosen when unsure"] = Number.mean(place_shares(scores, unsure)[0][:, 0])
     right = nvr_values(scores)
     found["Nvr-A"] = Number.mean(right[:, 0])

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.planted import Planted, at, middle, none, planted_scores
 from unslant.metrics import Bootstrap, OrderScores, Preference, preference, read_scores
+from unslant.metrics.preference import by_part, in_words, listed, when_unsure
 from unslant.metrics.preference.habit import Place, places_of
-from unslant.metrics.preference.sentence import by_part, in_words, listed, when_unsure
 from unslant.metrics.sampling import holm
 from unslant.presentations import ALPHABETS
 
@@ -132,6 +132,17 @@ def test_two_subjects_are_named() -> None:
     model = Planted(label=at(0), others=((at(3), none),), which=in_turn)
     found = preference(planted_scores(model, 200, subjects=2))
     assert found.phrase == "falls back on A in s00, on D in s01 when unsure"
+
+
+def test_the_caveat_is_said_of_the_parts_whose_kind_is_unknown() -> None:
+    """Labels move on pages of one subject only."""
+    scores = planted_scores(Planted(label=at(0), others=((at(3), none),), which=in_turn), 400, subjects=2)
+    moved = np.asarray(scores.subjects) == "s00"
+    pages = {name: getattr(scores, name) for name in ("labels_reversed", "both_reversed", "labels_shifted")}
+    found = preference(replace(scores, **{name: replace(view, ok=view.ok & moved) for name, view in pages.items()}))
+    other = "on D (or the last position: cannot be distinguished)"
+    assert found.phrase == f"falls back on A in s00, {other} in s01 when unsure"
+    assert found.by_subject == {"s00": "falls back on A", "s01": f"falls back {other}"}
 
 
 @pytest.mark.parametrize("model", [Planted(label=at(0)), Planted()])
@@ -367,9 +378,10 @@ def test_words() -> None:
     assert when_unsure(in_words(("A",), ("D",))) == "falls back on A, away from D, when unsure"
     assert in_words(("A",), (), slight=True) == "leans slightly towards A"
     assert in_words((), ("A", "B"), slight=True) == "leans slightly away from A or B"
-    assert by_part([("falls back on A", "in 2 subjects"), ("falls back on D", "in 3"), ("", "in 4")]) == (
-        "falls back on A in 2 subjects, on D in 3, shows no preference in 4"
-    )
+    said = {f"s{i}": words for i, words in enumerate(2 * ["falls back on A"] + 3 * ["falls back on D"] + 4 * [""])}
+    assert by_part(said) == "falls back on A in 2 subjects, on D in 3, shows no preference in 4"
+    assert by_part({"a": "", "b": "avoids A", "c": ""}) == "shows no preference in a and c, avoids A in b"
+    assert by_part({4: "falls back on A", 5: "avoids A"}) == "falls back on A with 4 options, avoids A with 5"
 
 
 def test_holm() -> None:
@@ -399,10 +411,12 @@ def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str
     for seed in range(25):
         found = preference(planted_scores(model, 200, seed=seed, relabelled=False, **how))
         assert found.finding == "habit", found.phrase
-        assert found.phrase.endswith("cannot be distinguished)")
         assert all("position" in name for name in (*found.takes, *found.avoids))
-        for words in (*found.by_size.values(), *found.by_subject.values()):
-            assert not words or words.endswith("cannot be distinguished)")
+        parts = {words for words in (*found.by_size.values(), *found.by_subject.values()) if words}
+        assert parts or found.phrase.endswith("cannot be distinguished)")
+        for words in parts:
+            assert words.endswith("cannot be distinguished)")
+            assert words.removeprefix("falls back ").removeprefix("avoids ") in found.phrase
 
 
 def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from unslant.experiment.page_parts import asked_about, in_ordinary_runs, shortcut_panel, spent
 from unslant.metrics import Estimate, Verdict, verdict, verdicts
 from unslant.metrics.order_curve import OrderPoint
-from unslant.metrics.preference.sentence import MATTERS, Preference
+from unslant.metrics.preference import MATTERS, Preference
 from unslant.reports import Later, Page, Tile
 from unslant.reports.numbers import count, has_interval, number, percent, significant, unsettled, with_interval
 

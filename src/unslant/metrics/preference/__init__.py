@@ -1,6 +1,270 @@
-"""What a model falls back on when unsure: the effect of each label and position, and the few that explain them."""
+"""What a model falls back on when it does not know: some labels, some positions, or nothing in particular."""
 
-from unslant.metrics.preference.sentence import Preference, preference
-from unslant.metrics.preference.slots import SlotEffect
+from __future__ import annotations
 
-__all__ = ["Preference", "SlotEffect", "preference"]
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from unslant.metrics.bootstrap import SHARE, Bootstrap
+from unslant.metrics.estimate import Estimate
+from unslant.metrics.labels import at_slot
+from unslant.metrics.preference.habit import FEWEST, Kind, Place, Places, Search
+from unslant.metrics.preference.slots import (
+    LAST,
+    SlotEffect,
+    Unit,
+    effects_of,
+    place_shares,
+    slot_effects,
+    unsure_questions,
+)
+from unslant.metrics.registry import NEEDS_ORDERS, metric
+from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import extended
+from unslant.responses.table import DECISION
+
+Finding = Literal["habit", "own places", "trace", "none", "open"]
+
+MARGIN: Mapping[Unit, float] = {"nats": 0.2, "shares": 0.03}
+"""Least pull that is a preference: 0.2 nats make 0.29 of a probability of 0.25."""
+TRACE = 0.002
+"""Least pull that is looked for at all, in nats or shares."""
+SLIGHT = 0.05
+"""Habits that move less than this share of the unsure answers are called slight."""
+MATTERS = 0.05
+"""Excess of the share of all answers that would matter: "no preference" is said only where the intervals of all places
+lie within."""
+STICKY = 0.9
+"""A question is stuck to a place when that place gets at least this share of its answers."""
+UNKNOWN = "cannot be distinguished"
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What the answers go by where they change with the order.
+
+    Attributes:
+        finding: ``habit``: slots that are taken or avoided. ``own places``: each question keeps to a place of its own.
+            ``trace``: a pull too small to matter that decides between nearly equal options all the same. ``none``: no
+            preference that matters. ``open``: the data do not decide.
+        phrase: the finding in words.
+        takes, avoids: names of the slots taken and avoided, all questions together; ``A or the first position`` where
+            nothing shows which of them is meant.
+        by_size, by_subject: where these differ, what is said of each number of options, or each subject (empty words:
+            nothing in particular).
+        subjects_p: p-value of "subjects do not differ in their habit"; nan without subjects.
+        labels, positions: the effect of each.
+        unsure: share of questions whose answer changes with the order.
+        sticky: share of unsure questions (of three options or more) in which one place gets nearly all answers.
+        note: what to keep in mind.
+    """
+
+    finding: Finding
+    phrase: str
+    takes: tuple[str, ...]
+    avoids: tuple[str, ...]
+    by_size: Mapping[int, str]
+    by_subject: Mapping[str, str]
+    subjects_p: float
+    labels: tuple[SlotEffect, ...]
+    positions: tuple[SlotEffect, ...]
+    unsure: Estimate
+    sticky: Estimate
+    note: str = ""
+
+    @property
+    def named(self) -> str | None:
+        """The one slot that is taken (``last`` for the last position), or ``None``."""
+        if self.finding != "habit" or len(self.takes) != 1:
+            return None
+        return LAST if self.takes[0] == "the last position" else self.takes[0]
+
+    @property
+    def slots(self) -> tuple[SlotEffect, ...]:
+        """The rows of a table by label: every label, then the last position."""
+        return (*(row for row in self.labels if row.label != "last label"), *self.positions[-1:])
+
+
+@metric("sticky", "keeps to one place", "unsure questions where one place gets nearly all answers", unit="share")
+@metric("preference.subjects_p", "p", "F test: subjects do not differ in their habit", unit="p")
+def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Preference:
+    """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
+
+    Two things are read off the same cells: how much each label and each position adds
+    (:mod:`unslant.metrics.preference.slots`), and which few of them explain it all
+    (:mod:`~unslant.metrics.preference.habit`), the sentence. The cells are log-probabilities, or choices where there
+    are no probabilities.
+
+    Example::
+
+        preference(read_scores(responses)).phrase  # "falls back on A when unsure"
+    """
+    return _Sentence(scores, bootstrap or Bootstrap.of(scores)).preference()
+
+
+class _Sentence:
+    """The effects in one set of scores, and what is said of them."""
+
+    def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
+        self.scores, self.bootstrap = scores, bootstrap
+        self.unsure = unsure_questions(scores)
+        n_options = np.where(self.unsure == 1, scores.n_options, 0)
+        self.n_unsure = int(np.count_nonzero(n_options))
+        self.shares, self.expected = place_shares(scores, self.unsure)
+        self.effects = effects_of(scores, self.unsure)
+        unit, effects = next(iter(self.effects.items()))
+        excess = np.nan_to_num(self.shares - self.expected)
+        # labels of decisions are the server's, and never move
+        fixed = scores.elicitation == DECISION
+        self.search = Search(n_options, effects, excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
+        self.habit = self.search.find()
+        self.meaning = self.search.meaning(self.habit)
+        self.by_size = {n: self._said(one, [n]) for n, one in self.search.by_size(self.habit).items()}
+        self.subjects_p, subjects = self.search.by_subject(scores.subjects)
+        self.by_subject = {name: self._said(meaning) for name, meaning in subjects.items()}
+
+    def preference(self) -> Preference:
+        """See :func:`preference`."""
+        sticky, scattered = self._sticky()
+        finding, phrase, note = self._finding(sticky.value if scattered else 0.0)
+        if self.search.fixed_labels and finding in ("habit", "trace"):
+            phrase += f" (or the label that the server puts there: {UNKNOWN})"
+        names = self._names(self.meaning, unknown=("label", "position"))
+        tables = slot_effects(self.scores, self.effects, self.shares, self.expected, self.bootstrap)
+        of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
+        missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
+        unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=missing)
+        return Preference(
+            finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
+        )
+
+    def _names(
+        self, meaning: Places, sizes: Sequence[int] = (), unknown: tuple[Kind, ...] = ("label",)
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of what is taken, and of what is avoided, from first to last; ``unknown`` for those of unknown kind."""
+        sizes = sizes or [*self.search.sizes]
+
+        def name(one: Place) -> str:
+            kinds = (one.kind,) if one.kind else unknown
+            return " or ".join(one.name(kind, self.scores.labels, sizes) for kind in kinds)
+
+        ranked = sorted(meaning, key=lambda one: (one.kind == "position", int(one.among(max(sizes)).argmax())))
+        taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
+        return taken, avoided
+
+    def _said(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
+        return in_words(*self._names(meaning, sizes)) + self._caveat(meaning, sizes)
+
+    def _caveat(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
+        """That positions fit as well, for labels where the pages leave it open."""
+        unknown = tuple(one._replace(taken=True) for one in meaning if one.kind is None)
+        positions, _ = self._names(unknown, sizes, ("position",))
+        return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
+
+    def _finding(self, sticky: float) -> tuple[Finding, str, str]:
+        """Finding, phrase and note."""
+        n, sizes = int(np.isfinite(self.unsure).sum()), self.search.sizes
+        if not n:
+            return "open", "one order cannot show a preference", NEEDS_ORDERS
+        if self.n_unsure < FEWEST:
+            note = f"the answer changes with the order in {self.n_unsure} of {n} questions; {FEWEST} are needed"
+            return "open", "too few unstable answers to detect a preference", note
+        for one in self.meaning if self.n_unsure == n else ():
+            at = (self.shares[part, :size] @ one.among(size) for size, part in sizes.items())
+            if one.taken and all((share == 1).all() for share in at):
+                return "habit", f"always answers {self._names((one,))[0][0]}{self._caveat((one,))}", ""
+        if self.by_subject:
+            return "habit", f"{by_part(self.by_subject)} when unsure", "subjects differ"
+        if self.by_size:
+            return "habit", f"{by_part(self.by_size)} when unsure", "numbers of options differ"
+        if self.meaning:
+            note = "" if self.habit.adequate else "other labels or positions have pulls of their own"
+            there = np.mean([sum(one.among(n).sum() for one in self.meaning) / n for n in self.search.n_options if n])
+            slight = self.search.moved(self.habit) / self.n_unsure < min(SLIGHT, there / 2)
+            words = when_unsure(in_words(*self._names(self.meaning), slight))
+            return "habit", words + self._caveat(self.meaning), note
+        if sticky >= 0.5:
+            words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
+            return "own places", words, "no label or position is preferred over all; were the questions seen before?"
+        search = replace(self.search, margin=TRACE)
+        trace = search.find()
+        if (moved := search.moved(trace) / self.n_unsure) >= SLIGHT:
+            meaning = search.meaning(trace)
+            words = when_unsure(in_words(*self._names(meaning)))
+            phrase = f"{words}, which moves {100 * moved:.0f} points of its near ties{self._caveat(meaning)}"
+            pull = f"a pull of {np.abs(trace.pulls).max():.3f} {search.unit}"
+            return "trace", phrase, f"{pull} decides between options that are nearly equal"
+        if self._nothing_matters():
+            return "none", "no preference when unsure", ""
+        return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
+
+    def _sticky(self) -> tuple[Estimate, bool]:
+        """How many unsure questions keep to one place, and whether these are more than one."""
+        three = (self.unsure == 1) & (self.scores.n_options > 2)
+        shares = np.nan_to_num(self.shares)
+        most = np.where(three, shares.max(axis=1) >= STICKY, np.nan)
+        counts = np.bincount(shares[most == 1].argmax(axis=1), minlength=1)
+        scattered = counts.sum() >= 2 * FEWEST and counts.max() < 0.75 * counts.sum()
+        note = "" if three.any() else "no unsure question of three options or more"
+        return self.bootstrap.mean(most, note=note), bool(scattered)
+
+    def _nothing_matters(self) -> bool:
+        """Whether the intervals of what every place gets of all answers lie within what matters."""
+        last = at_slot(self.search.excess, self.scores.n_options - 1)
+        places = np.column_stack([self.search.excess, last])
+        places[np.isnan(self.unsure)] = np.nan
+        strict = 1 - (1 - self.bootstrap.confidence) / places.shape[1]
+        intervals = [self.bootstrap.mean(place, share=False, confidence=strict) for place in places.T]
+        return all(one.low > -MATTERS and one.high < MATTERS for one in intervals)
+
+
+def listed(items: Sequence[str], word: str) -> str:
+    """``A``, ``A or C``, ``A, B or C``; of positions alone: ``the first or last position``."""
+    ranks = [re.fullmatch("the (.*) position", item) for item in items]
+    if len(items) > 1 and all(ranks):
+        return f"the {listed([rank[1] for rank in ranks if rank], word)} position{'s' * (word == 'and')}"
+    return f" {word} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+
+
+def in_words(taken: Sequence[str], avoided: Sequence[str], slight: bool = False) -> str:
+    """What is taken and what is avoided, without the ``when unsure``; empty for neither."""
+    toward, away = listed(taken, "or"), listed(avoided, "or")
+    if slight:
+        parts = [f"towards {toward}"] * bool(taken) + [f"away from {away}"] * bool(avoided)
+        return f"leans slightly {', '.join(parts)}"
+    if taken:
+        return f"falls back on {toward}" + (f", away from {away}" if avoided else "")
+    return f"avoids {listed(avoided, 'and')}" if avoided else ""
+
+
+def when_unsure(words: str) -> str:
+    """``falls back on A when unsure``; ``falls back on A, away from B, when unsure``."""
+    return f"{words}{',' * (', away from' in words)} when unsure"
+
+
+def by_part(said: Mapping[int, str] | Mapping[str, str]) -> str:
+    """``falls back on A with 4 options, on the last position with 5``; ``avoids A in 10 subjects, B in 2``.
+
+    Args:
+        said: number of options, or subject -> what is said of it, empty for no preference.
+    """
+    together: dict[str, list[int | str]] = {}
+    for part, words in said.items():
+        together.setdefault(words, []).append(part)
+    sentence: list[str] = []
+    before = ""
+    for words, parts in together.items():
+        verb = next((verb for verb in ("falls back ", "avoids ") if words.startswith(verb)), "")
+        if isinstance(parts[0], int):
+            where = f"with {listed([*map(str, parts)], 'or')}{'' if sentence else ' options'}"
+        elif len(said) <= 3:
+            where = f"in {listed([*map(str, parts)], 'and')}"
+        else:
+            where = f"in {len(parts)}{'' if sentence else ' subject' if len(parts) == 1 else ' subjects'}"
+        sentence.append(f"{words.removeprefix(verb if verb == before else '') or 'shows no preference'} {where}")
+        before = verb
+    return ", ".join(sentence)
