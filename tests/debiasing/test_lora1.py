@@ -86,11 +86,11 @@ def test_trains_and_loads_in_plain_peft(entry: str, zoo_model: ZooFolder, zoo_lo
     assert attention_projections(model.model) == PROJECTIONS[entry]
     asker = ModelAsker(model)
     before = question_loss(asker, QUESTIONS[0], QUICK)
-    trained = train(asker, QUESTIONS, QUESTIONS[:2], replace(QUICK, epochs=1), out=tmp_path / "a")
+    adapted, _ = train(asker, QUESTIONS, QUESTIONS[:2], replace(QUICK, epochs=1), out=tmp_path / "a")
     shown = [present(QUESTIONS[0], order) for order in all_orders(QUESTIONS[0])][:6]
     prompts = [prompt for p in shown for prompt in asker.elicitation.prompts(p)]
     ours = content_logprobs(run(model.model, model.encode(prompts)), shown)
-    trained.adapted.close()
+    adapted.close()
     assert question_loss(asker, QUESTIONS[0], QUICK) == before
 
     plain = peft.PeftModel.from_pretrained(
@@ -120,7 +120,7 @@ class Killed(BaseException):
 
 def test_a_killed_run_goes_on_to_the_same_adapter(tiny_folder: Path, tmp_path: Path) -> None:
     settings = replace(QUICK, epochs=3)
-    whole = train(ModelAsker(open_model(tiny_folder)), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "whole")
+    _, whole = train(ModelAsker(open_model(tiny_folder)), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "whole")
 
     def kill_in_epoch_2(phase: str, done: int, total: int) -> None:
         if phase.startswith("epoch 2") and done == 3:
@@ -133,19 +133,19 @@ def test_a_killed_run_goes_on_to_the_same_adapter(tiny_folder: Path, tmp_path: P
     assert all((value == before[key]).all() for key, value in model.model.state_dict().items())
     assert not (tmp_path / "cut" / "adapter_model.safetensors").exists()
 
-    again = train(ModelAsker(open_model(tiny_folder)), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "cut")
+    _, again = train(ModelAsker(open_model(tiny_folder)), QUESTIONS, QUESTIONS[:3], settings, out=tmp_path / "cut")
     ours, theirs = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
-    assert [e.to_dict() for e in again.log] == [e.to_dict() for e in whole.log]
+    assert [e.to_dict() for e in again] == [e.to_dict() for e in whole]
     lines = [json.loads(line) for line in (tmp_path / "cut" / "log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2, 3]
     assert all(line["n"] == 3 and line["pbm"] > 0 for line in lines)
 
-    longer = train(
+    _, longer = train(
         ModelAsker(open_model(tiny_folder)), QUESTIONS, [], replace(settings, epochs=4), out=tmp_path / "cut"
     )
-    assert len(longer.log) == 5
+    assert len(longer) == 5
 
 
 def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -
 @pytest.mark.filterwarnings("ignore:LoRA-1")
 def test_training_moves_the_loss_down(tiny: TransformersModel) -> None:
     settings = TrainSettings(epochs=3, questions_per_epoch=14, max_orders=12, learning_rate=3e-3)
-    trained = train(ModelAsker(tiny), QUESTIONS, QUESTIONS, settings)
-    trained.adapted.close()
-    assert trained.log[-1].loss < 0.7 * trained.log[0].loss
-    assert trained.log[-1].pbm < 0.7 * trained.log[0].pbm
+    adapted, log = train(ModelAsker(tiny), QUESTIONS, QUESTIONS, settings)
+    adapted.close()
+    assert log[-1].loss < 0.7 * log[0].loss
+    assert log[-1].pbm < 0.7 * log[0].pbm
 
 
 def test_what_cannot_be_trained(tiny: TransformersModel) -> None:

@@ -13,7 +13,7 @@ from training.world import TAUGHT_SOURCE, skewed
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import Asker, ModelAsker, ask_orders
 from unslant.debiasing.base import debias
-from unslant.debiasing.lora1 import TrainSettings
+from unslant.debiasing.lora1 import TrainSettings, collapsed
 from unslant.debiasing.lora1.training import train
 from unslant.metrics import pbm
 from unslant.models import load_model
@@ -116,10 +116,10 @@ def test_lora1_halves_the_bias_and_keeps_what_is_known(name: str, tmp_path: Path
     untaught = [q for q in others if q.source != TAUGHT_SOURCE]
     asker = ModelAsker(load_model(name))
     before, known = bias(asker, untaught), accuracy(asker, taught)
-    trained = train(asker, list(sets()["embedded"]), [], TrainSettings(), out=tmp_path)
+    adapted, _ = train(asker, list(sets()["embedded"]), [], TrainSettings(), out=tmp_path)
     asker.forget()
     after, still = bias(asker, untaught), accuracy(asker, taught)
-    trained.adapted.close()
+    adapted.close()
     assert after < 0.5 * before
     assert still >= known - 0.01
 
@@ -130,8 +130,8 @@ def test_a_rate_far_too_high_collapses_and_is_warned_about() -> None:
     questions = list(sets()["embedded"])
     asker = ModelAsker(load_model("prefers-a"))
     with pytest.warns(UserWarning, match="collapsed"):
-        trained = train(asker, questions[64:], questions[:64], TrainSettings(learning_rate=3e-3))
-    trained.adapted.close()
-    assert trained.collapse
-    assert trained.log[-1].accuracy < trained.log[0].accuracy - 0.2
-    assert trained.log[-1].entropy > 0.9
+        adapted, log = train(asker, questions[64:], questions[:64], TrainSettings(learning_rate=3e-3))
+    adapted.close()
+    assert collapsed(log)
+    assert log[-1].accuracy < log[0].accuracy - 0.2
+    assert log[-1].entropy > 0.9

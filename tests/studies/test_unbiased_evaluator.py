@@ -217,11 +217,11 @@ def test_a_reply_without_an_answer_is_not_right(questions):
 
 def test_open_maths_is_asked_with_as_many_examples_as_the_rest_and_under_answer_jitter_alone():
     made = [MathQuestion(f"m/{i}", f"Ada has {i} figs and buys {3 * i}. How many?", str(4 * i)) for i in range(5, 25)]
-    planned = plan(QuestionSet.of(made), UnbiasedSettings(maths=True, generate=True, runs=1, shots=5))
-    assert {len(shown.shots) for _, shown in planned.asked} == {5}
-    alone = {shown.interventions for _, shown in planned.asked if shown.kind == "only"}
+    planned, _ = plan(QuestionSet.of(made), UnbiasedSettings(maths=True, generate=True, runs=1, shots=5))
+    assert {len(shown.shots) for _, shown in planned} == {5}
+    alone = {shown.interventions for _, shown in planned if shown.kind == "only"}
     assert {("QJ",), ("AJ",), ("AJ", "OS"), ("AJ", "DH")} <= alone
-    published = [shown for _, shown in planned.asked if shown.kind == "vanilla"]
+    published = [shown for _, shown in planned if shown.kind == "vanilla"]
     assert all(not shown.shown and all(shot.open_answer for shot in shown.shots) for shown in published)
 
 

@@ -145,22 +145,15 @@ adaptive_fast = partial(AdaptiveVote, risk=0.01)
 
 @dataclass(eq=False)
 class AdaptiveVoter(Debiaser):
-    """Asks in rounds.
-
-    Attributes:
-        trace: number of questions still open before each step of the latest :meth:`answer`.
-    """
+    """Asks in rounds."""
 
     method: AdaptiveVote
-    trace: list[int] = field(default_factory=list)
 
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome]:
         method = self.method
         states = [_Open(question, balanced_rounds(question, method.orders, method.seed)) for question in questions]
-        self.trace = []
         unsettled, budget = states, method.risk * len(states)
         while unsettled:
-            self.trace.append(len(unsettled))
             orders = [state.next_orders(exact=not method.risk) for state in unsettled]
             answers = ask_orders(self.asker, [state.question for state in unsettled], orders)
             for state, rows in zip(unsettled, answers, strict=True):

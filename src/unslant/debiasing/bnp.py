@@ -16,7 +16,8 @@ from unslant.errors import InputError
 from unslant.presentations import orders_for, present, question_rng
 from unslant.questions import Question
 
-_KEPT = "kept_units"
+KEPT = "kept_units"
+"""Buffer of the output head: 0 for pruned units, 1 for the others."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class BiasNodePruning(Method):
     name = "bnp"
     needs_fit = needs_model = held_out = True
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrunedModel:
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         """Find the units.
 
         Raises:
@@ -71,7 +72,7 @@ class BiasNodePruning(Method):
         score = torch.stack(differences).mean(dim=0) * head.weight.detach().sum(dim=0).double()
         units = torch.topk(score, self.nodes).indices
         note = f"bias vector from {len(differences)} questions; {self.nodes} of {hidden} units pruned"
-        return PrunedModel(asker, units, fit_notes=(note,), restore=_silenced(head, units))
+        return OrderDebiaser(asker, fit_notes=(note,), restore=_silenced(head, units))
 
     def _difference(self, asker: Asker, question: Question) -> Tensor | None:
         """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""
@@ -89,30 +90,19 @@ class BiasNodePruning(Method):
         return hidden[~right].mean(dim=0) - hidden[right].mean(dim=0)
 
 
-@dataclass(eq=False)
-class PrunedModel(OrderDebiaser):
-    """Answers with the units silenced, until closed.
-
-    Attributes:
-        units: (nodes,) indices of the pruned hidden units, highest score first.
-    """
-
-    units: Tensor
-
-
 def _silenced(head: Any, units: Tensor) -> Callable[[], None]:
     """Zero some units on their way into the output head; returns a function that restores it."""
     keep = torch.ones(head.weight.shape[1], device=units.device)
     keep[units] = 0
     # The buffer makes the pruned units part of the model's identity; a hook alone would not show in it, and a store
     # would mix up the scores of models with different units pruned.
-    head.register_buffer(_KEPT, keep, persistent=False)
+    head.register_buffer(KEPT, keep, persistent=False)
     hook = head.register_forward_pre_hook(
         lambda _, inputs: (inputs[0] * keep.to(inputs[0].device, inputs[0].dtype), *inputs[1:])
     )
 
     def restore() -> None:
         hook.remove()
-        delattr(head, _KEPT)
+        delattr(head, KEPT)
 
     return restore

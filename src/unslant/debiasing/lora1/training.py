@@ -58,10 +58,8 @@ class Lora1(TrainSettings, Method):
         """See :func:`train`."""
         if self.adapter:
             return OrderDebiaser(asker, restore=Adapted.load(loaded_model(asker, "LoRA-1"), self.adapter).close)
-        trained = train(asker, *split(questions, self.seed), self)
-        return OrderDebiaser(
-            asker, fit_notes=(trained.collapse,) * bool(trained.collapse), restore=trained.adapted.close
-        )
+        adapted, log = train(asker, *split(questions, self.seed), self)
+        return OrderDebiaser(asker, fit_notes=tuple(filter(None, [collapsed(log)])), restore=adapted.close)
 
 
 def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], list[Question]]:
@@ -72,21 +70,6 @@ def split(questions: Sequence[Question], seed: int) -> tuple[list[Question], lis
     return shuffled[held_out:], shuffled[:held_out]
 
 
-@dataclass(frozen=True)
-class TrainedAdapter:
-    """A trained adapter, still inside its model.
-
-    Attributes:
-        adapted: close it to restore the model.
-        log: one entry before training (epoch 0) and one after every epoch.
-        collapse: why the run looks collapsed; empty if it does not.
-    """
-
-    adapted: Adapted
-    log: tuple[Epoch, ...]
-    collapse: str = ""
-
-
 def train(
     asker: Asker,
     questions: Sequence[Question],
@@ -95,7 +78,7 @@ def train(
     *,
     out: Path | None = None,
     progress: Progress = no_progress,
-) -> TrainedAdapter:
+) -> tuple[Adapted, list[Epoch]]:
     """Train an adapter on ``questions`` and monitor it on ``held_out``.
 
     The questions, orders and dropout of an epoch are seeded by the seed and the epoch's number. A run that was
@@ -106,6 +89,10 @@ def train(
         held_out: questions for the log; their right answers, where known, are used for its accuracy only.
         out: folder for the checkpoint, the adapter and ``log.jsonl``; by default nothing is written.
         progress: called after every question.
+
+    Returns:
+        The adapter, still inside its model: close it to restore the model. The log: an entry before training (epoch 0)
+        and one after every epoch.
 
     Raises:
         InputError: if no question can be reordered, or ``out`` holds a run with other settings or questions.
@@ -138,8 +125,7 @@ def train(
     except BaseException:
         adapted.close()
         raise
-    collapse = collapsed(log)
-    if collapse:
+    if collapse := collapsed(log):
         warnings.warn(f"LoRA-1: {collapse}", stacklevel=2)
     if out:
         lines = "".join(dump_json(entry.to_dict(), indent=None) for entry in log)
@@ -148,7 +134,7 @@ def train(
             partial(write_atomically, out / "training.json", dump_json(asdict(settings))),
             partial(write_atomically, out / "log.jsonl", lines),
         )
-    return TrainedAdapter(adapted, tuple(log), collapse)
+    return adapted, log
 
 
 def _run_epoch(

@@ -59,12 +59,12 @@ def unbiased(
     )
     whole = settings.load(questions, maths)
     sample, writer = settings.sampled(whole), settings.writer()
-    planned = plan(sample, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
+    items, counts = plan(sample, settings, pool_from=whole, shots_from=settings.pool(shots_from, maths))
     generate_options = GenerateOptions(max_tokens=max_tokens).filled()
-    run = replace(run_of("unbiased", sample, settings.recorded(), ""), counts=planned.counts)
+    run = replace(run_of("unbiased", sample, settings.recorded(), ""), counts=counts)
     return Task(
         name="unbiased",
-        dataset=MemoryDataset([_sample(*pair, writer) for pair in planned.asked], name="unbiased"),
+        dataset=MemoryDataset([_sample(*pair, writer) for pair in items], name="unbiased"),
         solver=generate(),
         scorer=unbiased_answer(),
         config=GenerateConfig(temperature=generate_options.temperature, max_tokens=generate_options.max_tokens),

@@ -193,7 +193,8 @@ def train(
     elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
     loaded = opened(model, ("score", "train"), models)
     asker = ModelAsker(loaded, elicitation, alphabet)
-    run(asker, training, held_out, recipe, out=out, progress=progress).adapted.close()
+    adapted, _ = run(asker, training, held_out, recipe, out=out, progress=progress)
+    adapted.close()
     block = provenance([loaded.unwrapped], [sample], settings)
     block.versions["peft"] = needed("peft", "training an adapter").__version__
     log = TrainingLog.read(out)

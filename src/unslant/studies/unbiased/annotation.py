@@ -153,7 +153,8 @@ def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 
         raise InputError(f"{n} items: give 1 or more")
     layout = load_template(template)
     settings = UnbiasedSettings(runs=1, shots=0, no_alone=True, seed=seed)
-    composed = [item for item in plan(o.LoadOptions().load(questions), settings).asked if item[1].kind == BOAT]
+    items, _ = plan(o.LoadOptions().load(questions), settings)
+    composed = [item for item in items if item[1].kind == BOAT]
     # Drawn by a hash of the item, so that a smaller sheet is part of a larger one; listed in the questions' order.
     sample = sorted(range(len(composed)), key=lambda i: _rank(composed[i], seed))[:n]
     rows = []

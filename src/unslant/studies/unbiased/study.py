@@ -124,11 +124,11 @@ class Unbiased(Study[UnbiasedSettings]):
         settings, whole = asking.settings, asking.job.questions
         settings.writer()  # a bad template is refused before the model is opened
         pool = settings.pool(settings.shots_from, settings.maths)
-        work = plan(asking.questions, settings, pool_from=whole, shots_from=pool)
+        items, counts = plan(asking.questions, settings, pool_from=whole, shots_from=pool)
         if settings.generate:
-            return asking.ask_for_replies(work.asked, read_reply, counts=work.counts)
+            return asking.ask_for_replies(items, read_reply, counts=counts)
         parameters = asking.model.info.parameters
-        return asking.ask(work.asked, [Cloze(asking.settings.writer())], parameters=parameters, counts=work.counts)
+        return asking.ask(items, [Cloze(asking.settings.writer())], parameters=parameters, counts=counts)
 
     def settings_of_each(self, given: Given[UnbiasedSettings]) -> list[UnbiasedSettings]:
         """The same for all: where one of several models must be asked for replies, or in a chat, all are."""
@@ -164,23 +164,9 @@ unbiased = function(
 )
 
 
-@dataclass(frozen=True)
-class UnbiasedPlan:
-    """What is asked, and what cannot be.
-
-    Attributes:
-        asked: question and presentation of kind ``vanilla``, ``boat`` (one for each run) or ``only``.
-        counts: how often each intervention was composed or impossible; ``drawn`` by combination (``DH+AR``; ``none``
-            for no intervention).
-    """
-
-    asked: list[Asked]
-    counts: ComposedCounts
-
-
 def plan(
     questions: AnySet, settings: UnbiasedSettings, *, pool_from: AnySet | None = None, shots_from: AnySet | None = None
-) -> UnbiasedPlan:
+) -> tuple[list[Asked], ComposedCounts]:
     """Every question as published, in every run, and (unless ``no_alone``) under each intervention by itself.
 
     Open maths questions are asked as they are if replies are generated. Otherwise their published form, which has no
@@ -189,6 +175,10 @@ def plan(
     Args:
         pool_from: questions that lend options and second stems; by default ``questions``.
         shots_from: questions used as worked examples; by default those of ``pool_from``.
+
+    Returns:
+        Question and presentation of kind ``vanilla``, ``boat`` (one for each run) or ``only``; and how often each
+        intervention was composed or impossible, ``drawn`` by combination (``DH+AR``; ``none`` for no intervention).
 
     Raises:
         InputError: on settings that cannot be used, or if no question can be asked.
@@ -228,9 +218,7 @@ def plan(
     if settings.no_instructions:
         items = [(question, replace(presentation, instruction="")) for question, presentation in items]
     reasons_left_out = {code: dict(reasons) for code, reasons in left_out.items()}
-    return UnbiasedPlan(
-        items, ComposedCounts(drawn=dict(drawn), left_out=reasons_left_out, not_applicable=dict(impossible))
-    )
+    return items, ComposedCounts(drawn=dict(drawn), left_out=reasons_left_out, not_applicable=dict(impossible))
 
 
 def _pool(questions: AnySet) -> Pool:

@@ -158,7 +158,7 @@ class Contamination(Study[ContaminationSettings]):
             before = study.of_model(job.open(0, needs, sample, run_of=both), whole, options, job.record)
             suspect = job.open_named(settings.against, needs, given.options[0], sample, run_of=both)
             return compare(before, study.of_model(suspect, whole, options, job.record))
-        items = plan(sample, replace(options, runs=1, shots=0)).asked
+        items, _ = plan(sample, replace(options, runs=1, shots=0))
         published = [presentation for _, presentation in items if presentation.kind == VANILLA]
         model, training = job.open(0, needs, sample), part_of(settings, Training)
         before = study.of_model(model, whole, options, job.record)

@@ -73,14 +73,6 @@ class ScoreTable:
         parts = (self.original, self.rephrased, self.boat)
         return int(sum(np.isnan(part).sum() for part in parts if not np.isnan(part).all()))
 
-    def missing_by_judge(self) -> tuple[list[int], list[int]]:
-        """Of each model: confidences asked for and not given, and asked for."""
-        # A question that nobody judged in some model's words was not rephrased by it, so nothing was asked.
-        as_is = [part for part in (self.original, self.boat) if not np.isnan(part).all()]
-        rephrased = [part[:, ~np.isnan(part).all(axis=0)] for part in self.rephrased]
-        scores = np.concatenate([*as_is, *rephrased], axis=1)
-        return np.isnan(scores).sum(axis=1).tolist(), [scores.shape[1]] * len(self.models)
-
     def to_parquet(self, path: str | Path, run: Run | None = None) -> None:
         """Write one row a confidence, and how they came to be; :func:`load_scores` reads the rows back."""
         versions = [("original", "", self.original)]
@@ -221,12 +213,17 @@ class ProbeResult(StudyResult):
     @property
     def failure(self) -> str:
         """See :class:`StudyResult`."""
-        counts = zip(self.table.models, *self.table.missing_by_judge(), strict=True)
+        table = self.table
+        # A question that nobody judged in some model's words was not rephrased by it, so nothing was asked.
+        as_is = [part for part in (table.original, table.boat) if not np.isnan(part).all()]
+        rephrased = [part[:, ~np.isnan(part).all(axis=0)] for part in table.rephrased]
+        scores = np.concatenate([*as_is, *rephrased], axis=1)
+        total = scores.shape[1]
         return super().failure or "; ".join(
             f"no reply of {name} holds a confidence"
             if missing == total
             else f"{missing:,} of {total:,} replies of {name} hold no confidence"
-            for name, missing, total in counts
+            for name, missing in zip(table.models, np.isnan(scores).sum(axis=1).tolist(), strict=True)
             if 2 * missing > total or missing == total
         )
 

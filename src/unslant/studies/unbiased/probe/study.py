@@ -100,8 +100,8 @@ class Probe(Study[ProbeSettings]):
         """Every model replies here."""
 
     def measure(self, job: Job[ProbeSettings]) -> ProbeResult:
-        given, settings, whole, record = job.given, job.given.settings, job.questions, job.record
-        sampled, writer, strengths = settings.sampled(whole), settings.writer(), _strengths(settings)
+        given, settings, record = job.given, job.given.settings, job.record
+        sampled, writer, strengths = settings.sampled(job.questions), settings.writer(), _strengths(settings)
         _check([model if isinstance(model, str) else model.name for model in given.models], strengths)
         check_same(sampled)
         record.begin(", ".join(map(str, given.models)), sampled)
@@ -112,7 +112,7 @@ class Probe(Study[ProbeSettings]):
         for participant in participants:
             check_same(model=participant.block)
         _check([participant.name for participant in participants], strengths)
-        return _measured(participants, whole, settings, strengths, job.progress)
+        return _measured(participants, job, strengths)
 
     def read(self, given: Given[ProbeSettings]) -> ProbeResult:
         settings, (scores,), accuracy = given.settings, given.log, given.inputs.accuracy
@@ -141,13 +141,8 @@ probe = function(
 )
 
 
-def _measured(
-    participants: Sequence[Participant],
-    whole: QuestionSet[Question],
-    settings: ProbeSettings,
-    strengths: Sequence[float],
-    progress: Progress,
-) -> ProbeResult:
+def _measured(participants: Sequence[Participant], job: Job[ProbeSettings], strengths: Sequence[float]) -> ProbeResult:
+    whole, settings, progress = job.questions, job.given.settings, job.progress
     writer, sampled = settings.writer(), settings.sampled(whole)
     published, changed = _presentations(whole, sampled.questions, settings.seed)
     presentations = [presentation for _, presentation in published]
