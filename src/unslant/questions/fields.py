@@ -221,6 +221,8 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     pinned = _pinned(row.value("pinned"), len(options))
     if pinned is None:
         pinned = find_pinned(texts, f"{context}\n{stem}") if detect_pinned else ()
+    authors = data.get("authors")  # a column of this name may hold anything
+    named = isinstance(authors, list) and len(authors) == len(options) and all(isinstance(one, str) for one in authors)
     return Draft(
         record,
         RawAnswer(value, options, texts, labels, record.place),
@@ -233,15 +235,9 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
             "subject": row.text("subject"),
             "source": row.text("source") or name,
             "pinned": pinned,
-            "authors": _authors(data.get("authors"), len(options)),
+            "authors": tuple(authors) if named else (),
         },
     )
-
-
-def _authors(value: Any, n: int) -> tuple[str, ...]:
-    """Who wrote each option; empty where a column of this name is not a list of one text for each option."""
-    listed = isinstance(value, list) and len(value) == n and all(isinstance(one, str) for one in value)
-    return tuple(value) if listed else ()
 
 
 def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:

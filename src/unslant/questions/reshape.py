@@ -186,13 +186,9 @@ def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str,
     if verdict and models.count(verdict) == 1:
         return "AB"[models.index(verdict)]
     match = _SIDE.fullmatch(verdict)
-    keys = [_key(side) for side in sides]
+    named = [_COLUMN.fullmatch(usual_name(side)) for side in sides]
+    keys = [one and (one["before"] or one["after"]) for one in named]
     return "AB"[keys.index(match[1])] if match and match[1] in keys else value
-
-
-def _key(side: str) -> str:
-    match = _COLUMN.fullmatch(usual_name(side))
-    return (match["before"] or match["after"] or "") if match else ""
 
 
 def _texts(data: Mapping[str, Any], sides: tuple[str, str]) -> tuple[str, list[str | None]]:

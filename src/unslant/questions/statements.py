@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -98,15 +98,6 @@ def _judging(row: Row, question_id: str, source: str, reader: AnswerReader) -> J
     )
 
 
-def _reader(rows: Iterable[Row], origin: str) -> AnswerReader:
-    """The reader of verdicts that are answers to a multiple-choice question."""
-    reader = AnswerReader.for_file(list(filter(None, map(_choice, rows))), None, "auto", origin)
-    if reader.doubts:
-        reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
-        raise InputError.at(origin, reason, field="verdict")
-    return reader
-
-
 def _load(
     source: Any,
     kind: type[AnyQuestion],
@@ -128,8 +119,13 @@ def _load(
     needed = ("statement", "verdict") if judging else ("question", "answer")
     names = find_fields(columns_of(opened.records, opened.origin), mapping, opened.origin, usual, needed)
     if judging:
-        rows = (Row(record, names) for record in opened.records if not record.problem)
-        make = partial(make, reader=_reader(rows, opened.origin))
+        # Verdicts may be answers to a multiple-choice question.
+        rows = [Row(record, names) for record in opened.records if not record.problem]
+        reader = AnswerReader.for_file(list(filter(None, map(_choice, rows))), None, "auto", opened.origin)
+        if reader.doubts:
+            reason = f"{reader.doubts[0].partition(':')[0]}; write the verdicts in words: True, False or Unknown"
+            raise InputError.at(opened.origin, reason, field="verdict")
+        make = partial(make, reader=reader)
     bad = Bad(skip=skip_bad)
 
     def read(record: Record, number: int) -> AnyQuestion:

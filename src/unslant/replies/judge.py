@@ -119,15 +119,14 @@ class JudgeReport:
         return self.right == self.n
 
 
-def validate(judgements: Sequence[str], cases: Sequence[JudgeCase] = VALIDATION) -> JudgeReport:
-    """Compare a judge's answers to the prompts of ``cases``, in order, with the expected ones."""
+def validate(judgements: Sequence[str]) -> JudgeReport:
+    """Compare a judge's answers to the prompts of :data:`VALIDATION`, in order, with the expected ones."""
     wrong = []
-    for case, judgement in zip(cases, judgements, strict=True):
+    for case, judgement in zip(VALIDATION, judgements, strict=True):
         read = read_judgement(judgement, case.labels)
-        labels = read.labels if read.status == "ok" else None
-        if labels != case.expected:
+        if (read.labels if read.status == "ok" else None) != case.expected:
             wrong.append(case.reply)
-    return JudgeReport(len(cases) - len(wrong), len(cases), tuple(wrong))
+    return JudgeReport(len(VALIDATION) - len(wrong), len(VALIDATION), tuple(wrong))
 
 
 def needs_judge(extracted: Extracted) -> bool:

@@ -98,17 +98,15 @@ def clean(reply: str) -> str:
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before steps of more than one
     # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = plain(_json_as_lines(shortened(_without_open_end(_last_turn(without_thinking(reply))))))
+    text = _last_turn(without_thinking(reply))
+    text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
+    text = plain(_json_as_lines(shortened(text)))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
     text = _HEADING.sub(lambda match: f"\n{match[match.lastgroup or 0]}: ", _without_markdown(shortened(text)))
     return shortened(_tidy(text))
-
-
-def _without_open_end(text: str) -> str:
-    return text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
 
 
 def option_text(option: str) -> str:

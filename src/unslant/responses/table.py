@@ -5,7 +5,7 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import islice
@@ -228,7 +228,10 @@ class Responses:
 
     def rows(self) -> list[Response]:
         """The table as :class:`Response` objects, in row order."""
-        return [_from_record(record) for record in self.table.to_pylist()]
+        return [
+            Response(**{name: v if v is None else _COLUMNS[name][1](v) for name, v in record.items()})
+            for record in self.table.to_pylist()
+        ]
 
     def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
@@ -253,8 +256,3 @@ class Responses:
         """
         table, run, questions = read_table(Path(path))
         return cls(checked_table(table, SCHEMA, path, questions), run, questions)
-
-
-def _from_record(record: Mapping[str, Any]) -> Response:
-    values: dict[str, Any] = {n: v if v is None else _COLUMNS[n][1](v) for n, v in record.items()}
-    return Response(**values)

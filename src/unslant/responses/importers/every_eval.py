@@ -8,7 +8,7 @@ of the options and the scores of their labels, in ``metadata``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unslant.files import parse_json
@@ -40,20 +40,18 @@ def read(head: Head) -> list[Log]:
             logs.setdefault((str(row["model_id"]), str(row["evaluation_name"])), []).append(page)
     if not logs:
         raise ValueError("none of its samples has choices, so that there is no order to audit")
-    return list(_logs(logs, dropped))
-
-
-def _logs(logs: Mapping[tuple[str, str], Sequence[Logged]], dropped: Counter[str]) -> Iterator[Log]:
-    """A log for each model, evaluation and kind of answers; failures are scores that failed where there are scores."""
-    for (model, task), pages in logs.items():
-        by_kind: dict[str, list[Logged]] = {}
+    # A log for each kind of answers; failures are scores that failed where there are scores.
+    by_kind: dict[tuple[str, str, str], list[Logged]] = {}
+    for names, pages in logs.items():
         failed = "labels" if any(page.logprobs is not None for page in pages) else "words"
         for page in pages:
             kind = "words" if page.chosen is not None else "labels" if page.logprobs is not None else failed
-            by_kind.setdefault(kind, []).append(page)
-        for kind, of_kind in by_kind.items():
-            yield Log(model, "Every Eval Ever", kind, tuple(of_kind), task, dropped, metric="score")
-            dropped = Counter()  # they are of the file, and are counted once
+            by_kind.setdefault((*names, kind), []).append(page)
+    return [
+        # What is left out is of the file, and is counted once.
+        Log(model, "Every Eval Ever", kind, tuple(of_kind), task, Counter() if i else dropped, metric="score")
+        for i, ((model, task, kind), of_kind) in enumerate(by_kind.items())
+    ]
 
 
 def _page(row: Mapping[str, Any], place: str) -> Logged:

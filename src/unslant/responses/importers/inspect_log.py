@@ -179,7 +179,9 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         besides=bool(shown_as.get("besides", False)),
         answers=answers,
         place=place,
-        question=_question(sample),
+        question=sample.input
+        if isinstance(sample.input, str)
+        else question_on_page("\n".join(message.text for message in sample.messages if message.role == "user")),
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
@@ -250,12 +252,6 @@ def target_places(target: str | Sequence[str], labels: Sequence[str]) -> frozens
     if unknown := [name for name in named if name.upper() not in labels]:
         raise ValueError(f"target {target!r}: {unknown[0]!r} is not one of the labels {', '.join(labels)}")
     return frozenset(labels.index(name.upper()) for name in named)
-
-
-def _question(sample: Any) -> str:
-    if isinstance(sample.input, str):
-        return sample.input
-    return question_on_page("\n".join(message.text for message in sample.messages if message.role == "user"))
 
 
 IMPORTER = Importer("a log of inspect (.eval or .json)", recognises, read)

@@ -75,7 +75,9 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             others = sum(n for (kind, *_), n in counts.items() if kind == OTHER_LABELS)
             dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
             if question.options and len(question.options) <= MAX_OPTIONS:
-                questions.append(question.as_question(pages[0][0]))
+                page = pages[0][0]
+                asked = Question(question.id, page.question, question.options, question.answers, subject=page.subject)
+                questions.append(replace(asked, pinned=page.pinned, authors=question.authors))
 
     table = Responses.from_rows(rows()).table
     facts = LogFacts(
@@ -88,13 +90,14 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         parts=tuple(dict.fromkeys(log.part for log in logs if log.part)),
         **(_other_readings(all_pages) if in_words else {}),
     )
+    stated = [(key, value) for log in logs for key, value in log.about.items() if key not in FILE]
     run = Run(
         study=logs[0].study,
         model=logs[0].model,
         questions=name or logs[0].task,
         source=logs[0].harness,
         engine=f"logged by {logs[0].harness}",
-        settings={key: ", ".join(values) for key, values in _facts(logs).items()},
+        settings={key: ", ".join(dict.fromkeys(v for k, v in stated if k == key)) for key, _ in stated},
         logged=facts,
     )
     return Responses(table, run, tuple(questions) if len(questions) == len(by_id) else ())
@@ -146,12 +149,6 @@ def _short(place: str) -> str:
     """A place without the folders of its file."""
     path, comma, rest = shown(place).partition(", ")
     return Path(path).name + comma + rest
-
-
-def _facts(logs: Sequence[Log]) -> dict[str, list[str]]:
-    """The facts that logs state of their runs, each value once."""
-    keys = dict.fromkeys(key for log in logs for key in log.about if key not in FILE)
-    return {key: list(dict.fromkeys(log.about[key] for log in logs if key in log.about)) for key in keys}
 
 
 def _other_readings(pages: Sequence[Logged]) -> dict[str, Hits]:
@@ -273,35 +270,28 @@ class _Question:
         self.ranks = text_ranks(self.options) if self.options else ()
         self.answers = frozenset(self.order(first)[k] for k in first.answers)
 
-    def as_question(self, page: Logged) -> Question:
-        """The question with the texts of one page."""
-        question = Question(self.id, page.question, self.options, self.answers, subject=page.subject)
-        return replace(question, pinned=page.pinned, authors=self.authors)
-
     def order(self, page: Logged) -> Order:
         """The option at each place."""
         if len(page.labels) != self.n:
             counts = f"{len(page.labels)} options here, {self.n} elsewhere"
             raise InputError.at(page.place, f"question {self.id!r} has {counts}")
-        if page.order is not None and not self._numbered_otherwise(page):
+        texts, on_page = [text.strip() for text in self.options], [text.strip() for text in page.options]
+        # The log may number the same options otherwise, if their file was shuffled again.
+        again = bool(texts) and sorted(texts) == sorted(on_page) and on_page != [texts[i] for i in page.order or ()]
+        if page.order is not None and not again:
             return page.order
         if not (page.options and self.options):
             return tuple(range(self.n))
         left = list(range(self.n))  # two options may have the same text: each is used once
         order = []
         for text in page.options:
-            same = next((i for i in left if self.options[i].strip() == text.strip()), None)
+            same = next((i for i in left if texts[i] == text.strip()), None)
             if same is None:
                 shows = f"question {self.id!r} shows {text!r} here, which it does not elsewhere"
                 raise InputError.at(page.place, shows)
             left.remove(same)
             order.append(same)
         return tuple(order)
-
-    def _numbered_otherwise(self, page: Logged) -> bool:
-        """Whether a page has the same options, but its log numbers them differently: their file was shuffled again."""
-        texts, on_page = [text.strip() for text in self.options], [text.strip() for text in page.options]
-        return bool(texts) and sorted(texts) == sorted(on_page) and on_page != [texts[i] for i in page.order or ()]
 
     def row(self, page: Logged, counts: Counter[tuple[str, tuple[str, ...], Order]], source: str) -> Response:
         order = self.order(page)

@@ -272,17 +272,14 @@ class Consistency:
             if new:
                 shows = f"question {page.id!r} shows {min(new)!r} here, which it does not before ({first.place})"
                 raise InputError.at(page.place, f"{shows}; give each question an id of its own")
-        self._note_right(page)
-
-    def _note_right(self, page: Logged) -> None:
         if page.order is None:
             return
         right = frozenset(page.order[k] for k in page.answers)
-        before, other = self._right.setdefault(page.id, (right, page))
-        if right != before:
+        expected, other = self._right.setdefault(page.id, (right, page))
+        if right != expected:
             raise InputError.at(
                 page.place,
-                f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(before)} "
+                f"the right option of question {page.id!r} is, by order, {_listed(right)} here and {_listed(expected)} "
                 f"in {other.place} (counted from 0 in the question file). An answer is the label or place as shown; if "
                 "it is that of the question file, turn it by order, or leave order out (--fields order=)",
             )
