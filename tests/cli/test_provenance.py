@@ -24,7 +24,7 @@ from unslant.reference import reference_path
 from unslant.reports import Report
 from unslant.reports.export import save_figures
 from unslant.responses import Responses
-from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance, markdown
+from unslant.responses.provenance import AskedModel, AskedQuestions, Provenance
 
 pytestmark = pytest.mark.thorough
 
@@ -221,4 +221,7 @@ def test_what_does_not_change_the_result_is_left_out_of_the_command(more: str) -
 
 
 def test_the_docs_have_the_keys_as_they_are() -> None:
-    assert markdown() in DOCS.read_text("utf-8")
+    parts = (("", Provenance), ("models[].", AskedModel), ("questions[].", AskedQuestions))
+    keys = [(f"{of}{key}", field.description) for of, kind in parts for key, field in kind.model_fields.items()]
+    rows = ["| key | |", "|---|---|", *(f"| `{key}` | {meaning} |" for key, meaning in keys)]
+    assert "\n".join(rows) in DOCS.read_text("utf-8")

@@ -221,7 +221,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     pinned = _pinned(row.value("pinned"), len(options))
     if pinned is None:
         pinned = find_pinned(texts, f"{context}\n{stem}") if detect_pinned else ()
-    authors = data.get("authors")  # a column of this name may hold anything
+    authors = data.get("authors") or ()  # a column of this name may hold anything
     named = isinstance(authors, list) and len(authors) == len(options) and all(isinstance(one, str) for one in authors)
     return Draft(
         record,

@@ -104,18 +104,6 @@ def checked_provenance(value: object, path: object) -> Provenance:
         raise InputError.at(path, f"its provenance ({where}): {problem['msg'].lower()}") from None
 
 
-def markdown() -> str:
-    """The keys of the block as a table, for the docs."""
-    parts: list[tuple[str, type[BaseModel]]] = [
-        ("", Provenance), ("models[].", AskedModel), ("questions[].", AskedQuestions)
-    ]  # fmt: skip
-    lines = ["| key | |", "|---|---|"]
-    lines += [
-        f"| `{of}{name}` | {field.description} |" for of, kind in parts for name, field in kind.model_fields.items()
-    ]
-    return "\n".join(lines)
-
-
 # What asking has cost
 
 Count = Annotated[int, Field(ge=0)]

@@ -5,7 +5,7 @@ The table alone is enough for every metric: neither the model nor the question f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import islice
@@ -172,13 +172,7 @@ MEANINGS = {
     "bounds": "places of labels for which `logprobs` has only an upper bound",
     "conflict": "of status `conflict`: the contents under the label, then those whose text is given with it",
 }
-"""What each column holds, for the docs."""
-
-
-def markdown() -> str:
-    """The columns as a table, for the docs."""
-    lines = [f"| `{field.name}` | {field.type} | {MEANINGS[field.name]} |" for field in SCHEMA]
-    return "\n".join(["| column | type | |", "|---|---|---|", *lines])
+"""What each column holds, as in the docs."""
 
 
 def text_ranks(options: Sequence[str]) -> tuple[int, ...]:
@@ -228,10 +222,7 @@ class Responses:
 
     def rows(self) -> list[Response]:
         """The table as :class:`Response` objects, in row order."""
-        return [
-            Response(**{name: v if v is None else _COLUMNS[name][1](v) for name, v in record.items()})
-            for record in self.table.to_pylist()
-        ]
+        return [_from_record(record) for record in self.table.to_pylist()]
 
     def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
@@ -256,3 +247,8 @@ class Responses:
         """
         table, run, questions = read_table(Path(path))
         return cls(checked_table(table, SCHEMA, path, questions), run, questions)
+
+
+def _from_record(record: Mapping[str, Any]) -> Response:
+    values: dict[str, Any] = {n: v if v is None else _COLUMNS[n][1](v) for n, v in record.items()}
+    return Response(**values)
