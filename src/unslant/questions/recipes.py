@@ -47,54 +47,29 @@ class Recipe:
         return f"Hub data set {self.hub} ({parts})"
 
 
-_ARC = {"id": "id", "question": "question", "options": "choices", "answer": "answerKey"}
-_TRUTHFULQA = {"question": "question", "answer": ""}
 _GATED = "gated: accept its terms on the Hub and run `hf auth login` first"
 
 _RECIPES = (
-    Recipe("mmlu", "cais/mmlu", "all", fields={"options": "choices", "answer": "answer", "subject": "subject"}),
-    Recipe(
-        "mmlu-pro",
-        "TIGER-Lab/MMLU-Pro",
-        fields={
-            "id": "question_id",
-            "options": "options",
-            "answer": "answer_index",
-            "subject": "category",
-            "source": "",
-        },
-        note="up to ten options",
-    ),
-    Recipe("arc-challenge", "allenai/ai2_arc", "ARC-Challenge", fields=_ARC),
-    Recipe("arc-easy", "allenai/ai2_arc", "ARC-Easy", fields=_ARC),
+    Recipe("mmlu", "cais/mmlu", "all"),
+    Recipe("mmlu-pro", "TIGER-Lab/MMLU-Pro", fields={"answer": "answer_index"}, note="up to ten options"),
+    Recipe("arc-challenge", "allenai/ai2_arc", "ARC-Challenge"),
+    Recipe("arc-easy", "allenai/ai2_arc", "ARC-Easy"),
     Recipe(
         "qasc",
         "allenai/qasc",
         split="validation",
-        fields={**_ARC, "context": "fact1,fact2"},
+        fields={"context": "fact1,fact2"},
         note="eight options, with the two facts that answer the question as context; test answers are not public",
     ),
-    Recipe(
-        "medmcqa",
-        "openlifescienceai/medmcqa",
-        split="validation",
-        fields={"id": "id", "options": "opa,opb,opc,opd", "answer": "cop", "subject": "subject_name"},
-        note="test answers are not public",
-    ),
+    Recipe("medmcqa", "openlifescienceai/medmcqa", split="validation", note="test answers are not public"),
     Recipe("teleqna", "netop/TeleQnA", note=_GATED),
-    Recipe(
-        "commonsenseqa",
-        "tau/commonsense_qa",
-        split="validation",
-        fields={**_ARC, "subject": ""},
-        note="test answers are not public",
-    ),
+    Recipe("commonsenseqa", "tau/commonsense_qa", split="validation", note="test answers are not public"),
     Recipe(
         "truthfulqa-mc1",
         "truthfulqa/truthful_qa",
         "multiple_choice",
         "validation",
-        fields={**_TRUTHFULQA, "options": "mc1_targets"},
+        fields={"options": "mc1_targets"},
         note="2 to 13 options; the right one is first in the file",
     ),
     Recipe(
@@ -102,22 +77,14 @@ _RECIPES = (
         "truthfulqa/truthful_qa",
         "multiple_choice",
         "validation",
-        fields={**_TRUTHFULQA, "options": "mc2_targets"},
+        fields={"options": "mc2_targets"},
         note="several right options; these are first in the file",
     ),
     Recipe(
-        "scienceqa",
-        "tasksource/ScienceQA_text_only",
-        fields={"options": "choices", "answer": "answer", "context": "hint", "subject": "subject"},
-        note="the questions without an image",
+        "scienceqa", "tasksource/ScienceQA_text_only", fields={"context": "hint"}, note="the questions without an image"
     ),
     Recipe("multirc", "aps/super_glue", "multirc", "validation", note="several right options; passages as context"),
-    Recipe(
-        "openbookqa",
-        "allenai/openbookqa",
-        "main",
-        fields={"id": "id", "question": "question_stem", "options": "choices", "answer": "answerKey"},
-    ),
+    Recipe("openbookqa", "allenai/openbookqa", "main"),
     Recipe(
         "mt-bench-human",
         "lmsys/mt_bench_human_judgments",
