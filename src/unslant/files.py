@@ -102,12 +102,14 @@ def files_within(folder: Path, most: int = 10_000) -> list[Path]:
 
 def _unpacked(content: bytes, path: Path, limit: int) -> bytes:
     limit = most_unpacked(len(content), limit)
+    parts: list[bytes] = []  # one read of the whole limit would allocate all of it
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            unpacked = stream.read(limit + 1)
+            while sum(map(len, parts)) <= limit and (chunk := stream.read(1 << 20)):
+                parts.append(chunk)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError.at(path, f"not a whole gzip file ({error}); download it again") from None
-    if len(unpacked) > limit:
+    if len(unpacked := b"".join(parts)) > limit:
         raise InputError.at(path, f"unpacks to more than {_mb(limit)}; unpack it, or split it")
     return unpacked
 
