@@ -117,10 +117,11 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
         InputError: naming every such option and its value.
     """
     useless = [
-        _flag(f) + _written(getattr(group, f.name))
+        _flag(f) + _written(value)
         for group in groups
         for f in dataclasses.fields(group)
-        if f.name not in but and (only is None or f.name in only) and not _is_default(f, getattr(group, f.name))
+        if f.name not in but and (only is None or f.name in only)
+        if (value := getattr(group, f.name)) != f.default and (value or f.default != ())
     ]
     if useless:
         raise InputError(f"{why}: leave out {' and '.join(useless)}, which has no effect here")
@@ -129,10 +130,6 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
 def _flag(f: dataclasses.Field[Any]) -> str:
     names = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
     return names[0] if names else f"--{f.name.replace('_', '-')}"
-
-
-def _is_default(f: dataclasses.Field[Any], value: Any) -> bool:
-    return bool(value == f.default or (f.default == () and not value))
 
 
 def _written(value: Any) -> str:

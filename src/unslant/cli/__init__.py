@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
@@ -162,15 +163,11 @@ def main() -> None:
     # Threads that spin while they wait make small models twenty times slower if other processes need the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    before = COMMAND.set(Command())
-    try:
-        with naming_flags(), unfailing_streams() as lost_output:
-            code = _run(sys.argv[1:])
-            if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
-                print(f"error: {lost}", file=sys.stderr)
-                code = EXIT_STATUS[OutputError]
-    finally:
-        COMMAND.reset(before)
+    with naming_flags(), unfailing_streams() as lost_output:
+        code = copy_context().run(_run, sys.argv[1:])  # its words and what it may do end with it
+        if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
+            print(f"error: {lost}", file=sys.stderr)
+            code = EXIT_STATUS[OutputError]
     if code:
         sys.exit(code)
 
@@ -248,8 +245,7 @@ def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
     words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
-    with recorded.keys_kept():
-        _perform(command, bound)
+    _perform(command, bound)
 
 
 def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:

@@ -7,7 +7,6 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,7 @@ from cyclopts import App, Token
 from cyclopts.argument import Argument, ArgumentCollection
 from cyclopts.config import Dict
 
-from unslant.errors import InputError, first_line, one_of, printable, shortened, shown
+from unslant.errors import InputError, first_line, one_of, printable, shortened
 from unslant.models.options import KEY_VARIABLES
 from unslant.reach import (
     NOT_REPEATED,
@@ -50,11 +49,7 @@ def _values(arguments: ArgumentCollection) -> Iterator[tuple[Argument, Token]]:
     """Every value with its argument: positional ones, then options in the order typed, or of the file."""
     pairs = [(argument, token) for argument in arguments if not argument.children for token in argument.tokens]
     # cyclopts numbers its tokens; tokens without a number keep the order of declaration
-    yield from sorted(pairs, key=lambda pair: (not _positional(pair[0]), getattr(pair[1], "_order", 0)))
-
-
-def _positional(argument: Argument) -> bool:
-    return not argument.name.startswith("-")
+    yield from sorted(pairs, key=lambda pair: (pair[0].name.startswith("-"), getattr(pair[1], "_order", 0)))
 
 
 def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> list[str]:
@@ -63,7 +58,7 @@ def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> l
     if token.implicit_value is True:
         return [name]
     value = recorded(reach_of(argument), token.value)
-    if _positional(argument):
+    if not argument.name.startswith("-"):
         return [value]
     joined = value.startswith("-") or name != token.keyword or f"{name}={token.value}" in typed
     return [f"{name}={value}"] if joined else [name, value]
@@ -138,15 +133,11 @@ class Recorded:
         for argument, token in _values(arguments):
             if writes or argument.field_info.name not in NOT_REPEATED:
                 self._values.setdefault(argument.names, []).append(token.evolve(source=str(place)))
-        self._hosts: frozenset[str] = frozenset()
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Fill in what was not typed; InputError naming what must be typed again, or trusted."""
-        self._hosts = frozenset(
-            host_of(token.value)
-            for argument, token in _values(arguments)
-            if reach_of(argument) in (Reach.ADDRESS, Reach.MODEL)
-        )
+        named = [(reach_of(argument), token.value) for argument, token in _values(arguments)]
+        TYPED_HOSTS.set(frozenset(host_of(value) for reach, value in named if reach in (Reach.ADDRESS, Reach.MODEL)))
         withheld, risky, urls = list[str](), list[str](), list[str]()
         for argument in arguments:
             if argument.tokens:
@@ -161,14 +152,16 @@ class Recorded:
                     urls += [token.value] if "://" in token.value else []
                 argument.append(token)
         if withheld:
-            self._refuse(
+            raise InputError.at(
+                self._place,
                 f"{', '.join(dict.fromkeys(withheld))}: what may be a secret was left out when the command was "
-                f"recorded; type it again, as in: {self._again} {withheld[0]} ..."
+                f"recorded; type it again, as in: {self._again} {withheld[0]} ...",
             )
         if risky and not self._trust:
-            self._refuse(
+            raise InputError.at(
+                self._place,
                 f"its command holds {shortened('; '.join(risky), 600)}: type that again, as in: {self._again} "
-                f"{risky[0].split()[0].partition('=')[0]} ..., or, if you trust whoever made it, add --trust"
+                f"{risky[0].split()[0].partition('=')[0]} ..., or, if you trust whoever made it, add --trust",
             )
         for url in urls:
             if keys := [name for name in KEY_VARIABLES if name in os.environ]:
@@ -176,18 +169,6 @@ class Recorded:
                     f"{keys[0]} is not sent to {printable(url_without_secrets(url))}, which you did not type",
                     file=sys.stderr,
                 )
-
-    @contextmanager
-    def keys_kept(self) -> Iterator[None]:
-        """While the block runs, keys go only to hosts that were typed."""
-        before = TYPED_HOSTS.set(self._hosts)
-        try:
-            yield
-        finally:
-            TYPED_HOSTS.reset(before)
-
-    def _refuse(self, why: str) -> None:
-        raise InputError(f"{shown(self._place)}: {why}")
 
 
 FILE = Path("unslant.toml")

@@ -283,7 +283,8 @@ class _Page:
         console.print(Text(self.about))
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        rows = [entry for entry in panel.entries if self._is_shown(entry)]
+        listed = [one for one in panel.entries if not one.names or one.names[0] not in _NOT_LISTED]
+        rows = [one for one in listed if not self.only or one.positional_label is not None or one.names[0] in self.only]
         if not rows:
             return
         arguments = rows[0].positional_label is not None
@@ -291,7 +292,8 @@ class _Page:
             console.print(Text(f"\n{'Options' if self.only and not arguments else panel.title}:", style="bold"))
         self._options = self._options or not arguments
         for entry in rows:
-            names = Text(f"  {_label(entry)}".ljust(_WIDTH), style="cyan")
+            label = entry.positional_label or " ".join(filter(None, [*entry.all_options, entry.metavar]))
+            names = Text(f"  {label}".ljust(_WIDTH), style="cyan")
             lines = textwrap.wrap(_meaning(entry), console.width - _WIDTH, break_on_hyphens=False)
             if len(names) >= _WIDTH and not names.plain.endswith("  "):
                 console.print(names, soft_wrap=True)
@@ -299,17 +301,6 @@ class _Page:
             for line in lines or [""]:
                 console.print(names + Text(line), soft_wrap=True)
                 names = Text(" " * _WIDTH)
-
-    def _is_shown(self, entry: HelpEntry) -> bool:
-        if entry.names and entry.names[0] in _NOT_LISTED:
-            return False
-        return not self.only or entry.positional_label is not None or entry.names[0] in self.only
-
-
-def _label(entry: HelpEntry) -> str:
-    if entry.positional_label:
-        return entry.positional_label
-    return " ".join([*entry.all_options, *([entry.metavar] if entry.metavar else [])])
 
 
 def _meaning(entry: HelpEntry) -> str:
