@@ -12,8 +12,8 @@ from tests.command_line import unslant as command
 from tests.conftest import SHARED_DATA
 from unslant.errors import InputError
 from unslant.metrics import Estimate
+from unslant.studies.plan import PlanSettings
 from unslant.studies.plan.planning import Pilot, PlanResult
-from unslant.studies.plan.settings import PlanSettings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from unslant.errors import InputError
 from unslant.experiment import options as o
 from unslant.flags import Without, pairs
 from unslant.reach import Reach
-from unslant.studies.plan.settings import PlanSettings
+from unslant.studies.plan import PlanSettings
 
 
 def plan(

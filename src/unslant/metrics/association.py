@@ -174,8 +174,7 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[E
 def _pearson(counts: Floats, right: Floats) -> Floats:
     """Pearson's chi-squared of right and wrong (..., places), with as many right in all."""
     share = right.sum(axis=-1, keepdims=True) / counts.sum()
-    chi2: Floats = ((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1)
-    return chi2
+    return np.asarray(((right - counts * share) ** 2 / (counts * share * (1 - share))).sum(axis=-1))
 
 
 def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) -> Estimate:

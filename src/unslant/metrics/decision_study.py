@@ -78,8 +78,7 @@ def _values(n: int, mean: float, variance: float) -> Floats:
     from scipy.special import betaincinv
 
     size = largest / variance - 1
-    values: Floats = betaincinv(mean * size, (1 - mean) * size, (np.arange(n) + 0.5) / n)
-    return values
+    return np.asarray(betaincinv(mean * size, (1 - mean) * size, (np.arange(n) + 0.5) / n))
 
 
 def detectable_difference(

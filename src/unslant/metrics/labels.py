@@ -70,8 +70,7 @@ def _masked(scores: OrderScores, predicted: Floats, gold: Floats, hit: Floats, o
 
 def at_slot(values: Floats, slot: NDArray[np.integer]) -> Floats:
     """One slot of each question: (Q, N) and (Q,) in, (Q,) out."""
-    result: Floats = np.take_along_axis(values, slot[:, None], axis=1)[:, 0]
-    return result
+    return np.asarray(values[np.arange(len(values)), slot])
 
 
 @dataclass(frozen=True)

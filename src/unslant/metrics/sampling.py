@@ -102,8 +102,7 @@ class Sampling:
             return np.full(residuals.shape[1:], np.nan)
         terms = self._deviations(residuals, mask, group)
         sizes = group.sizes[group.stratum].reshape(-1, *[1] * (terms.ndim - 1))
-        result: Floats = (terms**2 * (sizes / (sizes - 1))).sum(axis=0)
-        return result
+        return np.asarray((terms**2 * (sizes / (sizes - 1))).sum(axis=0))
 
     def degrees(self, residuals: Floats, mask: Bools | None = None) -> float:
         """Degrees of freedom of the variance of (Q,) terms: units less strata, or fewer where few units make it up.
@@ -161,8 +160,7 @@ class Sampling:
         if self.clustered:
             terms = _sums(terms, group.unit, len(group.stratum))
         sizes = group.sizes.reshape(-1, *[1] * (terms.ndim - 1))
-        deviations: Floats = terms - (_sums(terms, group.stratum, len(sizes)) / sizes)[group.stratum]
-        return deviations
+        return np.asarray(terms - (_sums(terms, group.stratum, len(sizes)) / sizes)[group.stratum])
 
     def _grouping(self, mask: Bools | None) -> _Grouping:
         if mask is None or mask.all():

@@ -57,11 +57,6 @@ def whole_part(scores: OrderScores) -> OrderScores:
     return replace(scores, blocks=_blocks_of(scores, scores.full), full=None)
 
 
-def whole_sets(scores: OrderScores) -> OrderScores:
-    """The scores without the order sets of questions that were shown in only one of their squares."""
-    return replace(scores, blocks=_blocks_of(scores, ~scores.partial))
-
-
 def _blocks_of(scores: OrderScores, mask: Bools) -> tuple[Block, ...]:
     rows = [(block, np.flatnonzero(mask[block.index])) for block in scores.blocks]
     return tuple(block.only(some, np.arange(block.k)) for block, some in rows if len(some))
@@ -80,16 +75,16 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
     blocks = tuple(
         replace(part, index=np.arange(end - len(part.index), end)) for part, end in zip(parts, ends, strict=True)
     )
-    by_pair: dict[str, Any] = {"blocks": blocks, "full": None}
-    for name in (f.name for f in fields(OrderScores)):
-        values = getattr(scores, name)
+
+    def by_pair(values: Any) -> Any:
         if isinstance(values, View):
-            arrays = {f.name: array[rows] for f in fields(View) if (array := getattr(values, f.name)) is not None}
-            by_pair[name] = replace(values, **arrays)
-        elif name in _OF_QUESTIONS:
-            by_pair[name] = tuple(values[q] for q in rows) if isinstance(values, tuple) else values[rows]
-    by_pair["label_mass"] = None if scores.label_mass is None else scores.label_mass[rows]
-    return replace(scores, **by_pair), rows
+            return View(*(by_pair(getattr(values, f.name)) for f in fields(View)))
+        return tuple(values[q] for q in rows) if isinstance(values, tuple) else None if values is None else values[rows]
+
+    views = [f.name for f in fields(OrderScores) if isinstance(getattr(scores, f.name), View)]
+    names = [*(f.name for f in fields(QuestionArrays)), *views, "label_mass"]
+    of_pairs = {name: by_pair(getattr(scores, name)) for name in names}
+    return replace(scores, blocks=blocks, full=None, **of_pairs), rows
 
 
 def noise_between_squares(scores: OrderScores) -> Floats:
@@ -97,11 +92,7 @@ def noise_between_squares(scores: OrderScores) -> Floats:
     pairs, rows = over_squares(replace(whole_part(scores), full=scores.full))
     right, counts = cast(QuestionMetric, METRICS["expected_accuracy"]).values(pairs), np.bincount(rows)
     mean, square = (np.bincount(rows, right**power) / np.maximum(1, counts) for power in (1, 2))
-    noise: Floats = np.maximum(0.0, square - mean**2)[counts > 0]
-    return noise
-
-
-_OF_QUESTIONS = frozenset(f.name for f in fields(QuestionArrays))
+    return np.asarray(np.maximum(0.0, square - mean**2)[counts > 0])
 
 
 def _squares(block: Block, partial: Bools) -> Iterator[Block]:
@@ -125,10 +116,8 @@ def least_margin(scores: OrderScores) -> Floats:
     """(Q,) the smallest gap, over a question's orders, between the probabilities of its two most probable options."""
     margins = np.full(len(scores), np.nan)
     for block in scores.blocks:
-        second, first = (
-            np.moveaxis(np.sort(block.probs, axis=2)[:, :, -2:], 2, 0) if block.n > 1 else np.ones((2, 1, 1))
-        )
-        margins[block.index] = (first - second).min(axis=1)
+        best = np.sort(block.probs, axis=2)[:, :, -2:]
+        margins[block.index] = (best[:, :, -1] - best[:, :, 0]).min(axis=1)  # 0 where there is only one option
     return margins
 
 
@@ -139,8 +128,7 @@ def _over_square(scores: OrderScores, key: str) -> Floats:
     pairs, rows = over_squares(scores)
     counts = np.bincount(rows, minlength=len(scores))
     totals = np.bincount(rows, cast(QuestionMetric, METRICS[key]).values(pairs), len(scores))
-    mean: Floats = np.divide(totals, counts, out=np.full(len(scores), np.nan), where=counts > 0)
-    return mean
+    return np.asarray(np.divide(totals, counts, out=np.full(len(scores), np.nan), where=counts > 0))
 
 
 NO_SQUARES = "every question was shown in the same orders, not in Latin squares"
@@ -217,7 +205,7 @@ class TwoPhaseValues:
         """None where all questions were shown alike."""
         if scores.full is None:
             return None
-        every = whole_sets(scores)
+        every = replace(scores, blocks=_blocks_of(scores, ~scores.partial))
         pairs, rows = over_squares(scores)
         margin = least_margin(pairs)
         values, known = {}, {}
@@ -320,8 +308,7 @@ def known_values(key: str, whole: Floats, squares: Floats, rows: Ints) -> Floats
     over_square = np.full(len(whole), np.nan)
     over_square[rows] = squares
     decided = over_square > 0 if key in GRADUAL else (over_square == 0) & (key in FALLING)
-    known: Floats = np.where(np.isnan(whole) & decided, over_square, whole)
-    return known
+    return np.where(np.isnan(whole) & decided, over_square, whole)
 
 
 def yes_or_no(values: Floats) -> bool:
@@ -344,8 +331,7 @@ def _unseen(residuals: Floats, unseen: float) -> Floats:
     signs[n - n % 2 :] = 0
     # seeded by the residuals: with the same signs for two models, the terms would cancel in their difference
     seed = np.frombuffer(residuals.tobytes(), np.uint32)
-    terms: Floats = np.sqrt(squared / n) * np.random.default_rng(seed).permutation(signs)
-    return terms
+    return np.asarray(np.sqrt(squared / n) * np.random.default_rng(seed).permutation(signs))
 
 
 def _predictions(values: Floats, squares: Floats, rows: Ints, counts: Ints, part: Bools) -> tuple[Floats, float]:

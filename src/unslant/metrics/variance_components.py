@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
@@ -119,11 +120,10 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     """
     question, n = pages.question, bootstrap.n_questions
     page = codes(question, pages.page)
-    rows = np.arange(len(page))
-    if len(page) == n or np.ptp(pages.right) == 0:
-        fixed, random = _Fixed({}, np.zeros(0), np.zeros((n, 0)), np.zeros(0)), dict[str, tuple[float, Floats]]()
-    else:
-        fixed = _fixed(pages, bootstrap)
+    rows, random = np.arange(len(page)), dict[str, tuple[float, Floats]]()
+    varied = len(page) > n and np.ptp(pages.right) > 0
+    fixed = _fixed(pages, n, pages.facets if varied else {})
+    if varied:
         terms = {QUESTION: question}
         terms |= {f"question_{name}": codes(question, pages.facets[name]) for name in fixed.levels if name != ORDER}
         terms |= {PAGE: page, REPEAT: rows} if len(np.unique(page)) < len(page) else {PAGE: rows}
@@ -206,12 +206,11 @@ class _Fixed:
         return _estimate(value, influence, bootstrap, math.sqrt(noise))
 
 
-def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
+def _fixed(pages: Pages, n: int, given: Mapping[str, Ints]) -> _Fixed:
     """Effects of all facets that can be separated; the last ones are dropped first."""
-    n = bootstrap.n_questions
     facets = {
         name: codes(levels)
-        for name, levels in pages.facets.items()
+        for name, levels in given.items()
         if int(codes(pages.question, levels).max()) + 1 > n  # otherwise it does not vary within any question
     }
     lost: list[str] = []
@@ -223,15 +222,14 @@ def _fixed(pages: Pages, bootstrap: Bootstrap) -> _Fixed:
 def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed | None:
     """The effects of some facets; None where they cannot be separated."""
     # Groups share the effects of a level: a number of options may have few questions.
-    question = pages.question
+    question, values = pages.question, np.zeros(len(pages.question))
+    if not facets:
+        return _Fixed({}, np.zeros(0), np.zeros((n, 0)), values)
     starts = np.cumsum([0, *(int(levels.max()) + 1 for levels in facets.values())])
     width = int(starts[-1])
     columns = [levels + start for levels, start in zip(facets.values(), starts[:-1], strict=True)]
     counts = np.bincount(question, minlength=n)
     centred = pages.right - (np.bincount(question, pages.right, n) / counts)[question]
-    values = np.zeros(len(question))
-    if not columns:
-        return _Fixed({}, np.zeros(0), np.zeros((n, 0)), values)
 
     def by_question(values: Floats | None = None) -> Floats:
         """(Q, D) sum of the values in each level."""
@@ -250,15 +248,14 @@ def _least_squares(pages: Pages, facets: Mapping[str, Ints], n: int) -> _Fixed |
         return None
     inverse = np.linalg.pinv(products, rcond=_SINGULAR, hermitian=True)
     effects = inverse @ by_question(centred).sum(axis=0)
-    groups = [pages.group == group for group in np.unique(pages.group)]
-    sizes = [len(np.unique(question[rows])) for rows in groups]
     levels: dict[str, list[tuple[Ints, float]]] = {}
     for name, column in zip(facets, columns, strict=True):
-        in_group = [np.unique(column[rows]) for rows in groups]
-        several = [(some, size) for some, size in zip(in_group, sizes, strict=True) if len(some) > 1]
-        levels[name] = [(some, size / sum(size for _, size in several)) for some, size in several]
-        for rows, some in zip(groups, in_group, strict=True):
+        several: list[tuple[Ints, int]] = []  # of each group of questions, the columns of its levels, and its size
+        for rows in (pages.group == group for group in np.unique(pages.group)):
+            some = np.unique(column[rows])
             values[rows] += effects[column[rows]] - effects[some].mean()
+            several += [(some, len(np.unique(question[rows])))] * (len(some) > 1)
+        levels[name] = [(some, size / sum(size for _, size in several)) for some, size in several]
     left = centred - values + (np.bincount(question, values, n) / counts)[question]
     return _Fixed(levels, effects, n * by_question(left) @ inverse, values)
 
@@ -364,36 +361,29 @@ def components_of(
 
 def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
     """Pages of order sets and repeats; those with rearranged labels, where their order is one of the set."""
-    parts: list[list[Any]] = []
+    parts: list[Sequence[NDArray[Any]]] = []  # of each: right, question, page, position, label, order, group, scored
     single, answer = scores.answers.sum(axis=1) == 1, scores.answers.argmax(axis=1)
     for b, block in enumerate(scores.blocks):
         rows = np.flatnonzero(single[block.index])
         at = block.index[rows]
-        place, contents = {int(q): i for i, q in zip(rows, at, strict=True)}, block.contents
+        place = {int(q): i for i, q in zip(rows, at, strict=True)}
         shared = block.same_orders and len(rows) >= LEAST_QUESTIONS
-
-        def add(q: Ints, right: Floats, k: Ints, page: Ints, position: Ints, label: Ints, scored: bool = False) -> None:
-            constant = np.full(len(q), b), np.full(len(q), scored)  # noqa: B023
-            parts.append([right, q, page, position, label, k * shared, *constant])  # noqa: B023
-
         for k in range(block.k):
-            position, order = block.positions[rows, k, answer[at]].astype(np.int64), np.full(len(at), k)
-            add(at, block.right[rows, k], order, order, position, position, True)
+            position = block.positions[rows, k, answer[at]]
+            parts.append(np.broadcast_arrays(block.right[rows, k], at, k, position, position, k * shared, b, True))
         for j, view in enumerate(scores.relabelled):
             same = (block.positions[rows] == view.positions[at, None, : block.n]).all(axis=2)
             some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
-            q, page = at[some], np.full(int(some.sum()), block.k + j)
+            q, order = at[some], same[some].argmax(axis=1) * shared
             right = is_right(scores.answers[q], view.chosen[q]).astype(np.float64)
             position, label = view.positions[q, answer[q]], view.labels[q, answer[q]]
-            add(q, right, same[some].argmax(axis=1), page, position, label)
+            parts.append(np.broadcast_arrays(right, q, block.k + j, position, label, order, b, False))
         for row, again, hit in (one for one in repeats if one[0] in place):
-            some = np.flatnonzero((contents[place[row]] == again).all(axis=1))
-            position = np.full(len(some), again.index(int(answer[row])))
-            add(np.full(len(some), row), np.full(len(some), float(hit)), some, some, position, position)
+            page, position = np.flatnonzero((block.contents[place[row]] == again).all(axis=1)), again.index(answer[row])
+            parts.append(np.broadcast_arrays(float(hit), row, page, position, position, page * shared, b, False))
     if not parts:
         return None
     columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
     right, question, page, position, label, order, group, scored = columns
-    separate = bool((position != label).any())
-    facets = {"position": position, "label": label} if separate else {PLACE: position}
+    facets = {"position": position, "label": label} if (position != label).any() else {PLACE: position}
     return Pages(right, question, page, facets | {ORDER: order}, group, scored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class QuestionPool:
 
     Example::
 
-        Pool(["a", "b"], {"accuracy": np.array([[1.0, 0.0], [1.0, 1.0]])}, "accuracy")
+        QuestionPool(["a", "b"], {"accuracy": np.array([[1.0, 0.0], [1.0, 1.0]])}, "accuracy")
     """
 
     def __init__(
@@ -108,8 +108,7 @@ class QuestionPool:
     def _weights(self, mask: Bools) -> Floats:
         """(Q,) weights of the questions kept: those of each set sum to 1."""
         sizes = np.bincount(self._set, mask, len(self.sizes))
-        result: Floats = np.divide(mask, sizes[self._set], out=np.zeros(len(mask)), where=mask)
-        return result
+        return np.asarray(np.divide(mask, sizes[self._set], out=np.zeros(len(mask)), where=mask))
 
     def mean(
         self,
@@ -123,17 +122,9 @@ class QuestionPool:
         if not self._everywhere(mask):
             return Estimate.undefined("no value on some set: shown in one order only, or nothing was answered")
         weights = self._weights(mask)
-        of_sets = np.nan_to_num(values) * weights
-        return self.bootstrap.ratio(of_sets, weights, bounds=bounds, confidence=confidence, swings=swings)
-
-    def p(self, values: Floats) -> float:
-        """Two-sided p of "the mean over sets is 0"; nan for fewer than two questions."""
-        mask = np.isfinite(values)
-        n = int(mask.sum())
-        if n < 2 or not self._everywhere(mask):
-            return math.nan
-        terms = np.nan_to_num(values) * self._weights(mask) * n / len(self.sizes)
-        return float(self.bootstrap.sampling.student(terms[:, None], mask)[1][0])
+        return self.bootstrap.ratio(
+            np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings
+        )
 
     @property
     def chance(self) -> Estimate:
@@ -323,10 +314,3 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0)))
-
-
-def neighbours(models: Sequence[Standing], pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """The pairs of each ranked model and the next."""
-    by_names = {frozenset((pair.higher, pair.lower)): pair for pair in pairs}
-    names = [one.model for one in models if one.rank is not None]
-    return tuple(by_names[key] for key in map(frozenset, pairwise(names)) if key in by_names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from unslant.arrays import Jsonable
@@ -24,7 +25,6 @@ from unslant.studies.leaderboard.ranking import (
     QuestionPool,
     Standing,
     compared,
-    neighbours,
     standings,
 )
 
@@ -131,17 +131,16 @@ class Leaderboard(StudyResult):
         """
         if rank_by not in RANK_BY:
             raise InputError(f"rank_by={rank_by!r}: {one_of(rank_by, RANK_BY)}")
-        audits = tuple(audits)
-        sets = _sets(audits)
+        named = _named(audits := tuple(audits))
         by_model: dict[str, dict[str, AuditResult]] = {}
-        for audit, model, name in zip(audits, _names(audits), sets, strict=True):
+        for model, name, audit in named:
             of_model = by_model.setdefault(model, {})
             if name in of_model:
                 raise InputError(f"{model} on {name} is given twice; give each model and set once")
             of_model[name] = audit
         if not by_model:
             raise InputError("no models: give one or more")
-        every = dict.fromkeys(sets)
+        every = dict.fromkeys(name for _, name, _ in named)
         shared = [name for name in every if all(name in of_model for of_model in by_model.values())]
         if not shared:
             held = "; ".join(f"{model} has {listed(list(of_model))}" for model, of_model in by_model.items())
@@ -150,7 +149,11 @@ class Leaderboard(StudyResult):
         pool = QuestionPool.of(ranked, (*KEYS, "chance"), RANK_BY[rank_by])
         pairs = compared(pool, pool.score)
         models = standings(pool, pairs)
-        entries = [_entry(model, *item) for model, of_model in by_model.items() for item in of_model.items()]
+        entries = [
+            BoardEntry(model, name, "generate" if audit.replies else "labels", audit.metrics.means.only(*KEYS))
+            for model, of_model in by_model.items()
+            for name, audit in of_model.items()
+        ]
         return cls(
             audits,
             rank_by,
@@ -173,28 +176,28 @@ class Leaderboard(StudyResult):
     @property
     def neighbours(self) -> tuple[Pair, ...]:
         """The pairs of each ranked model and the next."""
-        return neighbours(self.models, self.pairs)
+        by_names = {frozenset((pair.higher, pair.lower)): pair for pair in self.pairs}
+        names = [one.model for one in self.models if one.rank is not None]
+        return tuple(by_names[key] for key in map(frozenset, pairwise(names)) if key in by_names)
 
     @property
     def parts(self) -> Sequence[AuditResult]:
         return self.audits
 
-    @cached_property
-    def set_names(self) -> list[str]:
-        """The set of each audit."""
-        return _sets(self.audits)
-
     @property
     def runs(self) -> dict[str, AuditResult]:
         """Every audit by its model; by model and set, where there are several sets."""
-        several = len(set(self.set_names)) > 1
-        named = zip(_names(self.audits), self.set_names, self.audits, strict=True)
-        return {f"{model}, {name}" if several else model: audit for model, name, audit in named}
+        several = len({name for _, name, _ in self._named}) > 1
+        return {f"{model}, {name}" if several else model: audit for model, name, audit in self._named}
 
     @property
     def sets_of_runs(self) -> dict[str, str]:
         """The question set of each of :attr:`runs`."""
-        return dict(zip(self.runs, self.set_names, strict=True))
+        return dict(zip(self.runs, [name for _, name, _ in self._named], strict=True))
+
+    @cached_property
+    def _named(self) -> list[tuple[str, str, AuditResult]]:
+        return _named(self.audits)
 
     @property
     def provenance(self) -> Provenance:
@@ -204,13 +207,19 @@ class Leaderboard(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
-        named = zip(_names(self.audits), self.set_names, self.audits, strict=True)
-        write_tables({f"{file_name(model)}-{file_name(name)}": audit for model, name, audit in named}, path)
+        write_tables({f"{file_name(model)}-{file_name(name)}": audit for model, name, audit in self._named}, path)
 
 
-def _sets(audits: Sequence[AuditResult]) -> list[str]:
-    """The set of each audit; sets of different models and names are joined where their questions are the same."""
-    models = _names(audits)
+def _named(audits: Sequence[AuditResult]) -> list[tuple[str, str, AuditResult]]:
+    """Model, set, and audit.
+
+    A model is named without its path, unless that would make two of one name. Sets of different models and names are
+    joined where their questions are the same.
+    """
+    models = [audit.run.model or "model" for audit in audits]
+    short = {model: audit.name for model, audit in zip(models, audits, strict=True)}
+    if len(set(short.values())) == len(short):
+        models = [short[model] for model in models]
     sets: dict[str, list[int]] = {}
     for i, audit in enumerate(audits):
         sets.setdefault(audit.run.question_set, []).append(i)
@@ -225,7 +234,7 @@ def _sets(audits: Sequence[AuditResult]) -> list[str]:
         else:
             groups.append(([name], list(members)))
     set_of = {i: listed(names, 3) for names, members in groups for i in members}
-    return [set_of[i] for i in range(len(audits))]
+    return [(models[i], set_of[i], audit) for i, audit in enumerate(audits)]
 
 
 def _same(one: AuditResult, other: AuditResult) -> bool:
@@ -234,18 +243,6 @@ def _same(one: AuditResult, other: AuditResult) -> bool:
     if all(digests):
         return digests[0] == digests[1]
     return 2 * len(same_questions(one, other)[0]) > min(len(one.scores), len(other.scores))
-
-
-def _names(audits: Sequence[AuditResult]) -> list[str]:
-    """Name of each audit's model: without its path, unless that would make two of one name."""
-    full = [audit.run.model or "model" for audit in audits]
-    short = {model: audit.name for model, audit in zip(full, audits, strict=True)}
-    unlike = len(set(short.values())) == len(short)
-    return [short[model] if unlike else model for model in full]
-
-
-def _entry(model: str, name: str, audit: AuditResult) -> BoardEntry:
-    return BoardEntry(model, name, "generate" if audit.replies else "labels", audit.metrics.means.only(*KEYS))
 
 
 def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:
@@ -272,32 +269,28 @@ def _ways(standing: Standing, audits: Iterable[AuditResult]) -> list[WayCost]:
     cost = sum((audit.cost for audit in audits), Cost())
     questions = sum(len(audit.scores) for audit in audits)
     no_pbm = Estimate.bare(0.0, standing["expected_accuracy"].n, "by construction: a vote does not depend on the order")
-    name, reported, voted = standing.model, standing["accuracy"], standing["vote_accuracy"]
-    seconds = cost.seconds or None
-    if not cost.tokens_baqckv:  # not scored by our own engine
+    seconds, plain, ran = cost.seconds or None, 0.0, ASKED
+    if cost.tokens_baqckv:  # scored by our own engine
+        plain, ran = float(cost.tokens_plain), TREE
+        ways = {
+            ONE: float(cost.tokens_ordinary) or plain * questions / cost.prompts,
+            PLAIN: plain,
+            CACHED: float(cost.tokens_baqckv),
+            TREE: float(cost.tokens),
+        }
+    else:
         replies = sum((audit.run.replies for audit in audits), ChatCost())
-        tokens = float(replies.input_tokens + replies.output_tokens) or float(cost.tokens) or None
-        return [
-            WayCost(name, ONE, reported, standing["pbm"], None, None, None, False),
-            WayCost(name, ASKED, voted, no_pbm, tokens, None, seconds, seconds is not None),
-        ]
-    plain = float(cost.tokens_plain)
-    ways = {
-        ONE: float(cost.tokens_ordinary) or plain * questions / cost.prompts,
-        PLAIN: plain,
-        CACHED: float(cost.tokens_baqckv),
-        TREE: float(cost.tokens),
-    }
+        ways = {ONE: 0.0, ASKED: float(replies.input_tokens + replies.output_tokens) or float(cost.tokens)}
     return [
         WayCost(
-            name,
+            standing.model,
             way,
-            reported if way == ONE else voted,
+            standing["accuracy" if way == ONE else "vote_accuracy"],
             standing["pbm"] if way == ONE else no_pbm,
             tokens or None,
             1 - tokens / plain if tokens and plain and way != ONE else None,
-            seconds * tokens / cost.tokens if seconds and tokens else None,
-            way == TREE and seconds is not None,
+            seconds if way == ran else seconds * tokens / cost.tokens if seconds and tokens else None,
+            way == ran and seconds is not None,
         )
         for way, tokens in ways.items()
     ]

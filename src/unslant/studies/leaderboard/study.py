@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Literal
@@ -69,7 +69,15 @@ class LeaderboardStudy(Study[AuditSettings]):
     def load(self, given: Given[AuditSettings]) -> list[QuestionSet[Question]]:
         sets = given.settings.load_each(list(given.inputs.sets) or given.questions)
         for settings in {one.elicit: one for one in self.settings_of_each(given)}.values():
-            check_settings(sets, settings)
+            settings.writer()  # a way to ask and a set that are incompatible are refused before a model is opened
+            for questions in sets:
+                if not settings.in_words:
+                    OrderDesign.of(questions, settings)
+                    continue
+                from unslant.auditing.words import plan
+
+                parse_labels(settings.labels)
+                plan(questions.questions, settings, settings.chooser(questions))
         return sets
 
     def measure(self, job: Job[AuditSettings]) -> Leaderboard:
@@ -111,16 +119,3 @@ leaderboard = function(
     ['fair', 'prefers-a']
     """,
 )
-
-
-def check_settings(sets: Sequence[QuestionSet[Question]], settings: AuditSettings) -> None:
-    """Raise InputError if settings, already resolved, and a set are incompatible."""
-    settings.writer()
-    for questions in sets:
-        if settings.in_words:
-            from unslant.auditing.words import plan
-
-            parse_labels(settings.labels)
-            plan(questions.questions, settings, settings.chooser(questions))
-        else:
-            OrderDesign.of(questions, settings)

@@ -50,21 +50,17 @@ def page(result: PlanResult) -> Page:
     )
 
 
-def _orders(design: Design) -> str:
-    return count(design.k, "order")
-
-
 def _headline(result: PlanResult) -> str:
-    best, goal = result.best, result.goal
+    best = result.best
     width, difference = number(best.half_width), number(best.difference)
     if best.reached:
         return (
-            f"{count(best.questions, 'question')} in {_orders(best)} each: the score will be known to ±{width}, and "
-            f"differences of {difference} between models will be detected."
+            f"{count(best.questions, 'question')} in {count(best.k, 'order')} each: the score will be known to "
+            f"±{width}, and differences of {difference} between models will be detected."
         )
     return (
-        f"{goal.available:,} questions are too few; about {about(best.questions)} are needed. They give ±{width}, and "
-        f"detect differences of {difference} between models."
+        f"{result.goal.available:,} questions are too few; about {about(best.questions)} are needed. They give "
+        f"±{width}, and detect differences of {difference} between models."
     )
 
 
@@ -90,7 +86,7 @@ def _limit(result: PlanResult) -> str:
     if result.pilot.orders < 2:
         return "A pilot in several orders would say how much orders matter." if result.pilot.source else ""
     if not more:
-        return f"More than {_orders(best)} would not make the score more precise."
+        return f"More than {count(best.k, 'order')} would not make the score more precise."
     one = min(more, key=lambda one: one.questions)
     helps = "More orders barely help" if one.questions > _SAVES * best.questions else "More orders help"
     times = significant(one.tokens / best.tokens, 2)

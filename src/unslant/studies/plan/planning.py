@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from unslant.prompts import Cloze
 from unslant.questions import Question
 from unslant.responses import Responses, Run
 from unslant.responses.provenance import money
-from unslant.studies.plan.settings import PlanKeywords, PlanSettings
+from unslant.studies.plan import PlanKeywords, PlanSettings
 
 MOST_QUESTIONS = 10_000_000
 _ENOUGH = 1.05
@@ -214,14 +214,13 @@ class PlanResult(StudyResult):
     def of(cls, pilot: Pilot, goal: PlanSettings) -> PlanResult:
         """Compare sets of orders."""
         designs = [designed(name, pilot, goal) for name in _sets(pilot)]
+        designs.sort(key=lambda one: one.tokens + one.output_tokens)
         balanced = [one for one in designs if one.score != PUBLISHED]
         narrowest = min(one.half_width for one in balanced)
-        aimed = goal.half_width is not None or goal.difference is not None
-        usable = [one for one in balanced if aimed and one.reached] or [
+        usable = [one for one in balanced if goal.aimed and one.reached] or [
             one for one in balanced if one.half_width <= _ENOUGH * narrowest
         ]
-        best = min(usable, key=lambda one: one.tokens + one.output_tokens)
-        return cls(goal, pilot, tuple(sorted(designs, key=lambda one: one.tokens + one.output_tokens)), best)
+        return cls(goal, pilot, tuple(designs), usable[0])
 
     @cached_property
     def run(self) -> Run:
@@ -264,19 +263,12 @@ def _design(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
     prompts = sum(share * sizes[n][1] for n, share in pilot.by_options.items()) * goal.repeats
     largest = pilot.accuracy * (1 - pilot.accuracy)
     variance = largest if name == "given" else pilot.variance(k, goal.repeats)
-    ends = (pilot.between.low, pilot.between.high)
-    scale = [end / pilot.between.value if pilot.between.value and name != "given" else math.nan for end in ends]
-
-    def precise(n: int, of: float) -> bool:
-        about = n, pilot.accuracy, of, pilot.design_effect
-        return (goal.half_width is None or half_width(*about) <= goal.half_width) and (
-            goal.difference is None or detectable_difference(*about, correlation=goal.correlation) <= goal.difference
-        )
-
-    aimed = goal.half_width is not None or goal.difference is not None
-    n = _least(lambda n: precise(n, variance)) if aimed else goal.available or pilot.questions
-    spread = [_least(lambda n, of=of: precise(n, min(of * variance, largest))) if aimed and of == of else math.nan  # type: ignore[misc]
-              for of in scale]  # fmt: skip
+    n = _needed(pilot, goal, variance) if goal.aimed else goal.available or pilot.questions
+    between, left_open = pilot.between, goal.aimed and pilot.between.value and name != "given"
+    least, most = (
+        _needed(pilot, goal, min(end / between.value * variance, largest)) if left_open and end == end else math.nan
+        for end in (between.low, between.high)
+    )
     reached = goal.available is None or n <= goal.available
     questions = n if reached else goal.available or n
     about = questions, pilot.accuracy, variance, pilot.design_effect
@@ -288,8 +280,8 @@ def _design(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
         round(sizes[pilot.options][0]),
         PUBLISHED if name == "given" else "mean over orders",
         n,
-        spread[0],
-        spread[1],
+        least,
+        most,
         reached,
         half_width(*about),
         detectable_difference(*about, correlation=goal.correlation),
@@ -311,12 +303,19 @@ def _size(options: int, orders: str, in_words: bool) -> tuple[float, float]:
     return sum(presentation.kind == "order" for presentation in presentations), len(presentations)
 
 
-def _least(enough: Callable[[int], bool]) -> int:
-    """The least number of questions that is enough.
+def _needed(pilot: Pilot, goal: PlanSettings, variance: float) -> int:
+    """The least number of questions of this variance that reaches the goal.
 
     Raises:
-        InputError: if none is.
+        InputError: if none does.
     """
+
+    def enough(n: int) -> bool:
+        about = n, pilot.accuracy, variance, pilot.design_effect
+        return (goal.half_width is None or half_width(*about) <= goal.half_width) and (
+            goal.difference is None or detectable_difference(*about, correlation=goal.correlation) <= goal.difference
+        )
+
     low, high = 1, 2
     while not enough(high):
         low, high = high, 2 * high
