@@ -30,12 +30,10 @@ class VotedAnswers:
 
     Attributes:
         content: (Q,) the voted content; -1 without a complete order set.
-        shares: (Q, N) mean probabilities (soft) or shares of orders (hard), padded with 0.
         tied: (Q,) whether several contents have the highest share.
     """
 
     content: NDArray[np.intp]
-    shares: Floats
     tied: Bools
 
 
@@ -48,9 +46,10 @@ def mean_over_orders(probs: Floats) -> Floats:
 def vote_over_orders(
     probs: Floats, text_ranks: Ints, rule: Literal["soft", "hard"] = "soft"
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Content (...) and shares (..., n), as in :class:`VotedAnswers`, from (..., K, n) probabilities; see :func:`vote`.
+    """The voted content (...), see :func:`vote`, and mean probabilities (soft) or shares of orders (hard), (..., n).
 
     Args:
+        probs: (..., K, n).
         text_ranks: (..., n) rank of each content's text; the least wins a tie.
     """
     mean = mean_over_orders(probs)
@@ -69,14 +68,11 @@ def vote(scores: OrderScores, rule: Literal["soft", "hard"] = "soft") -> VotedAn
     Ties (see ``TIE_TOLERANCE``) go to the option whose text sorts first, so that the vote does not depend on the order
     of options in the file; to the first in the file where the table has no text ranks.
     """
-    content = np.full(len(scores), -1, dtype=np.intp)
-    shares = np.zeros(scores.answers.shape)
-    ties = np.zeros(len(scores), bool)
+    content, ties = np.full(len(scores), -1, dtype=np.intp), np.zeros(len(scores), bool)
     for block in scores.blocks:
-        content[block.index], votes = vote_over_orders(block.probs, block.text_ranks, rule)
-        ties[block.index] = is_tie(votes)
-        shares[block.index, : block.n] = votes
-    return VotedAnswers(content, shares, ties)
+        content[block.index], shares = vote_over_orders(block.probs, block.text_ranks, rule)
+        ties[block.index] = is_tie(shares)
+    return VotedAnswers(content, ties)
 
 
 LEVEL = 0.05
@@ -206,7 +202,7 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
     """
     both = np.isfinite(right) & np.isfinite(chance)
     if not both.any():
-        return ChanceTest(Estimate.undefined("no answer", confidence=bootstrap.confidence), math.nan, False)
+        return ChanceTest(Estimate.undefined("no answer"), math.nan, False)
     # narrower bounds than those of any difference of shares: of four options, all right is 0.75 above chance, not 1
     bounds = -float(chance[both].max()), 1 - float(chance[both].min())
     excess = bootstrap.mean(np.where(both, right - chance, np.nan), bounds=bounds)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, permutations
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
 
 MIN_PAIRS = 3
@@ -31,7 +30,6 @@ def correlation(
     kind: Literal["pearson", "spearman", "kendall"] = "pearson",
     *,
     of: str = "pairs",
-    confidence: float = CONFIDENCE,
 ) -> tuple[Estimate, float]:
     """A correlation over the pairs without nan, with its interval, and the two-sided p-value.
 
@@ -48,9 +46,9 @@ def correlation(
     pairs = np.array([(a, b) for a, b in zip(x, y, strict=True) if not (math.isnan(a) or math.isnan(b))])
     n = len(pairs)
     if n < MIN_PAIRS:
-        return Estimate.undefined(f"needs {MIN_PAIRS} {of} or more, there are {n}", n, confidence), math.nan
+        return Estimate.undefined(f"needs {MIN_PAIRS} {of} or more, there are {n}", n), math.nan
     if (np.ptp(pairs, axis=0) == 0).any():
-        return Estimate.undefined(f"all {of} have the same value", n, confidence), math.nan
+        return Estimate.undefined(f"all {of} have the same value", n), math.nan
     from scipy import stats
 
     test = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
@@ -59,10 +57,10 @@ def correlation(
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
     if n <= less or abs(r) >= 1:
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
-        return Estimate(r, math.nan, math.nan, n, "none", confidence, note), p
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(scale / (n - less))
+        return Estimate.bare(r, n, note), p
+    half = normal_quantile(CONFIDENCE) * math.sqrt(scale / (n - less))
     low, high = (math.tanh(math.atanh(r) + step) for step in (-half, half))
-    return Estimate(r, low, high, n, "Fisher z", confidence), p
+    return Estimate(r, low, high, n, "Fisher z"), p
 
 
 def _exact_p(x: Floats, y: Floats, kind: str) -> float:
@@ -104,17 +102,15 @@ def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> N
 @metric("pbm_accuracy.spearman", "PBM against accuracy, Spearman",
         "rank correlation across subjects, or sets and models", digits=2, short="Spearman", plain=True)  # fmt: skip
 @metric("pbm_accuracy.spearman_p", "p", "of the rank correlation, two-sided, exact for fewer than ten", unit="p")
-def pbm_accuracy(
-    rows: Sequence[Numbers], *, of: str = "subjects", over: str = "pbm", confidence: float = CONFIDENCE
-) -> Numbers:
+def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", over: str = "pbm") -> Numbers:
     """PBM against the mean accuracy over orders, of the rows that have both: a label-free sign of difficulty (P1)?
 
     Args:
         over: key of PBM: ``square_pbm`` for that over a Latin square.
     """
     x, y = ([row[key].value for row in rows] for key in (over, "expected_accuracy"))
-    r, p = correlation(x, y, of=of, confidence=confidence)
-    rank, rank_p = correlation(x, y, "spearman", of=of, confidence=confidence)
+    r, p = correlation(x, y, of=of)
+    rank, rank_p = correlation(x, y, "spearman", of=of)
     keys = ("pearson", "pearson_p", "spearman", "spearman_p")
     return Numbers(dict(zip([f"pbm_accuracy.{key}" for key in keys], (r, p, rank.value, rank_p), strict=True)))
 

@@ -40,7 +40,7 @@ def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues |
 
     def mean(metric: QuestionMetric, column: Floats) -> Estimate:
         if np.isnan(column).all():
-            return Estimate.undefined(metric.missing, confidence=bootstrap.confidence)
+            return Estimate.undefined(metric.missing)
         if phases and metric.key in phases.known:
             return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
         if metric.exact:
@@ -163,7 +163,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
     if len(defined):
         about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
-    by_subject = _by_subject(scores, values, phases, bootstrap.confidence)
+    by_subject = _by_subject(scores, values, phases)
     return Metrics(
         counts=_counts(scores),
         means=means(values, bootstrap, phases),
@@ -177,9 +177,7 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
         preference=_preference(scores, whole, bootstrap),
         by_subject=by_subject,
-        pbm_accuracy=pbm_accuracy(
-            list(by_subject.values()), over="square_pbm" if phases else "pbm", confidence=bootstrap.confidence
-        ),
+        pbm_accuracy=pbm_accuracy(list(by_subject.values()), over="square_pbm" if phases else "pbm"),
         questions=values,
     )
 
@@ -221,21 +219,17 @@ def _counts(scores: OrderScores) -> Counts:
     )
 
 
-def _by_subject(
-    scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None, confidence: float
-) -> dict[str, Numbers]:
+def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
     subjects = np.asarray(scores.subjects, dtype=str)
     names = np.unique(subjects)
     if len(names) < 2:
         return {}
     table = {}
-    undefined = Estimate.undefined(FEW_OF_SUBJECT, confidence=confidence)
-    in_phases = {METRICS[key]: undefined for key in (phases.known if phases else ())}
+    in_phases = {METRICS[key]: Estimate.undefined(FEW_OF_SUBJECT) for key in (phases.known if phases else ())}
     for subject in names:
-        rows = subjects == subject
-        part = {key: column[rows] for key, column in values.items()}
-        table[str(subject)] = means(part, Bootstrap(int(rows.sum()), confidence=confidence)) | in_phases
+        part = {key: column[subjects == subject] for key, column in values.items()}
+        table[str(subject)] = means(part, Bootstrap(int((subjects == subject).sum()))) | in_phases
     return table
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats, jsonable
 from unslant.metrics.accuracy import accuracy
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics.estimate import CONFIDENCE, Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores, is_right
 from unslant.metrics.verdicts import verdict
@@ -98,7 +98,7 @@ def nvr(
     complete: Bools = np.asarray((np.isfinite(right) | ~exists).all(axis=1))
     n = int(complete.sum())
     if n == 0:
-        none = Estimate.undefined("no question has all its Nvr-X variants", confidence=bootstrap.confidence)
+        none = Estimate.undefined("no question has all its Nvr-X variants")
         nothing = {f"nvr.{key}": none for key in ("plain", "score", "drop", "guess", "never")}
         return Nvr(tuple(labels), (none,) * len(labels), Numbers(nothing), (), len(right))
     sizes = n_options[complete].tolist()
@@ -142,7 +142,7 @@ def _extremes(
     size = int(sizes[counts.argmax()])
     mask = complete & (n_options == size)
     means = right[mask, :size].mean(axis=0)
-    strict = 1 - (1 - bootstrap.confidence) / size  # the lowest and highest are picked from ``size`` variants
+    strict = 1 - (1 - CONFIDENCE) / size  # the lowest and highest are picked from ``size`` variants
     readings: list[LabelReading] = []
     extremes: list[tuple[int, Literal["prefers", "avoids"]]] = [(int(means.argmin()), "prefers")]
     if size > 2:  # of two labels, to prefer one is to avoid the other

@@ -129,7 +129,6 @@ def shortcuts(
     questions: Sequence[Question],
     chosen: Sequence[int | None] | Ints,
     *,
-    seed: int = 0,
     bootstrap: Bootstrap | None = None,
     rows: Sequence[int] | None = None,
 ) -> tuple[Shortcut, ...]:
@@ -140,45 +139,36 @@ def shortcuts(
         chosen: index of the option chosen on each question as given; ``None`` or negative if unknown.
         bootstrap: of these questions, in which they are at ``rows``.
     """
-    bootstrap = bootstrap or Bootstrap(len(questions), [question.subject for question in questions], seed=seed)
-    answers = [-1 if answer is None else int(answer) for answer in chosen]
-    return tuple(
-        _measure(name, questions, picks, answers, bootstrap, rows or range(len(questions)))
-        for name, picks in shortcut_picks(questions).items()
-    )
-
-
-def _measure(
-    name: str,
-    questions: Sequence[Question],
-    picks: list[set[int]],
-    answers: list[int],
-    bootstrap: Bootstrap,
-    rows: Sequence[int],
-) -> Shortcut:
-    score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
-    for q, question, pick, answer in zip(rows, questions, picks, answers, strict=True):
-        if not question.answers:
-            continue
-        applies[q] = bool(pick)
-        if not pick:
-            continue
-        score[q] = len(pick & question.answers) / len(pick)
-        guess[q] = len(question.answers) / len(question.options)
-        if answer >= 0 and answer not in question.answers and not pick & question.answers:
-            follow[q] = answer in pick
-            chance[q] = len(pick) / (len(question.options) - len(question.answers))
-    return Shortcut(
-        name,
-        bootstrap.mean(score, note="it applies to no question" if np.isnan(score).all() else ""),
-        _mean(guess),
-        bootstrap.mean(
-            follow, note="no question on which model and shortcut are both wrong" * bool(np.isnan(follow).all())
-        ),
-        _mean(chance),
-        bootstrap.mean(follow - chance, share=False),
-        bootstrap.mean(applies),
-    )
+    bootstrap = bootstrap or Bootstrap(len(questions), [question.subject for question in questions])
+    rows = rows or range(len(questions))
+    measured = []
+    for name, picks in shortcut_picks(questions).items():
+        score, guess, follow, chance, applies = (np.full(len(questions), np.nan) for _ in range(5))
+        for q, question, pick, answer in zip(rows, questions, picks, chosen, strict=True):
+            if not question.answers:
+                continue
+            applies[q] = bool(pick)
+            if not pick:
+                continue
+            score[q] = len(pick & question.answers) / len(pick)
+            guess[q] = len(question.answers) / len(question.options)
+            if answer is not None and answer >= 0 and answer not in question.answers and not pick & question.answers:
+                follow[q] = answer in pick
+                chance[q] = len(pick) / (len(question.options) - len(question.answers))
+        no_score = "it applies to no question" if np.isnan(score).all() else ""
+        no_follow = "no question on which model and shortcut are both wrong" if np.isnan(follow).all() else ""
+        measured.append(
+            Shortcut(
+                name,
+                bootstrap.mean(score, note=no_score),
+                _mean(guess),
+                bootstrap.mean(follow, note=no_follow),
+                _mean(chance),
+                bootstrap.mean(follow - chance, share=False),
+                bootstrap.mean(applies),
+            )
+        )
+    return tuple(measured)
 
 
 def _mean(values: Floats) -> float:

@@ -30,8 +30,7 @@ class Verdict:
     """What may be said of one estimate.
 
     Attributes:
-        kind: ``above`` or ``below`` the null; ``equal`` to it, to within ``bound``; or ``unclear``.
-        bound: largest distance from the null that counts as none; None where no such claim is possible.
+        kind: ``above`` or ``below`` the null; ``equal`` to it, to within the bound; or ``unclear``.
         p: two-sided, corrected for how many were looked at; nan without an interval.
         needed: questions on which a distance as large as that measured would settle the matter with probability 0.8;
             None where it is settled, or where no number can be named.
@@ -39,8 +38,6 @@ class Verdict:
 
     kind: Kind
     estimate: Estimate
-    null: float
-    bound: float | None
     p: float
     needed: int | None
 
@@ -124,14 +121,14 @@ def _half(estimate: Estimate, null: float) -> float:
 
 def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, looked_at: int) -> Verdict:
     if math.isnan(p):
-        return Verdict("unclear", estimate, null, bound, p, None)
+        return Verdict("unclear", estimate, p, None)
     p = min(1.0, p)
     # Equality goes first: what lies within the bound is none that matters, even where it is significant.
     if bound is not None and null - bound <= estimate.low and estimate.high <= null + bound:
-        return Verdict("equal", estimate, null, bound, p, None)
+        return Verdict("equal", estimate, p, None)
     if p < 1 - estimate.confidence and estimate.excludes(null):
-        return Verdict("above" if estimate.value > null else "below", estimate, null, bound, p, None)
-    return Verdict("unclear", estimate, null, bound, p, _needed(estimate, null, bound, looked_at))
+        return Verdict("above" if estimate.value > null else "below", estimate, p, None)
+    return Verdict("unclear", estimate, p, _needed(estimate, null, bound, looked_at))
 
 
 def _needed(estimate: Estimate, null: float, bound: float | None, looked_at: int) -> int | None:

@@ -133,12 +133,12 @@ class BaseRateResult(RecordedResult):
             responses,
             by_elicitation,
             hypotheses(by_elicitation),
-            _shortcuts(questions, by_elicitation[measured[0]], seed) if questions else (),
+            _shortcuts(questions, by_elicitation[measured[0]]) if questions else (),
             published(responses.run.model, responses.run.source, by_elicitation),
         )
 
 
-def _shortcuts(questions: Sequence[Question], findings: Findings, seed: int) -> tuple[Shortcut, ...]:
+def _shortcuts(questions: Sequence[Question], findings: Findings) -> tuple[Shortcut, ...]:
     scores = findings.given
     rows = {question_id: row for row, question_id in enumerate(scores.ids)}
     choices: list[int | None] = []
@@ -156,7 +156,7 @@ def _shortcuts(questions: Sequence[Question], findings: Findings, seed: int) -> 
             f"no question's id is among the recorded ones: questions have ids like {questions[0].id!r}, "
             f"responses like {scores.ids[0]!r}"
         )
-    return shortcuts(questions, choices, seed=seed)
+    return shortcuts(questions, choices)
 
 
 @dataclass(frozen=True, kw_only=True)

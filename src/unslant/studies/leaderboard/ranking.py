@@ -222,7 +222,7 @@ class Pair(Jsonable):
     @property
     def verdict(self) -> Verdict:
         """What may be said of the difference."""
-        return Verdict("above" if self.differ else "unclear", self.difference, 0.0, None, self.p, self.needed)
+        return Verdict("above" if self.differ else "unclear", self.difference, self.p, self.needed)
 
 
 @dataclass(frozen=True)
