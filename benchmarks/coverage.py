@@ -34,7 +34,7 @@ from scipy.special import stdtrit
 
 from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
-from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED
+from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, spread_answers
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
 from unslant.metrics.preference.slots import effects_of, place_shares, unsure_questions
@@ -256,13 +256,15 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequ
     scores, found = _pool(name, model)
     found = {key: number for key, number in found.items() if not only or key in only}
     subjects, contexts = np.asarray(scores.subjects), np.arange(len(scores)) // kind.context
+    unsure = spread_answers(scores)
     rng = np.random.default_rng([seed, n])
     tallies = {key: (_Tally(), _Tally(), _Tally()) for key in found}
     for _ in range(repeats):
         rows = kind.draw(n, rng)
         # a context that is drawn twice is two contexts
         drawn = [f"{c}/{i}" for i, c in enumerate(contexts[rows[:: kind.context]]) for _ in range(kind.context)]
-        bootstrap = Bootstrap(n, subjects[rows].tolist(), contexts=drawn if kind.context > 1 else None)
+        passages = drawn if kind.context > 1 else None
+        bootstrap = Bootstrap(n, subjects[rows].tolist(), contexts=passages, unsure=unsure[rows])
         for key, number in found.items():
             estimate = interval(bootstrap, number, rows)
             usual, *others = tallies[key]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from benchmarks.planted import Planted, at, planted_scores
 from unslant.auditing.orders import PART, next_part
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
+from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import order_slots
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.two_phase import (
@@ -94,6 +95,7 @@ class Pool:
         given: (Q,) right in the published order.
         single: (Q,) whose orders are one square.
         noise: (Q,) variance between the squares of a question, of the share right.
+        unsure: (Q,) whose answers are shared among options.
     """
 
     whole: Mapping[str, Floats]
@@ -103,6 +105,7 @@ class Pool:
     given: Floats
     single: NDArray[np.bool_]
     noise: Floats
+    unsure: NDArray[np.bool_]
 
     @classmethod
     def of(cls, scores: OrderScores) -> Pool:
@@ -118,7 +121,7 @@ class Pool:
         squares["margin"] = least_margin(pairs)[by_question]
         starts, given = np.cumsum(counts) - counts, METRICS["accuracy"].values(scores)
         noise = noise_between_squares(replace(scores, full=np.ones(len(scores), bool)))
-        return cls(whole, squares, starts, counts, given, scores.single, noise)
+        return cls(whole, squares, starts, counts, given, scores.single, noise, spread_answers(scores))
 
     def draw(self, n: int, part: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
         """(n,) questions, of which the first ``part`` are shown in all orders; (p,) squares, and (p,) their questions'
@@ -174,7 +177,7 @@ class Tally:
 
 def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Tally], float]:
     """Every number of many audits in two phases, and the mean size of their parts."""
-    rng, bootstrap, parts = np.random.default_rng(seed), Bootstrap(n), []
+    rng, parts = np.random.default_rng(seed), []
     truths = {key: float(np.nanmean(pool.whole[key])) for key in (*ESTIMATED, "expected_accuracy", "predicted A")}
     truths["order_advantage"] = float(np.nanmean(pool.given - pool.whole["expected_accuracy"]))
     truths["recall A"] = float(np.nansum(pool.whole["hit A"]) / np.nansum(pool.whole["gold A"]))
@@ -185,6 +188,7 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
             drawn, squares, rows = pool.draw(n, part, np.random.default_rng(again))
             found = pool.estimated(drawn, squares, rows, part)
             means = pool.over_squares("expected_accuracy", squares, rows, n)
+            bootstrap = Bootstrap(n, unsure=pool.unsure[drawn])
             larger = next_part(found, np.arange(n) < part, means, pool.noise[drawn[:part]], bootstrap)
             if larger == part:
                 break

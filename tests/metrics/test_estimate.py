@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, multinomial
 
-from unslant.metrics import Bootstrap, Estimate, wilson
-from unslant.metrics.bootstrap import UNBOUNDED
+from benchmarks.planted import Planted, at, planted_scores
+from unslant.metrics import Bootstrap, Estimate, compute, measure, wilson
+from unslant.metrics.bootstrap import UNBOUNDED, spread_answers
 from unslant.metrics.sampling import Sampling
 
 
@@ -297,6 +299,30 @@ def test_values_off_their_bounds_have_their_own_spread_alone() -> None:
     values = np.random.default_rng(0).normal(0.4, 0.05, 20)
     found = Bootstrap(20).mean(values)
     assert found.high - found.low < 1.3 * 2 * 2.09 * values.std(ddof=1) / math.sqrt(20)
+
+
+@pytest.mark.parametrize("model", [Planted(), Planted(label=at(0, 0.4)), Planted(knows=0)])
+def test_a_fair_model_that_is_often_unsure_has_a_narrow_pbm(model: Planted) -> None:
+    """Its PBM is near 0 on all questions: the interval was 3 to 20 times as wide, for questions of a kind not drawn."""
+    scores = planted_scores(model, 60)
+    found, values = compute(scores).means["pbm"], measure(scores)["pbm"]
+    assert found.high - found.low < 1.5 * 2 * 2.0 * values.std(ddof=1) / math.sqrt(60)
+
+
+@pytest.mark.parametrize("unsure", [4, 5])
+def test_few_unsure_questions_leave_room_for_others(unsure: int) -> None:
+    values, mask = np.random.default_rng(0).normal(0.98, 0.005, 100), np.arange(100) < unsure
+    found = Bootstrap(100, unsure=mask).mean(values)
+    assert (found.value - found.low > 0.03) == (unsure < 5)
+
+
+def test_always_a_is_unsure_however_certain() -> None:
+    certain = planted_scores(Planted(label=at(0, 60), knows=0.5, sure=90, hard=True), 60)
+    known = planted_scores(Planted(knows=1), 60)
+    assert 20 < spread_answers(certain).sum() < 40
+    assert not spread_answers(known).any()
+    one_order = replace(certain, blocks=())
+    assert not spread_answers(one_order).any(), "one order does not show it"
 
 
 @pytest.mark.parametrize("subjects", [10, 57])

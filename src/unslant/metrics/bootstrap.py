@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats
 from unslant.metrics.estimate import CONFIDENCE, Estimate, agresti_coull, blaker, clopper_pearson, normal_quantile
 from unslant.metrics.sampling import LEAST_UNITS, Sampling
-
-if TYPE_CHECKING:
-    from unslant.metrics.scores import OrderScores
+from unslant.metrics.scores import Block, OrderScores, over_orders
 
 RESAMPLES = 1000
 _CHUNK = 4_000_000
@@ -38,6 +36,8 @@ class Bootstrap:
         seed: the same seed and questions give the same intervals.
         across_subjects: whether intervals are for other subjects of the kind, and so wider, instead of for further
             questions of these.
+        unsure: (Q,) questions of which it is known that the model does not settle on an option. Where enough of them
+            are among those measured, no interval allows for questions of a rare kind (:func:`_with_unseen`).
     """
 
     def __init__(
@@ -50,8 +50,10 @@ class Bootstrap:
         seed: int = 0,
         confidence: float = CONFIDENCE,
         across_subjects: bool = False,
+        unsure: Bools | None = None,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
+        self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
         self.sampling = Sampling(n_questions, subjects, contexts, across_subjects)
         self._unstratified = Sampling(n_questions, None, contexts)
 
@@ -67,7 +69,7 @@ class Bootstrap:
     ) -> Bootstrap:
         """Over the questions of a set of scores."""
         return cls(len(scores), scores.subjects, contexts=scores.contexts, resamples=resamples, seed=seed,
-                   confidence=confidence, across_subjects=across_subjects)  # fmt: skip
+                   confidence=confidence, across_subjects=across_subjects, unsure=spread_answers(scores))  # fmt: skip
 
     def mean(
         self,
@@ -161,7 +163,7 @@ class Bootstrap:
             )
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
-        if spread is None or _few_off(off, width):
+        if spread is None or self._few_off(counted, off, width):
             low, high = _with_unseen((low, value, high), (floor, ceiling), size, z)
         if swings:
             low, high = self._with_swings((low, value, high), numerators, denominators, counted, z)
@@ -218,10 +220,16 @@ class Bootstrap:
             low, high = agresti_coull(at, at * (1 - at) * width**2 / spread.variance, spread.quantile)
             most = _SKEWED * spread.quantile * math.sqrt(spread.variance)
             low, high, unseen = max(floor + width * low, value - most), min(floor + width * high, value + most), n
-        if spread is None or _few_off(np.minimum(values[counted] - floor, bounds[1] - values[counted]), width):
+        off = np.minimum(values[counted] - floor, bounds[1] - values[counted])
+        if spread is None or self._few_off(counted, off, width):
             low, high = _with_unseen((low, value, high), bounds, unseen, normal_quantile(self.confidence))
         method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
         return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
+
+    def _few_off(self, counted: Bools, off: Floats, width: float) -> bool:
+        """Whether nearly all values are near a bound, by their distances ``off`` the nearer one, and few are unsure."""
+        few = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
+        return bool(few) and self.sampling.units(counted & self.unsure) < LEAST_UNITS
 
     def _spread(
         self, residuals: Floats, counted: Bools, least: float, yes_or_no: bool, confidence: float
@@ -305,13 +313,22 @@ _FEW = 50
 _AT_BOUND = 0.19
 """Values nearer than this part of their range count as near a bound: a model 0.95 sure has a normalised PBM of 0.1,
 while a fifth, what each of five options gets of a fair model, is off."""
+_SETTLED = 0.6
+"""Share of the answers to a question, averaged over orders, with which the model settles on an option. Models that are
+0.95 sure of what they know average more than 0.7 on it when a label pulls; always A averages 1/n."""
 _RARE = 0.3
 """With less than this share of values (or fewer than :data:`LEAST_UNITS`) off the bounds, more may be missing."""
 
 
-def _few_off(off: Floats, width: float) -> bool:
-    """Whether nearly all values are near a bound, from their distances to the nearer one."""
-    return bool((off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE))
+def spread_answers(scores: OrderScores) -> Bools:
+    """(Q,) questions whose answers, averaged over their orders, are shared among options: one that always takes A among
+    them, however certain each answer is, and one that takes the same wrong option with little certainty."""
+
+    def largest(block: Block) -> Floats:
+        means = block.probs.mean(axis=1)
+        return np.asarray(means.max(axis=1) / np.maximum(means.sum(axis=1), _ROUNDING))
+
+    return np.asarray(over_orders(scores, largest, least=2) < _SETTLED)
 
 
 def _with_unseen(

@@ -13,7 +13,7 @@ from unslant.arrays import Floats, Ints, Jsonable, json_fields
 from unslant.errors import InputError, one_of
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.association import pbm_accuracy
-from unslant.metrics.bootstrap import Bootstrap
+from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.decision_study import detectable_difference
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
@@ -221,15 +221,16 @@ def _counts(scores: OrderScores) -> Counts:
 
 def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
-    subjects = np.asarray(scores.subjects, dtype=str)
+    subjects, unsure = np.asarray(scores.subjects, dtype=str), spread_answers(scores)
     names = np.unique(subjects)
     if len(names) < 2:
         return {}
     table = {}
     in_phases = {METRICS[key]: Estimate.undefined(FEW_OF_SUBJECT) for key in (phases.known if phases else ())}
     for subject in names:
-        part = {key: column[subjects == subject] for key, column in values.items()}
-        table[str(subject)] = means(part, Bootstrap(int((subjects == subject).sum()))) | in_phases
+        rows = subjects == subject
+        part = {key: column[rows] for key, column in values.items()}
+        table[str(subject)] = means(part, Bootstrap(int(rows.sum()), unsure=unsure[rows])) | in_phases
     return table
 
 
@@ -287,7 +288,8 @@ def paired_difference(
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
     subjects, contexts = ([texts[i] for i in at_a[both]] for texts in (a.subjects, a.contexts))
-    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts)
+    unsure = (spread_answers(a)[at_a] | spread_answers(b)[at_b])[both]
+    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, unsure=unsure)
     bounds = measured.bounds
     yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unslant.arrays import Floats, Jsonable
+from unslant.arrays import Bools, Floats, Jsonable
 from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
-from unslant.metrics.bootstrap import RESAMPLES
+from unslant.metrics.bootstrap import RESAMPLES, spread_answers
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
 from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
 from unslant.metrics.permutation import order_accuracy
@@ -201,19 +201,22 @@ class PairedValues:
     Attributes:
         ids, subjects, contexts: (Q,) of the questions.
         values: measure that is a mean over questions -> (Q,) differences, nan where either value is missing.
+        unsure: (Q,) where answers are shared among options before debiasing or after it.
     """
 
     ids: tuple[str, ...]
     subjects: tuple[str, ...]
     contexts: tuple[str, ...]
     values: Mapping[str, Floats]
+    unsure: Bools
 
     @classmethod
     def of(cls, now: MethodMeasures, before: MethodMeasures) -> PairedValues:
         """From a method's and the undebiased model's answers to the same questions."""
         scores = now.scores
         values = {name: now.questions[name] - before.questions[name] for name in MEANS}
-        return cls(tuple(scores.ids), tuple(scores.subjects), tuple(scores.contexts), values)
+        unsure = spread_answers(scores) | spread_answers(before.scores)
+        return cls(tuple(scores.ids), tuple(scores.subjects), tuple(scores.contexts), values, unsure)
 
 
 @metric("change.relative", "change", "of the undebiased model's", digits=0, unit="%", signed=True, source="P1 table 3")
@@ -221,7 +224,8 @@ class PairedValues:
 @metric("change.p", "p", "both answers to a question change places at random: the method changes nothing", unit="p")
 def changes(now: MethodMeasures, before: MethodMeasures, paired: PairedValues) -> dict[str, MeasureChange]:
     """The change of every measure of :data:`MEASURES`."""
-    bootstrap, p = Bootstrap.of(now.scores), swap_tests(now.scores, before.scores)
+    p = swap_tests(now.scores, before.scores)
+    bootstrap = Bootstrap(len(paired.ids), paired.subjects, contexts=paired.contexts, unsure=paired.unsure)
     by_measure = {}
     for name in MEASURES:
         old, new = before.estimates[name], now.estimates[name]

@@ -207,12 +207,15 @@ def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
         for id, subject, context in zip(paired.ids, paired.subjects, paired.contexts, strict=True):
             groups[questions, id] = f"{questions}\0{subject}", f"{questions}\0{context}" if context else ""
     place = {key: i for i, key in enumerate(groups)}
-    totals, weights = np.zeros(len(place)), np.zeros(len(place))
+    totals, weights, unsure = np.zeros(len(place)), np.zeros(len(place)), np.zeros(len(place), bool)
     for questions, paired in pairs:
         values = paired.values[name]
-        at = np.array([place[questions, id] for id in paired.ids])[np.isfinite(values)]
+        at = np.array([place[questions, id] for id in paired.ids])
+        unsure[at] |= paired.unsure
+        at = at[np.isfinite(values)]
         values = values[np.isfinite(values)]
         totals[at] += values / len(values) / len(pairs)
         weights[at] += 1 / len(values) / len(pairs)
     strata, contexts = zip(*groups.values(), strict=True)
-    return Bootstrap(len(place), strata, contexts=contexts).ratio(totals, weights, bounds=bounds_of_change(name))
+    bootstrap = Bootstrap(len(place), strata, contexts=contexts, unsure=unsure)
+    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name))
