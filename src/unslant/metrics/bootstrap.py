@@ -178,13 +178,14 @@ class Bootstrap:
         Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such
         questions are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0
         would be up to 1 higher, had its answer been right; one above 0 would be at most as much below 0. Up to
-        z^2 / (n + z^2) of the n units that are seen may be so (:func:`_with_unseen`).
+        z^2 / (n + z^2) of the n questions that are seen may be so (:func:`_with_unseen`).
         """
         low, value, high = interval
         rooms = []
         for room in ((numerators < -_ROUNDING * denominators) * denominators, 2 * np.maximum(numerators, 0.0)):
             total = float(room[counted].sum())
-            size = self.sampling.effective_units(room, counted) if total else 1.0
+            # by question, also within passages: which of them are right by luck has nothing to do with each other
+            size = total**2 / float((room[counted] ** 2).sum()) if total else 1.0
             rooms.append(total / float(denominators[counted].sum()) * z**2 / (size + z**2))
         return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
