@@ -16,11 +16,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from unslant.presentations import orders_for
-from unslant.presentations.orders import option_segments
+from unslant.presentations import Order, orders_for
 from unslant.questions import Question
 
 KINDS = ("{k}", "balanced:{k}", "auto", "cyclic:{k}", "shared:{k}", "given:{k}")
@@ -50,6 +50,11 @@ class Simulated:
         by_option = np.empty_like(weights)
         np.put_along_axis(by_option, orders, weights, axis=1)
         return by_option
+
+
+def option_segments(orders: Sequence[Order]) -> int:
+    """Prefix-tree nodes of a set of orders, counted in option lines: how many lines have to be computed."""
+    return len({order[:depth] for order in orders for depth in range(1, len(order) + 1)})
 
 
 def truth(model: Simulated, rng: np.random.Generator, most: int = 5040) -> tuple[np.ndarray, float]:

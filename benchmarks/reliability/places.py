@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from benchmarks.reliability import Options, Row
 from benchmarks.reliability.store import ask
-from unslant.store import Kept, Store, StoreError, place
+from unslant.store import Kept, Store, StoreError, tables
 from unslant.store.repair import repair
 
 PROCESSES, SHARED = 3, 240
@@ -59,7 +59,7 @@ def networks(rng: random.Random, folder: Path) -> str:
     mounts = folder / "mounts"
     (disk := folder / "disk").mkdir()
     mounts.write_text(f"1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / {disk} rw - {kind} x rw")
-    with patch.object(place, "MOUNTS", mounts), warnings.catch_warnings(record=True) as said:
+    with patch.object(tables, "MOUNTS", mounts), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         wrong = _together(rng, disk, jumps=(0.0,), hosts=("one", "two"))
     if not wrong and (left := sorted(set(os.listdir(disk)) - {"s.sqlite3"})):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.order_variance import option_segments
 from tests.presentations.strategies import questions
 from unslant.errors import InputError
 from unslant.presentations import (
@@ -23,7 +24,7 @@ from unslant.presentations import (
     reversed_order,
     sampled_orders,
 )
-from unslant.presentations.orders import auto_arrangements, auto_orders, auto_square, latin_squares, option_segments
+from unslant.presentations.orders import auto_arrangements, auto_orders, auto_square, latin_squares
 from unslant.questions.question import Question
 
 SPECS = st.sampled_from(["auto", "all", "latin", "cyclic", "reverse", "given", "1", "2", "7", "24", "100"])

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.order_variance import option_segments
 from unslant.errors import InputError
 from unslant.presentations import orders_for
-from unslant.presentations.orders import anchored_orders, balanced_rounds, option_segments, sharing_orders
+from unslant.presentations.orders import anchored_orders, balanced_rounds, sharing_orders
 from unslant.questions import Question
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.reliability import store as attack
 from tests.stores import vouch_for_runs
-from unslant.store import Kept, Store, StoreError, database, place
+from unslant.store import Kept, Store, StoreError, database, tables
 from unslant.store.repair import repair
 from unslant.store.runs import LEASE
 
@@ -112,7 +112,7 @@ def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *entries: tuple[Path
     """As Linux lists them, where a space is an octal number."""
     lines = [f"1 1 0:1 / {str(point).replace(' ', chr(92) + '040')} rw - {kind} x rw" for point, kind in entries]
     (tmp_path / "mountinfo").write_text("\n".join(lines))
-    monkeypatch.setattr(place, "MOUNTS", tmp_path / "mountinfo")
+    monkeypatch.setattr(tables, "MOUNTS", tmp_path / "mountinfo")
 
 
 def test_a_file_mounted_by_itself_is_refused(tmp_path: Path, path: Path, monkeypatch) -> None:
@@ -156,7 +156,7 @@ def _mode(path: Path) -> str:
 def test_disks_of_this_machine_are_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "apfs", "fuseblk"):
         mounts(tmp_path, monkeypatch, (Path("/"), "nfs"), (tmp_path, kind))
-        assert place.network(tmp_path / "s.sqlite3") is None
+        assert tables.network(tmp_path / "s.sqlite3") is None
 
 
 def test_a_copy_without_its_log_is_a_store_of_an_earlier_moment(tmp_path: Path, path: Path) -> None:

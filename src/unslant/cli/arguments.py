@@ -308,7 +308,7 @@ def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:
     if "store" not in arguments:
         return
     from unslant.store import default_path
-    from unslant.store.place import JOURNALS, sibling
+    from unslant.store.tables import JOURNALS, sibling
 
     path = Path(os.path.realpath(Path(arguments["store"] or default_path()).expanduser()))
     store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}

@@ -21,7 +21,7 @@ from unslant.experiment import options as o
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
 from unslant.store import RecordedRun, Store, default_path
-from unslant.store.place import JOURNALS, sibling
+from unslant.store.tables import JOURNALS, sibling
 from unslant.writing import write_atomically
 
 RunId = Annotated[str, Parameter(help="Id of the run or its first characters; see unslant runs list.")]

@@ -116,7 +116,7 @@ class Answerers:
         if by[0] and before and by[0] != before:
             where = f", at question {group!r}" if group else ""
             raise ModelChanged(
-                f"{self.name}: after {self.replies.total():,} replies{where} ({_clock(time.time())}), "
+                f"{self.name}: after {self.replies.total():,} replies{where} ({clock(time.time())}), "
                 + ("a stored reply is of" if stored else "the server answers as")
                 + f" {printable(by[0])!r}; before, {printable(before)!r} answered. {WHAT_TO_DO}; or ask for "
                 f"one of them by that name"
@@ -128,13 +128,12 @@ class Answerers:
     def facts(self) -> dict[str, object]:
         """``answered_by``: how many replies each gave, and the question where each but the first appeared."""
         names = [by for by in self.replies if by != NOBODY]
+        first = ["", *(self._first[by] for by in names[1:])]
         answered_by = tuple(
-            AnsweredBy(
-                model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=self._first[by] if i else ""
-            )
-            for i, by in enumerate(names)
+            AnsweredBy(model=by[0], system_fingerprint=by[1], replies=self.replies[by], first=at)
+            for by, at in zip(names, first, strict=False)
         )
-        return {"answered_by": answered_by} if answered_by else {}
+        return {"answered_by": answered_by} if names else {}
 
 
 _rng = np.random.default_rng()
@@ -226,10 +225,10 @@ class Watch(Answerers):
             changed = self._changed(range(middle, min(middle + 5, until)), ask)
             last, until = (max(changed), until) if sum(changed.values()) > 0.5 else (last, middle)
         before, rest = self._log[last], self._log[max(last + 1, self._anchors) :]
-        end = f", before question {rest[0].prompt.group!r} ({_clock(rest[0].when)})" if rest else ", before the end"
+        end = f", before question {rest[0].prompt.group!r} ({clock(rest[0].when)})" if rest else ", before the end"
         raise ModelChanged(
             f"{self.name}: the server has become another model: it gives other scores now for prompts that it answered "
-            f"up to question {before.prompt.group!r} ({_clock(before.when)}, reply {before.number:,} of "
+            f"up to question {before.prompt.group!r} ({clock(before.when)}, reply {before.number:,} of "
             f"{self.replies.total():,}){end}. {WHAT_TO_DO}",
             [one.prompt for one in rest],
         )
@@ -240,5 +239,6 @@ class Watch(Answerers):
         return super().facts | ({"unsteady": self.unsteady} if self.unsteady else {})
 
 
-def _clock(when: float) -> str:
+def clock(when: float) -> str:
+    """The time of day, in a message."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(when))

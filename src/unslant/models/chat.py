@@ -302,12 +302,8 @@ class StoredChat(Stored, ChatModel):
 
     def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
         identity = self.identify().identity
-        if foreign := self.model_asked.foreign_code:
-            warnings.warn(
-                f"{self.name}: code from outside any installed library acts on it: {', '.join(foreign[:3])}; its "
-                "replies are neither stored nor reused",
-                stacklevel=3,
-            )
+        if why := self._why_apart():
+            warnings.warn(f"{self.name}: {why}; its replies are neither stored nor reused", stacklevel=3)
             yield from self.model_asked.generate(prompts)
             return
         stored_pass = self.store.open_pass(KeptReply, identity, keys_of(identity, _contents(prompts)), self.run)
@@ -317,15 +313,12 @@ class StoredChat(Stored, ChatModel):
             yield Reply(position, row.text, "", row.declined, *row.tokens, recalled=True, by=row.by, cut=row.cut)
         missing = [i for i in range(len(prompts)) if i not in stored]
         if missing and self.offline:
-            raise ModelError(
-                f"{self.name}: offline, and {len(missing):,} of {len(prompts):,} replies are not in the store; leave "
-                "out --offline"
-            )
+            raise self._not_stored(len(missing), len(prompts), "replies")
         done = len(stored)
         for reply in self.model_asked.generate_at(prompts, missing) if missing else ():
             if reply.text is not None:
-                tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 done += 1
+                tokens = (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens)
                 row = KeptReply(reply.text, reply.declined, tokens, reply.by, reply.cut)
                 stored_pass.write([(reply.index, row)], done)
             yield reply

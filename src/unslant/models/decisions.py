@@ -60,14 +60,10 @@ class DecisionModel(HttpModel):
                 f"/{OPENAI}"
             )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
-        self._info = replace(self._info, renders_prompts=True)
+        self._info, self._speaks = replace(self._info, renders_prompts=True), {"engine": self.format}
         self._decides = False
         about: Connection = {**connection, "retries": 0, "connections": 1}
         self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
-
-    @property
-    def _address(self) -> Mapping[str, str]:
-        return {"engine": self.format}
 
     @property
     def url(self) -> str:
@@ -135,8 +131,9 @@ class DecisionModel(HttpModel):
                 f"{self.model} at {self.url}, {place}: {error}"
             ) from None
         try:
-            answer, model = read_answer(self.format, reply, options), _text(reply["model"])
-            used, cached = _tokens(reply["usage"])
+            answer, model, usage = read_answer(self.format, reply, options), _text(reply["model"]), reply["usage"]
+            used = int(number(usage["input_tokens"]))
+            cached = int(number((usage.get("input_tokens_details") or {}).get("cached_tokens", 0)))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
             problem = f"the reply does not have the shape of /{self.format} ({error!r})"
             problem = f"{place}: {_complaint(reply) or problem}"
@@ -171,12 +168,6 @@ def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:
         return {"model": model, "state": prompt.state, "questions": {_NAME: question}}
     question |= {"name": _NAME, "choices": [{"value": option} for option in prompt.continuations]}
     return {"model": model, "input": prompt.state, "questions": [question]}
-
-
-def _tokens(usage: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens of the prompt, and how many of them came from the server's cache."""
-    used, cached = usage["input_tokens"], (usage.get("input_tokens_details") or {}).get("cached_tokens", 0)
-    return int(number(used)), int(number(cached))
 
 
 def _text(value: Any) -> str:

@@ -53,6 +53,7 @@ class HttpModel(ScoringModel):
         self.model, self._extra = model, dict(extra_body or {})
         self.server = Endpoint(base_url, secrets=texts_in(self._extra), **connection)
         self.who: dict[str, str] = {}
+        self._speaks: Mapping[str, str] = {}  # which of the server's formats, and how
         self.watch = Watch(model)
         self.servers: Sequence[HttpModel] = [self]
         self._there: Sequence[HttpModel] = []  # those of them that answered when they were asked who they are
@@ -63,18 +64,13 @@ class HttpModel(ScoringModel):
         first = next(iter(self._there), self)
         body = {"extra_body": recorded_body(self._extra)} if self._extra else {}
         urls = " ".join(sorted(one.url for one in self.servers))
-        identity = {"model": self.model, "base_url": urls, **self._address, **body, **first.who}
+        identity = {"model": self.model, "base_url": urls, **self._speaks, **body, **first.who}
         return replace(self._info, identity=identity, facts={**first._facts, **self.watch.facts})
 
     @property
     def url(self) -> str:
         """Where requests go, without secrets."""
         return self.server.base_url
-
-    @property
-    @abstractmethod
-    def _address(self) -> Mapping[str, str]:
-        """Which of the server's formats is spoken, and how."""
 
     @property
     def _facts(self) -> Mapping[str, object]:

@@ -105,8 +105,7 @@ class InspectChat(ChatModel):
         def answer_to(prompt: Prompt) -> Reply | Exception:
             return next(answer for _, answer in from_several([prompt], [Server(ask, Limit(1), nullcontext)]))
 
-        answer = answer_to(prompt)
-        if isinstance(answer, Reply):
+        if isinstance(answer := answer_to(prompt), Reply):
             return answer
         wrong = self._wrong(answer)
         # A refusal may be due to this prompt; if a plain one is refused too, it is not.

@@ -65,14 +65,11 @@ class ServedModel(HttpModel):
         **connection: Unpack[Connection],
     ) -> None:
         super().__init__(model, base_url, extra_body=extra_body, **connection)
+        self._speaks = {"top_logprobs": str(top or "auto"), "engine": "served"}
         self.top, self._max_completion_tokens = top, max_completion_tokens
         self._kind = KINDS.get(server)
         self._gave_scores = False
         self._slots = 0  # unknown yet
-
-    @property
-    def _address(self) -> Mapping[str, str]:
-        return {"top_logprobs": str(self.top or "auto"), "engine": "served"}
 
     @property
     def _facts(self) -> Mapping[str, object]:

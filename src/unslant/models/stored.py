@@ -66,6 +66,16 @@ class Stored(Model):
     def unwrapped(self) -> Model:
         return self.model_asked
 
+    def _why_apart(self) -> str:
+        """Why nothing is stored or reused; empty if nothing speaks against it."""
+        foreign = ", ".join(self.model_asked.foreign_code[:3])
+        return f"code from outside any installed library acts on it: {foreign}" if foreign else ""
+
+    def _not_stored(self, missing: int, total: int, what: str = "prompts") -> ModelError:
+        return ModelError(
+            f"{self.name}: offline, and {missing:,} of {total:,} {what} are not in the store; leave out --offline"
+        )
+
 
 class StoredModel(Stored, ScoringModel):
     """Wraps a model; scores of prompts that are in the store come from there.
@@ -132,8 +142,7 @@ class StoredModel(Stored, ScoringModel):
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise
             return
-        if foreign := model.foreign_code:
-            why = f"code from outside any installed library acts on it: {', '.join(foreign[:3])}"
+        if why := self._why_apart():
             yield from self._apart(prompts, why)
             return
         started = time.perf_counter()
@@ -155,15 +164,13 @@ class StoredModel(Stored, ScoringModel):
 
     def _agrees(self, model: TokenizingModel, stored_pass: Pass[Kept], encoded: Sequence[Encoded]) -> bool:
         """Whether a local model gives the stored scores, on the longest prompt and a few others."""
-        stored = stored_pass.stored()
-        if not stored:
+        if not (stored := stored_pass.stored()):
             return True
         from unslant.models.answered import some_of
 
         # The longest, since a change in memory may act at late positions only.
         longest = max(stored, key=lambda i: len(encoded[i].context))
-        others = sorted(set(stored) - {longest})
-        probes = [longest, *some_of(others, PROBES - 1)]
+        probes = [longest, *some_of(sorted(set(stored) - {longest}), PROBES - 1)]
         return model.agrees([encoded[i] for i in probes], [stored[i].logprobs for i in probes])
 
     def _apart(self, prompts: Sequence[Prompt], why: str) -> Iterator[Scored]:
@@ -185,21 +192,15 @@ class StoredModel(Stored, ScoringModel):
         identity, before = self.store.known_as(self.model_asked.identify().identity), self._identity or {}
         count = self.cost.prompts + self.recalled
         if self.model_asked.info.remote and count and identity != before:
-            from unslant.models.answered import WHAT_TO_DO
+            from unslant.models.answered import WHAT_TO_DO, clock
 
             key = min(key for key in {**identity, **before} if identity.get(key) != before.get(key))
-            clock = time.strftime("%H:%M:%S UTC", time.gmtime())
             raise ModelError(
-                f"{self.name}: after {count:,} prompts ({clock}) the server "
+                f"{self.name}: after {count:,} prompts ({clock(time.time())}) the server "
                 f"reports a different {key}: {identity.get(key, 'nothing')}, before {before.get(key, 'nothing')}. "
                 f"{WHAT_TO_DO}"
             )
         return identity
-
-    def _not_stored(self, missing: int, total: int) -> ModelError:
-        return ModelError(
-            f"{self.name}: offline, and {missing:,} of {total:,} prompts are not in the store; leave out --offline"
-        )
 
     def _still_right(self, stored_pass: Pass[Kept], prompts: Sequence[Prompt]) -> bool:
         """Whether a remote model answers a sample of the stored prompts as it did."""
@@ -229,11 +230,8 @@ class _Call:
     """One call of ``score``: yields what is stored, asks for the rest, and writes it as it arrives."""
 
     def __init__(self, owner: StoredModel, stored_pass: Pass[Kept]) -> None:
-        self.owner = owner
-        self.stored_pass = stored_pass
-        self.stored = stored_pass.stored()
-        self.total = len(stored_pass.keys)
-        self.done = len(self.stored)
+        self.owner, self.stored_pass, self.stored = owner, stored_pass, stored_pass.stored()
+        self.total, self.done = len(stored_pass.keys), len(self.stored)
         self.before = owner.cost.copy()
         self.earlier = self.so_far()
         self.inner_before = owner.model_asked.cost.copy()
@@ -247,7 +245,7 @@ class _Call:
     def score(self, ask: Callable[[list[int]], Iterator[Scored]]) -> Iterator[Scored]:
         """All results; ``ask`` scores the prompts at the positions that are not in the store."""
         missing = [i for i in range(self.total) if i not in self.stored]
-        yield from self.recall()
+        yield from _recalled(self.stored)
         if not missing:
             return
         try:
@@ -264,10 +262,6 @@ class _Call:
                     yield replace(scored, index=position)
         finally:
             self.write()
-
-    def recall(self) -> Iterator[Scored]:
-        for position, row in self.stored.items():
-            yield _recalled(position, row)
 
     def so_far(self) -> Cost:
         """The cost that the store has recorded, with the prompts that the pass took over when it began."""
@@ -317,7 +311,7 @@ class _ResumableCall(_Call, Journal):
     ) -> Iterator[Scored]:
         self.planned = self.stored_pass.planned.tolist()
         self.unfinished = self.stored_pass.done < self.total  # and not a finished call that has lost scores since
-        yield from self.recall()
+        yield from _recalled(self.stored)
         if self.done == self.total:
             return
         # All planned prompts, the stored ones too: a batch's numbers depend on the batches before it in the last bits.
@@ -337,8 +331,7 @@ class _ResumableCall(_Call, Journal):
             # Another process was ahead with this call: the model resumed after what that one had noted.
             others = {i: row for i, row in self.stored_pass.stored().items() if i not in yielded}
             self.owner.recalled += len(others)
-            for position, row in others.items():
-                yield _recalled(position, row)
+            yield from _recalled(others)
 
     def cost(self) -> Cost:
         cost = super().cost()
@@ -371,8 +364,9 @@ class _ResumableCall(_Call, Journal):
         self.write_if_due()
 
 
-def _recalled(position: int, row: Kept) -> Scored:
-    return Scored(position, row.logprobs, bounds=row.bounds, by=row.by)
+def _recalled(rows: Mapping[int, Kept]) -> Iterator[Scored]:
+    for position, row in rows.items():
+        yield Scored(position, row.logprobs, bounds=row.bounds, by=row.by)
 
 
 def keys_of(identity: Mapping[str, str], contents: Iterator[bytes], purpose: str = "") -> list[bytes]:

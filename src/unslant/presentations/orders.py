@@ -253,20 +253,10 @@ def balanced_rounds(question: Question, k: int, seed: int = 0) -> list[list[Orde
     return rounds
 
 
-def balanced_orders(question: Question, k: int, seed: int = 0) -> list[Order]:
-    """The orders of :func:`balanced_rounds`, round by round."""
-    return list(itertools.chain.from_iterable(balanced_rounds(question, k, seed)))
-
-
 def _round(question: Question, symbols: Sequence[int], columns: Sequence[int]) -> list[Order]:
     """The rows of the cyclic Latin square of ``symbols`` with its columns rearranged."""
     n = len(symbols)
     return [place(question, [symbols[(column + row) % n] for column in columns]) for row in range(n)]
-
-
-def option_segments(orders: Sequence[Order]) -> int:
-    """Prefix-tree nodes of a set of orders, counted in option lines: how many lines have to be computed."""
-    return len({order[:depth] for order in orders for depth in range(1, len(order) + 1)})
 
 
 # The sets of orders that ``--orders`` names
@@ -295,7 +285,7 @@ SETS: dict[str, Callable[[Question, int], list[Order]]] = {
 """Name of a set -> its orders, by question and seed."""
 SIZED: dict[str, Callable[[Question, int, int], list[Order]]] = {
     "cyclic": lambda question, k, _: cyclic_orders(question, k),
-    "balanced": balanced_orders,
+    "balanced": lambda question, k, seed: list(itertools.chain.from_iterable(balanced_rounds(question, k, seed))),
     "shared": sharing_orders,
     "given": lambda question, k, _: anchored_orders(question, k),
 }

@@ -135,13 +135,9 @@ def _example(template: PromptTemplate, shot: Presentation) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _continuations(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(template.render("cloze.continuation", label=label) for label in labels)
-
-
-@lru_cache(maxsize=64)
-def _cue(template: PromptTemplate) -> str:
-    return template.render("cloze.cue")
+def _cloze(template: PromptTemplate, labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The cue, and what is scored after it for each label."""
+    return template.render("cloze.cue"), tuple(template.render("cloze.continuation", label=label) for label in labels)
 
 
 @dataclass(frozen=True)
@@ -152,9 +148,7 @@ class Cloze:
     name: str = "cloze"
 
     def prompts(self, presentation: Presentation) -> list[Prompt]:
-        template = self.writer.template
-        continuations = _continuations(template, presentation.labels)
-        prompt = self.writer.prompt(presentation, _cue(template), continuations)
+        prompt = self.writer.prompt(presentation, *_cloze(self.writer.template, presentation.labels))
         return [replace(prompt, to_end=True) if self.writer.to_end else prompt]
 
     def read(self, presentation: Presentation, scores: Sequence[Floats]) -> Floats:

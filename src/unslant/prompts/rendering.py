@@ -226,19 +226,11 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             extensions=extensions,
         )
         self.template_class = _Template
-        self.filters = {name: self.charged(name, self.filters[name]) for name in filters}
-        self.tests |= {name: self.charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
+        self.filters = {name: _charged(name, self.filters[name]) for name in filters}
+        self.tests |= {name: _charged(name, cast(Any, self.tests[name])) for name in _COMPARISONS}
         self.filters |= {"_each": each, "_counted": _counted, "_concatenated": _concatenated, "join": _joined}
         self.filters["format"] = lambda text, *values, **named: _formatted(str(text), named or values)
         del self.globals["lipsum"]
-
-    charged = staticmethod(_charged)
-    plain_call = ImmutableSandboxedEnvironment.call
-
-    @staticmethod
-    def charge_values(*values: object) -> None:
-        """Charge the arguments of a function, and the call."""
-        charge(_size(values))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         if len(source) > _LONGEST_SOURCE:
@@ -266,7 +258,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         elif __obj is __self.globals.get("range"):
             charge(_STEP)
         elif __obj in __self.classes or isinstance(__obj, Joiner):
-            __self.charge_values(*args, *kwargs.values())
+            charge(_size((*args, *kwargs.values())))
         else:
             raise SecurityError(f"{name or 'that'}() is not allowed in a prompt template")
         return super().call(__context, __obj, *args, **kwargs)
@@ -362,7 +354,7 @@ class ChatEnvironment(PromptEnvironment):
             keep_trailing_newline=False,
             extensions=[_Generation, LoopControlExtension],
         )
-        self.filters["tojson"] = self.charged("tojson", _tojson)
+        self.filters["tojson"] = _charged("tojson", _tojson)
         self.globals |= {"raise_exception": _raise, "strftime_now": _now, "namespace": _Namespace}
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -370,8 +362,8 @@ class ChatEnvironment(PromptEnvironment):
             args = (each(args[0]), *args[1:])
         elif not (isinstance(__obj, Macro | Undefined) or __obj in (_raise, _now)):
             return super().call(__context, __obj, *args, **kwargs)
-        __self.charge_values(*args, *kwargs.values())
-        return __self.plain_call(__context, __obj, *args, **kwargs)
+        charge(_size((*args, *kwargs.values())))
+        return ImmutableSandboxedEnvironment.call(__self, __context, __obj, *args, **kwargs)
 
 
 @lru_cache(16)

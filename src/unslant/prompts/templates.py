@@ -117,12 +117,10 @@ class PromptTemplate(Checked):
         """
         _ = self._compiled
         for part, used in self._used.items():
-            unknown = sorted(used - VARIABLES[part])
-            if unknown:
+            if unknown := sorted(used - VARIABLES[part]):
                 allowed = ", ".join(sorted(VARIABLES[part])) or "none"
                 raise self._error(part, f"unknown variable {unknown[0]!r}; allowed here: {allowed}")
-            missing = sorted(_REQUIRED[part] - used)
-            if missing:
+            if missing := sorted(_REQUIRED[part] - used):
                 raise self._error(part, f"must use {{{{ {missing[0]} }}}}")
         for sample in (_SAMPLE, _BARE_SAMPLE):
             for part, names in VARIABLES.items():
@@ -210,10 +208,7 @@ def usual_template(generate: bool, reasoning: bool = False, template: str = "") 
     """
     if reasoning and not generate:
         raise InputError("--reasoning applies only to generated replies; add --elicit=generate")
-    if reasoning and template not in (
-        "",
-        "reasoning",
-    ):  # "reasoning": settings are resolved twice, by command and study
+    if reasoning and template not in ("", "reasoning"):  # settings are resolved twice, by command and study
         raise InputError(
             "--reasoning has its own template: leave out --template, or have yours ask for reasoning and leave "
             "out --reasoning"
@@ -235,8 +230,7 @@ def load_template(name_or_path: str) -> PromptTemplate:
     """
     if name_or_path.endswith(_SUFFIX):
         path = Path(name_or_path)
-        text = read_text(path, _LARGEST)
-        return _parse(text, path, path.stem)
+        return _parse(read_text(path, _LARGEST), path, path.stem)
     return _parse(template_text(name_or_path), name_or_path + _SUFFIX, name_or_path)
 
 

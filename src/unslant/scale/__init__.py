@@ -135,8 +135,8 @@ class ShardOptions:
         if self.plan is not None:
             plan.agree(Path(self.plan))
         places_here = stretch(part, [getattr(question, "context", "") for question in questions], counts)
-        presentations = sum(counts.presentations[place] for place in places_here)
-        presentations += counts.presentations[-1] if part.index == part.of else 0
+        controls = counts.presentations[-1] if part.index == part.of else 0
+        presentations = sum(counts.presentations[place] for place in places_here) + controls
         return Share(part, plan, places, places_here, presentations)
 
 

@@ -112,15 +112,12 @@ def _models_differ(one: Run, other: Run) -> str:
     first, second = (run.identity or {"model": run.model} for run in (one, other))
     if first.get("weights") and second.get("weights"):
         first, second = ({key: one[key] for key in one if key not in _NAMES} for one in (first, second))
-    if same_identity(first, second) and _digests(one) == _digests(other):
+    digests = [[model.digest for model in run.provenance.models] for run in (one, other)]
+    if same_identity(first, second) and digests[0] == digests[1]:
         return ""
     unlike = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
     values = [f"{key} {_short(first.get(key))} and {_short(second.get(key))}" for key in unlike if key != FINGERPRINT]
     return ", ".join(values) or "their scores of fixed prompts"
-
-
-def _digests(run: Run) -> list[str]:
-    return [model.digest for model in run.provenance.models]
 
 
 def _short(value: object) -> str:

@@ -220,9 +220,6 @@ class Shard:
             raise InputError(f"--shard {text!r}: give I/N with I from 1 to N, such as 3/16")
         return cls(int(numbers[1]), int(numbers[2]))
 
-    def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
-
 
 def stretch(part: Shard, contexts: Sequence[str], counts: AskedCounts) -> range:
     """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.

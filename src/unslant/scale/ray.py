@@ -75,8 +75,7 @@ class RayModel(Elsewhere):
         return self._pool.waiting
 
     def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
-        facts: dict[str, object] = self._pool.ask_one("facts", sample, spelling)
-        return facts
+        return self._pool.facts(sample, spelling)
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         def ask(actor: Any, unit: Unit) -> Any:
@@ -106,12 +105,8 @@ def _connect(ray: Any, where: str) -> None:
         raise ModelError(f"--ray {where}: no Ray cluster there: {why}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
     try:
-        ray.init(
-            address=None if where == "auto" else where,
-            log_to_driver=False,
-            logging_level="ERROR",
-            include_dashboard=False,
-        )
+        address = None if where == "auto" else where
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
     except Exception as error:  # Ray raises a bare Exception where a node is slow to start
         reason = "no Ray cluster there" if elsewhere else "Ray could not be started"
         raise ModelError(f"--ray {where}: {reason}: {first_line(error)}") from error
@@ -121,9 +116,8 @@ def _actors(ray: Any, options: ModelOptions) -> tuple[int, dict[str, Any], int]:
     """Number of actors, resources of each, and threads of each; InputError if the cluster has too few GPUs."""
     there = ray.cluster_resources()
     gpus, cpus = there.get("GPU", 0.0), there.get("CPU", 1.0)
-    each = options.ray_gpus
-    if each is None:
-        each = 1.0 if gpus and options.device in ("auto", "cuda") else 0.0
+    usual = 1.0 if gpus and options.device in ("auto", "cuda") else 0.0
+    each = usual if options.ray_gpus is None else options.ray_gpus
     machines = sum(bool(node["Alive"]) for node in ray.nodes())
     size = options.ray_actors or (max(1, int(gpus / each)) if each else machines)
     if size * each > gpus:
@@ -192,13 +186,13 @@ class ActorPool:
             self._wait_for_actors()
         return self._about
 
-    def ask_one(self, method: str, *arguments: Any) -> Any:
-        """The answer of one actor, while none is at work; ModelError if one after the other dies."""
+    def facts(self, *arguments: Any) -> dict[str, object]:
+        """Those of one actor, while none is at work; ModelError if one after the other dies."""
         for _ in range(DEATHS):
             while not self._idle:
                 self._wait_for_actors()
             try:
-                return self._ray.get(getattr(self._idle[-1], method).remote(*arguments))
+                return dict(self._ray.get(self._idle[-1].facts.remote(*arguments)))
             except self._ray.exceptions.RayTaskError as error:
                 raise _cause(error) from None
             except self._ray.exceptions.RayActorError as error:

@@ -78,8 +78,7 @@ class TensorParallelModel(Elsewhere):
 
     def _facts(self, sample: Sequence[Encoded], spelling: frozenset[str]) -> dict[str, object]:
         # From the first part alone: half precision is not compared with float32, as all parts would have to compute.
-        facts: dict[str, object] = self._parts.ask("facts", sample, spelling, of=1)
-        return facts
+        return dict(self._parts.ask("facts", sample, spelling, of=1))
 
     def _encoding(self, prompts: Sequence[Prompt]) -> Iterator[Part]:
         return self._parts.stream("encode", prompts, of=1)

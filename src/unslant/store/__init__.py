@@ -98,9 +98,8 @@ class Store:
 
     def _find(self, kind: type[Result], key: bytes, keys: Sequence[bytes]) -> Pass[Result] | None:
         with self._database.reading() as connection:
-            row = pass_row(self._database, connection, "key", key)
-        if not row:
-            return None
+            if not (row := pass_row(self._database, connection, "key", key)):
+                return None
         planned = planned_positions(row["planned"], len(keys))
         return Pass(self._database, kind, row["id"], key, keys, planned, json.loads(row["cost"]))
 
@@ -205,10 +204,6 @@ def same_identity(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 def _close(one: str | None, other: str | None) -> bool:
     if one is None or other is None:
         return one == other
-    (noise, first), (_, second) = _numbers(one), _numbers(other)
+    noise = float(one.partition(": ")[0])
+    first, second = (np.array(text.partition(": ")[2].split(), dtype=np.float64) for text in (one, other))
     return len(first) == len(second) and bool((np.abs(first - second) <= noise).all())
-
-
-def _numbers(text: str) -> tuple[float, Floats]:
-    noise, _, values = text.partition(": ")
-    return float(noise), np.array(values.split(), dtype=np.float64)

@@ -1,7 +1,7 @@
 """The file behind the run store: SQLite with a write-ahead log, intact whenever a process is killed.
 
 What surrounds SQLite can make it lose data (https://sqlite.org/howtocorrupt.html). ``docs/reliability.md`` has our
-answer to each entry of that list; most answers are in this module and in :mod:`unslant.store.place`.
+answer to each entry of that list; most answers are in this module and in :mod:`unslant.store.tables`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import UnslantError
-from unslant.store import place, tables
-from unslant.store.place import FileId, file_id, sibling
+from unslant.store import tables
+from unslant.store.tables import FileId, file_id, sibling
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
@@ -59,19 +59,20 @@ class Database:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path = Path(os.path.realpath(path))  # SQLite keeps the log next to the file, not next to a link
-        self._lock = threading.RLock()
-        self._closed = "it has been closed"
+        self._lock, self._closed = threading.RLock(), "it has been closed"
         self._connection: sqlite3.Connection | None = None
         self._file: FileId | None = None
         self._log: FileId | None = None
-        self._immutable = False
-        self._checkpoint_from = _LOG_BYTES
+        self._immutable, self._checkpoint_from = False, _LOG_BYTES
         with self._explained():
             if read_only and not path.is_file():
                 raise StoreError(NOTHING.format(path))
             if not read_only:
-                _make_folder(path.parent)
-            self._network = place.network(path)
+                try:
+                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                except OSError as error:
+                    raise StoreError(f"{path.parent}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
+            self._network = tables.network(path)
             try:
                 self._open(read_only)
                 self._check_version(read_only)
@@ -94,7 +95,7 @@ class Database:
             with _OPENING:
                 if not read_only:
                     _create(self.path)
-                if (names := place.other_names(self.path)) is not None:
+                if (names := tables.other_names(self.path)) is not None:
                     raise StoreError(f"{self.path}: {names}, or {_ELSEWHERE}")
                 self._file = file_id(self.path)
                 if self._file in _INHERITED:
@@ -161,7 +162,9 @@ class Database:
             raise StoreError(NOTHING.format(self.path))
         if not self._is_empty():
             ours, version = self._setting("application_id") == tables.APPLICATION, self._setting("user_version")
-            if (version != tables.VERSION) if ours else tables.has_our_tables(self.connection):
+            named = {name for _, name, *_ in tables.definitions(self.connection)}
+            # Of a store without our application_id the header is damaged.
+            if (version != tables.VERSION) if ours else {"passes", "run_passes"} <= named:
                 raise DamagedError(f"{self.path}: {_OTHER_VERSION.format(version, tables.VERSION)}, or {_ELSEWHERE}")
             if not ours:
                 raise StoreError(f"{self.path}: is the database of another program; {_ELSEWHERE}")
@@ -327,13 +330,6 @@ def _connected(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
     return connection
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be made ({error.strerror}); {_ELSEWHERE}") from None
 
 
 def _create(path: Path) -> None:

@@ -26,18 +26,20 @@ import numpy as np
 
 from unslant.store import pages
 from unslant.store.database import DamagedError, Database, StoreError, is_open, opening
-from unslant.store.place import JOURNALS, file_id, sibling
 from unslant.store.runs import run_id
 from unslant.store.scores import planned_bits, result_row
 from unslant.store.tables import (
     APPLICATION,
+    JOURNALS,
     PAGE,
     TABLES,
     definitions,
     expected_definitions,
+    file_id,
     insert,
     is_whole,
     select,
+    sibling,
     signed,
     vouch,
 )
@@ -111,11 +113,9 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     if definitions(connection) != expected_definitions():
         yield "the definitions of its tables"
     for table in TABLES:
-        wrong = sum(not is_whole(table, row) for row in select(connection, table))
-        if wrong:
+        if wrong := sum(not is_whole(table, row) for row in select(connection, table)):
             yield f"{wrong:,} rows of {table} do not fit their checksums"
-    counts = _counts(connection)
-    passes = connection.execute("SELECT id, done FROM passes").fetchall()
+    counts, passes = _counts(connection), connection.execute("SELECT id, done FROM passes").fetchall()
     if missing := sum(max(0, done - counts[number]) for number, done in passes):
         yield f"{missing:,} scores or replies are missing"
 
@@ -156,8 +156,9 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     _remove(new)
     try:
         with closing(Database(new)) as database:
-            salvaged = _salvage(database, file)
-            if not salvaged["saved"] and not _is_store(file):
+            salvaged, head = _salvage(database, file), pages.read_at(file, PAGE, 0)
+            is_store = head.startswith(b"SQLite format 3\0") and head[68:72] == APPLICATION.to_bytes(4, "big")
+            if not salvaged["saved"] and not is_store:
                 raise StoreError(
                     f"{path}: nothing in it belongs to a run store, so it is unchanged. Move it away, and the next "
                     "command creates a new one, or give another file with --store=PATH"
@@ -174,11 +175,6 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     os.replace(new, path)
     sync_folder(path.parent)
     return Repaired(damage, kept, **salvaged)
-
-
-def _is_store(file: int) -> bool:
-    head = pages.read_at(file, PAGE, 0)
-    return head.startswith(b"SQLite format 3\0") and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def _keep(path: Path, file: int) -> Path:
@@ -261,19 +257,12 @@ def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
     named = {number for (number,) in connection.execute("SELECT pass FROM run_passes")}
     gone = {number for number in named | counts.keys() if number >= 0} - {number for number, *_ in records}
     for number in gone:
-        for table in _RESULTS:
-            _set_apart(connection, table, number)
-        connection.execute("DELETE FROM states WHERE pass = ?", (number,))
-    lost["calls"] = len(gone)
-    lost["passes"] |= gone
-    return lost
-
-
-def _set_apart(connection: sqlite3.Connection, table: str, number: int) -> None:
-    """Keep the rows of a call without a record under a number that no other call gets: lookups by prompt find them."""
-    rows = select(connection, table, "pass = ?", number).fetchall()
-    insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
-    connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
+        for table in _RESULTS:  # rows without a record get a number that no call has: lookups by prompt find them
+            rows = select(connection, table, "pass = ?", number).fetchall()
+            insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
+        for table in (*_RESULTS, "states"):
+            connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
+    return lost | {"calls": len(gone), "passes": lost["passes"] | gone}
 
 
 def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
@@ -282,10 +271,8 @@ def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
     missing = np.ones(total, dtype=bool)
     for (position,) in connection.execute(f"SELECT position FROM {kind} WHERE pass = ?", (number,)):
         missing[position] = False
-    connection.execute(
-        "UPDATE passes SET done = ?, planned = ? WHERE id = ?",
-        (total - int(missing.sum()), planned_bits(missing), number),
-    )
+    values = (total - int(missing.sum()), planned_bits(missing), number)
+    connection.execute("UPDATE passes SET done = ?, planned = ? WHERE id = ?", values)
     connection.execute("DELETE FROM states WHERE pass = ?", (number,))
     vouch(connection, "passes", "id = ?", number)
 

@@ -152,18 +152,16 @@ class Runs:
             (made_of,) = row
             same = made_of == _made_of(connection, run.id)
             table = select(connection, "responses", "run = ?", run.id).fetchone()
+        so_far = f"({run.status}, {run.done:,} of {run.total:,} prompts scored)"
         finish = f"finish it with: unslant runs resume {run.id}"
         if made_of is None and run.status == "done":
             raise InputError(f"run {run.id} made no single table of responses; repeat its command with --out FOLDER")
         if made_of is None:
-            raise InputError(
-                f"run {run.id} has no responses yet ({run.status}, {run.done:,} of {run.total:,} prompts scored); "
-                f"{finish}"
-            )
+            raise InputError(f"run {run.id} has no responses yet {so_far}; {finish}")
         if not same:
             raise InputError(
-                f"run {run.id} was started again ({run.status}, {run.done:,} of {run.total:,} prompts scored); the "
-                f"responses that are kept were made before, by another model or of other questions; {finish}"
+                f"run {run.id} was started again {so_far}; the responses that are kept were made before, by another "
+                f"model or of other questions; {finish}"
             )
         if table is None or not is_whole("responses", table):
             raise StoreError(
@@ -192,12 +190,11 @@ class Runs:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
             connection.execute("DELETE FROM responses WHERE run = ?", (run.id,))
-            passes = [row[0] for row in connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,))]
+            passes = set(connection.execute("SELECT pass FROM run_passes WHERE run = ?", (run.id,)))
             connection.execute("DELETE FROM run_passes WHERE run = ?", (run.id,))
-            in_use = {row[0] for row in connection.execute("SELECT DISTINCT pass FROM run_passes")}
-            for unused in set(passes) - in_use:
+            for unused in passes - set(connection.execute("SELECT DISTINCT pass FROM run_passes")):
                 for table, column in (("scores", "pass"), ("replies", "pass"), ("states", "pass"), ("passes", "id")):
-                    rows = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (unused,)).rowcount
+                    rows = connection.execute(f"DELETE FROM {table} WHERE {column} = ?", unused).rowcount
                     deleted += rows if table in ("scores", "replies") else 0
         return deleted
 

@@ -144,16 +144,14 @@ class Pass(Generic[Result]):
         with self.database.snapshot() as connection:
             self._read_progress(connection)
             for row in select(connection, table, "pass = ?", self.id):
-                if is_whole(table, row) and self._asked(*row[1:3]):
-                    results[row[1]] = self.kind.from_bytes(row[3])
-                else:
-                    wrong += 1
+                _, position, prompt, blob, _ = row
+                asked = is_whole(table, row) and 0 <= position < len(self.keys) and prompt == self.keys[position]
+                if asked:
+                    results[position] = self.kind.from_bytes(blob)
+                wrong += not asked
         if wrong:
             raise damaged(self.database, f"{wrong:,} of {len(results) + wrong:,} stored {table} are")
         return results
-
-    def _asked(self, position: int, prompt: bytes) -> bool:
-        return 0 <= position < len(self.keys) and prompt == self.keys[position]
 
     def state(self, stretch: str) -> bytes:
         """The last state written of this stretch, empty if there is none; updates ``cost`` and ``done``."""

@@ -210,7 +210,13 @@ class TransformersModel(ResumableModel):
                         return
                     done.update(step.skipped, (position for position, _ in step.results))
                     results = [Scored(left[position], scores) for position, scores in step.results]
-                    self._check(results, prompts)
+                    for position, scores in step.results:
+                        if not np.isfinite(scores).all():
+                            raise ModelError(
+                                f"question {prompts[left[position]].group!r}: the model's log-probabilities are not "
+                                "finite numbers; its weights may be damaged, or overflow in this dtype (try "
+                                "--dtype=float32)"
+                            )
                     if journal is not None:
                         journal.note(stretch, step.number, results, step.checkpoint)
                     yield from results
@@ -224,15 +230,6 @@ class TransformersModel(ResumableModel):
                     raise
                 self._shrink(engine, error)
             left = [i for position, i in enumerate(left) if position not in done]
-
-    @staticmethod
-    def _check(results: Sequence[Scored], prompts: Sequence[Prompt]) -> None:
-        for scored in results:
-            if scored.logprobs is None or not np.isfinite(scored.logprobs).all():
-                raise ModelError(
-                    f"question {prompts[scored.index].group!r}: the model's log-probabilities are not finite numbers; "
-                    "its weights may be damaged, or overflow in this dtype (try --dtype=float32)"
-                )
 
     def encode(self, prompts: Sequence[Prompt], *, apart: bool = True) -> list[Encoded]:
         """Token ids of the prompts, checked against the model's context length.

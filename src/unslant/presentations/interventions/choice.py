@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from unslant.presentations import ALPHABETS, FOREIGN, NONE, Presentation, ShownOption, present, references
 from unslant.presentations.interventions import language, wording
 from unslant.presentations.interventions.language import equivalent, form, identical, number, overlapping, partly_right
-from unslant.presentations.orders import Order
+from unslant.presentations.orders import place
 from unslant.questions.question import MathQuestion, Question
 
 LONGEST_SECOND_STEM = 300
@@ -38,7 +38,8 @@ class Pool:
         Raises:
             ValueError: if there is no question.
         """
-        self._questions = sorted(_distinct(questions), key=lambda question: _place(question.id))
+        first_of_each = {question.id: question for question in reversed([*questions])}
+        self._questions = sorted(first_of_each.values(), key=lambda question: _place(question.id))
         if not self._questions:
             raise ValueError("a pool needs at least one question")
         self._maths = dict(maths or {})
@@ -143,14 +144,6 @@ def _place(question_id: str) -> float:
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
-def _distinct(questions: Iterable[Question]) -> list[Question]:
-    """Each id once, the first one."""
-    by_id: dict[str, Question] = {}
-    for question in questions:
-        by_id.setdefault(question.id, question)
-    return list(by_id.values())
-
-
 ORDER_TRIES = 100
 OTHER_ALPHABETS = ("1", "I", "a")
 """Label sets in place of A, B, C, ...: digits and Roman numerals (P4, 4.2), small letters where neither can be read."""
@@ -251,13 +244,8 @@ def distractor_question(presentation: Presentation, question: Question, scene: S
     )
 
 
-def distractor_hint(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
-    """DH: a label for "no option is right" is offered in words."""
-    return offer_none(presentation)
-
-
 def offer_none(presentation: Presentation) -> Presentation:
-    """The same with the label N (or None, where an option carries N) for "no option is right"."""
+    """DH: the label N (or None, where an option carries N) for "no option is right" is offered in words."""
     is_option = wording.NONE_LABEL.casefold() in (option.label.casefold() for option in presentation.shown)
     label = wording.NONE_LABEL_WHEN_TAKEN if is_option else wording.NONE_LABEL
     return replace(presentation, none_label=label, hint=wording.none_hint(label))
@@ -290,19 +278,14 @@ def answer_removal(presentation: Presentation, question: Question, scene: Scene)
 def option_shuffling(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
     """OS: another order of the options, all others equally likely; pinned ones keep their place."""
     rng = scene.rng("OS")
-    for order in _orders(question, rng):
-        if any(not identical(question.options[i], question.options[place]) for place, i in enumerate(order)):
+    for _ in range(ORDER_TRIES):
+        order = place(question, rng.sample(question.movable, len(question.movable)))
+        if any(not identical(question.options[i], option) for i, option in zip(order, question.options, strict=True)):
             by_content = [presentation.shown[i] for i in order]
             labels = [line.label for line in presentation.shown]
             lines = (replace(line, label=label) for label, line in zip(labels, by_content, strict=True))
             return replace(presentation, shown=tuple(lines))
     raise NotPossible("no other order was found")
-
-
-def _orders(question: Question, rng: random.Random) -> Iterator[Order]:
-    for _ in range(ORDER_TRIES):
-        arrangement = iter(rng.sample(question.movable, len(question.movable)))
-        yield tuple(i if i in question.pinned else next(arrangement) for i in range(len(question.options)))
 
 
 def label_replacement(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
@@ -367,7 +350,7 @@ def judged_under_other_labels(presentation: Presentation, question: Question, sc
 
 APPLY: Mapping[str, Change] = {
     "DQ": distractor_question,
-    "DH": distractor_hint,
+    "DH": lambda presentation, *_: offer_none(presentation),
     "AR": answer_removal,
     "OS": option_shuffling,
     "LR": label_replacement,

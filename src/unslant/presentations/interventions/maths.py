@@ -88,14 +88,9 @@ def _value(question: MathQuestion) -> Decimal:
     return value
 
 
-def _unit(value: Decimal) -> Decimal:
-    """One in the last place of a number."""
-    return Decimal(1).scaleb(min(int(value.as_tuple().exponent), 0))
-
-
 def _near(value: Decimal) -> tuple[list[Decimal], list[Decimal]]:
     """Near misses below and above: a few steps in the last place, or a tenth to a half more or less."""
-    unit = _unit(value)
+    unit = Decimal(1).scaleb(min(int(value.as_tuple().exponent), 0))  # one in the last place
     distances = {step * unit for step in _STEPS} | {(abs(value) * Decimal(s)).quantize(unit) for s in _SHARES}
     distances.discard(Decimal(0))
     below = sorted(value - d for d in distances if value < 0 or value >= d)
@@ -105,13 +100,11 @@ def _near(value: Decimal) -> tuple[list[Decimal], list[Decimal]]:
 def _like(value: Decimal, pattern: str) -> str:
     """The number written the way ``pattern`` is: decimals, thousands separators, currency and percent signs."""
     bare = pattern.strip()
-    before = re.match(r"[$€£]?\s*", bare)
+    before: str = re.findall(r"^[$€£]?\s*", bare)[0]
     percent = "%" if bare.endswith("%") else ""
-    if percent:
-        value = value * 100
+    value = value * 100 if percent else value
     decimals = len(re.sub(r"[^\d.]", "", bare).partition(".")[2])
-    text = f"{value:,.{decimals}f}" if "," in bare else f"{value:.{decimals}f}"
-    return (before[0] if before else "") + text + percent
+    return before + (f"{value:,.{decimals}f}" if "," in bare else f"{value:.{decimals}f}") + percent
 
 
 def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
