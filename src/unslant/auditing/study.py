@@ -18,7 +18,6 @@ from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.models import GenerateOptions
-from unslant.models.open import gives_replies
 from unslant.questions import SKEWED
 from unslant.responses import Responses
 
@@ -60,12 +59,6 @@ class Audit(Study[AuditSettings]):
 
             return audit_in_words(asking)
         return _scored(asking)
-
-    def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
-        return [
-            given.settings.resolved(in_words(model, given.settings, options))
-            for model, options in zip(given.models, given.options, strict=True)
-        ]
 
     def check(self, given: Given[AuditSettings]) -> None:
         if given.settings.until is not None and given.shards.shard:
@@ -112,11 +105,6 @@ audit = function(
     20
     """,
 )
-
-
-def in_words(model: Any, settings: AuditSettings, options: Any = None) -> bool:
-    """Whether replies of a model are read; its labels are scored otherwise."""
-    return gives_replies(model, options) if settings.elicit == "auto" else settings.elicit == "generate"
 
 
 def _scored(asking: Asking[AuditSettings]) -> Responses:

@@ -57,16 +57,15 @@ def debias(
     if model is None or questions is None:
         raise InputError("give MODEL and QUESTIONS, or recorded answers with --log FILE")
     from unslant.experiment.running import recording
-    from unslant.models.open import address_of, gives_replies, open_chat, open_model
+    from unslant.models.open import address_of, open_chat, open_model
     from unslant.studies.debias.answers import debias as run
     from unslant.writing import write_all
 
     check_file(out)
-    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
-    needs = method_named(settings.method).asks(in_words)
+    settings = settings.of_model(model, models)
+    in_words = settings.in_words
     o.check_generate(generate, in_words)
-    settings = settings.resolved(in_words)
-    address_of(model, models, needs)
+    address_of(model, models, method_named(settings.method).asks(in_words))
     question_set = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)

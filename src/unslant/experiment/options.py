@@ -14,6 +14,7 @@ from unslant.errors import InputError
 from unslant.flags import Flag, Heading, Without, check_unused, pairs, typed
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import ModelOptions as ModelOptions
+from unslant.models.open import gives_replies
 from unslant.models.options import options_for, scoring_options
 from unslant.reach import Reach, url_without_secrets
 from unslant.scale import ShardOptions as ShardOptions
@@ -194,6 +195,10 @@ class ElicitOptions(PromptOptions):
     def in_words(self) -> bool:
         """See :attr:`Options.in_words`; after :meth:`resolved`."""
         return self.elicit == "generate"
+
+    def of_model(self, model: Any, options: ModelOptions | None = None) -> Self:
+        """The settings in which a model is asked; ``auto`` reads the replies of one that gives nothing else."""
+        return self.resolved(gives_replies(model, options) if self.elicit == "auto" else self.elicit == "generate")
 
     def resolved(self, generate: bool) -> Self:
         """The settings of one way to ask, with its usual template; InputError on settings of the other way."""

@@ -123,7 +123,9 @@ class Study(Generic[S]):
 
     def settings_of_each(self, given: Given[S]) -> list[S]:
         """The settings of each model; InputError if they are incompatible."""
-        return [given.settings] * len(given.models)
+        if not isinstance(given.settings, o.ElicitOptions):
+            return [given.settings] * len(given.models)
+        return [given.settings.of_model(*each) for each in zip(given.models, given.options, strict=True)]
 
     def needs(self, settings: S) -> tuple[str, ...]:
         """The abilities that a model must have."""

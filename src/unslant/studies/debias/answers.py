@@ -21,7 +21,7 @@ from unslant.experiment.page_parts import unanswered
 from unslant.experiment.result import logs_in, tables_of
 from unslant.flags import by_kind, check_unused, with_options
 from unslant.models import GenerateOptions, ModelOptions
-from unslant.models.open import gives_replies, opened, options_of_each
+from unslant.models.open import opened, options_of_each
 from unslant.presentations import orders_for, parse_labels
 from unslant.questions import EMBEDDED, Question
 from unslant.responses import Responses
@@ -69,11 +69,11 @@ def debias(
         raise InputError("name a model, or recorded answers with log=")
     questions = EMBEDDED if questions is None else questions
     method = method_named(settings.method)
-    in_words = gives_replies(model, models) if settings.elicit == "auto" else settings.elicit == "generate"
+    settings = settings.of_model(model, models)
+    in_words = settings.in_words
     needs = method.asks(in_words)
     check_generate(generate, in_words)
     (models,) = options_of_each([model], models, needs)
-    settings = settings.resolved(in_words)
     if method.held_out and method.needs_fit and not settings.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
     if settings.train is not None and not method.needs_fit:

@@ -16,7 +16,6 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.models import GenerateOptions
 from unslant.models.base import TokenizingModel
-from unslant.models.open import gives_replies
 from unslant.presentations import Presentation, cyclic_orders, parse_labels, present, question_rng
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.questions.loaders import Bad, open_source, ready_made
@@ -163,12 +162,9 @@ class Judge(Study[JudgeSettings]):
         return load_pairs(given.questions, given.settings.fields, given.settings.skip_bad)
 
     def settings_of_each(self, given: Given[JudgeSettings]) -> list[JudgeSettings]:
-        settings, each = given.settings, []
-        for model, options in zip(given.models, given.options, strict=True):
-            words = gives_replies(model, options) if settings.elicit == "auto" else settings.elicit == "generate"
-            each.append(settings.resolved(words))
-            if given.questions == EMBEDDED and not settings.template and not words:
-                each[-1] = replace(each[-1], template="plain")  # the reference models know this layout only
+        each = super().settings_of_each(given)
+        if given.questions == EMBEDDED and not given.settings.template:  # the reference models know this layout only
+            each = [one if one.in_words else replace(one, template="plain") for one in each]
         return each
 
     def recorded(self, responses: Responses, given: Given[JudgeSettings]) -> JudgeResult:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from unslant.auditing.orders import OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.auditing.settings import AuditSettings
-from unslant.auditing.study import Audit, in_words
+from unslant.auditing.study import Audit
 from unslant.errors import InputError
 from unslant.experiment.job import Given, Job
 from unslant.experiment.study import Keywords, Study, function
@@ -63,9 +63,6 @@ class LeaderboardStudy(Study[AuditSettings]):
         elif not given.models:
             raise InputError("no models: give some, as in: unslant leaderboard -m org/one -m org/two --sets FILE")
 
-    def settings_of_each(self, given: Given[AuditSettings]) -> list[AuditSettings]:
-        return Audit().settings_of_each(given)
-
     def load(self, given: Given[AuditSettings]) -> list[QuestionSet[Question]]:
         sets = given.settings.load_each(list(given.inputs.sets) or given.questions)
         for settings in {one.elicit: one for one in self.settings_of_each(given)}.values():
@@ -92,7 +89,7 @@ class LeaderboardStudy(Study[AuditSettings]):
             for place, settings in enumerate(job.settings):
                 model = job.open(place, (), *sets)
                 if not isinstance(given.models[place], str):  # what a function loads is known only now
-                    settings = given.settings.resolved(in_words(model, given.settings))
+                    settings = given.settings.of_model(model)
                 for questions in sets:
                     yield Audit().of_model(model, questions, settings, job.record)
 
