@@ -10,8 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from unslant.arrays import Floats, Ints
 from unslant.asking import Asked, Progress, ask
 from unslant.auditing.orders import OrderDesign
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
-from unslant.auditing.until_rule import PUBLISHED, SQUARE, WHOLE, Search
+from unslant.auditing.until_rule import SQUARE, WHOLE, Search
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, read_scores
 from unslant.metrics.estimate import ANYTIME, CONFIDENCE
 from unslant.metrics.registry import bounds_of
@@ -48,12 +47,17 @@ def ask_until(
         The responses, the questions asked, how the search went, and which were asked in all orders (None: all).
     """
     questions, settings, controls = design.questions, design.settings, design.controls
-    recipe, rows = _Recipe(design), _Rows(model, design.elicitation, progress)
-    published, square, whole = recipe.costs
-    luck = [question_rng(draw[0].id, settings.seed, "until").random() for draw in recipe.draws]
+    rows = _Rows(model, design.elicitation, progress)
+    draws = _draws(questions.questions, settings.seed)
+    every = list(chain.from_iterable(draws))
+    shown = (design.published, design.square, design.whole)  # by level
+    some = every[:_MEASURED]
+    costs = [_cost(chain.from_iterable(map(pages, some)), design.elicitation) / len(some) for pages in shown]
+    published, square, whole = costs
+    luck = [question_rng(draw[0].id, settings.seed, "until").random() for draw in draws]
     search = Search(
         float(settings.until or 0),
-        np.asarray([len(draw) for draw in recipe.draws]),
+        np.asarray([len(draw) for draw in draws]),
         np.asarray(luck),
         square / published - 1,
     )
@@ -62,10 +66,10 @@ def ask_until(
     before, ended = model.cost.copy(), ""
     levels = np.zeros(0, np.int64)
     while not ended:
-        sequence, last = recipe.sequence[: search.questions], levels
+        sequence, last = every[: search.questions], levels
         levels = search.asked
         raised = np.flatnonzero(levels > np.pad(last, (0, len(levels) - len(last)), constant_values=-1))
-        rows.ask([page for i in raised for page in recipe.pages(sequence[i], levels[i])])
+        rows.ask([page for i in raised for page in shown[levels[i]](sequence[i])])
         phases = TwoPhaseRun(full=tuple(sorted(sequence[i].id for i in np.flatnonzero(levels == WHOLE))))
         run = Run(until=until, two_phase=phases)
         scores = read_scores(replace(rows.of(sequence), run=run, questions=tuple(sequence)))
@@ -80,7 +84,7 @@ def ask_until(
     if ended == "all":
         sequence = list(questions)
     rows.ask(controls)
-    share = float(counts @ recipe.costs) / (len(questions) * whole)
+    share = float(counts @ costs) / (len(questions) * whole)
     tokens = 0 if model.taken_over else (model.cost - before).tokens  # those of other runs cost nothing
     until = replace(
         until,
@@ -107,43 +111,20 @@ def certainty(scores: OrderScores) -> Floats:
     return right
 
 
-class _Recipe:
-    """The order in which questions are asked, and how each is shown.
+def _draws(questions: Sequence[Question], seed: int) -> list[list[Question]]:
+    """The questions in the order asked, those of one passage together."""
+    unit = Sampling(len(questions), None, [question.context for question in questions]).unit.tolist()
+    first = {number: i for i, number in reversed(list(enumerate(unit)))}  # a passage comes with its first question
+    draws: dict[int, list[Question]] = {unit[i]: [] for i in ranked(questions, seed) if first[unit[i]] == i}
+    for question, number in zip(questions, unit, strict=True):
+        draws[number].append(question)
+    return list(draws.values())
 
-    Attributes:
-        draws: questions in the order asked, those of one passage together; sequence: the same, one by one.
-    """
 
-    def __init__(self, design: OrderDesign) -> None:
-        self._design, questions = design, design.questions.questions
-        draws: dict[int, list[Question]] = {}
-        unit = Sampling(len(questions), None, [question.context for question in questions]).unit.tolist()
-        first = {number: i for i, number in reversed(list(enumerate(unit)))}
-        for i in ranked(questions, design.settings.seed):  # a passage comes with its first question
-            if first[unit[i]] == i:
-                draws[unit[i]] = []
-        for question, number in zip(questions, unit, strict=True):
-            draws[number].append(question)
-        self.draws = list(draws.values())
-        self.sequence = [question for draw in self.draws for question in draw]
-
-    def pages(self, question: Question, level: int) -> list[Asked]:
-        """The published order alone, with a Latin square, or everything that an audit in all orders shows."""
-        design = self._design
-        return {PUBLISHED: design.published, SQUARE: design.square, WHOLE: design.whole}[level](question)
-
-    @cached_property
-    def costs(self) -> list[float]:
-        """Cost of a question at each level: characters of its prompts, counting shared beginnings once."""
-        some = self.sequence[:_MEASURED]
-        return [
-            self._cost(one for question in some for one in self.pages(question, level)) / len(some)
-            for level in (PUBLISHED, SQUARE, WHOLE)
-        ]
-
-    def _cost(self, pages: Iterable[Asked]) -> int:
-        texts = sorted(prompt.as_text() for _, shown in pages for prompt in self._design.elicitation.prompts(shown))
-        return sum(map(len, texts)) - sum(_shared(a, b) for a, b in pairwise(texts))
+def _cost(pages: Iterable[Asked], elicitation: Elicitation) -> int:
+    """Characters of the prompts, counting shared beginnings once."""
+    texts = sorted(prompt.as_text() for _, shown in pages for prompt in elicitation.prompts(shown))
+    return sum(map(len, texts)) - sum(_shared(a, b) for a, b in pairwise(texts))
 
 
 class _Rows:
