@@ -236,23 +236,16 @@ def outline(kind: str, page: Page) -> str:
 
 
 def _everything(page: Page, width: int) -> Iterator[RenderableType]:
-    yield from (*page.caveats, "")
-    yield _bold(page.headline)
-    yield ""
+    yield from (*page.caveats, "", _bold(page.headline), "")
     if page.lines:
         yield from (*page.lines, "")
     if page.tiles:
-        yield _tiles(page)
-        yield ""
+        yield from (_tiles(page), "")
     for panel in page.sections:
         if panel.tables or panel.notes:
-            yield _bold(panel.title)
-            yield panel.explanation
+            yield from (_bold(panel.title), panel.explanation)
             for table in panel.tables:
-                yield ""
-                yield _bold(table.title)
-                if table.explanation:
-                    yield table.explanation
+                yield from ("", _bold(table.title), *[table.explanation] * bool(table.explanation))
                 for i, block in enumerate(_blocks(table, width)):
                     yield from [""] * bool(i)
                     yield block
@@ -278,12 +271,11 @@ def _tiles(page: Page) -> RichTable:
 class _Strip(NamedTuple):
     """Columns kept together: a single one, or an estimate's value, interval and N."""
 
-    heads: list[str]
-    cells: list[list[str]]  # by row
+    columns: dict[str, list[str]]  # by head
     words: bool
 
     def wide(self, first: bool = False) -> int:
-        whole = [max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)]
+        whole = [max(map(len, (head, *cells))) for head, cells in self.columns.items()]
         return sum(min(w, _NAME if first else _WORDS) if self.words else w for w in whole) + _GAP * len(whole)
 
 
@@ -298,12 +290,11 @@ def _blocks(table: Table, width: int) -> Iterator[RichTable]:
             block.append(rest.pop(0))
         grid = _grid()
         for i, strip in enumerate(block):
-            for head in strip.heads:
-                left = i == 0 or strip.words
-                justify: Literal["left", "right"] = "left" if left else "right"
+            justify: Literal["left", "right"] = "left" if i == 0 or strip.words else "right"
+            for head in strip.columns:
                 grid.add_column(escape(head), justify=justify, no_wrap=not strip.words, overflow="fold")
-        for r in range(len(table.rows)):
-            grid.add_row(*[escape(cell) for strip in block for cell in strip.cells[r]])
+        for row in zip(*(cells for strip in block for cells in strip.columns.values()), strict=True):
+            grid.add_row(*map(escape, row))
         yield grid
         if not rest:
             return
@@ -312,26 +303,22 @@ def _blocks(table: Table, width: int) -> Iterator[RichTable]:
 def _strips(table: Table) -> Iterator[_Strip]:
     rows, estimates, numeric, single = table.rows, table.estimate_columns, table.numeric, table.one_n
     for c, column in enumerate(table.columns):
-        heads, texts = [column.name], [[number(row[c], table.how(r, c)) for r, row in enumerate(rows)]]
+        texts = {column.name: [number(row[c], table.how(r, c)) for r, row in enumerate(rows)]}
         cells = [cell if isinstance(cell, Estimate) else None for cell in table.column(c)]
         if any(map(has_interval, cells)):
-            heads.append("95 % interval")
-            texts.append([interval(cell, table.how(r, c)) if cell else "" for r, cell in enumerate(cells)])
+            texts["95 % interval"] = [interval(cell, table.how(r, c)) if cell else "" for r, cell in enumerate(cells)]
         if c in estimates and not single:
-            heads.append("N")
-            texts.append([f"{cell.n:,}" if cell and cell.defined else "" for cell in cells])
+            texts["N"] = [f"{cell.n:,}" if cell and cell.defined else "" for cell in cells]
         if single and c == estimates[-1]:
-            heads.append("N")
-            texts.append(["" if n is None else f"{n:,}" for n in map(shared_n, rows)])
-        by_row = [list(row) for row in zip(*texts, strict=True)]
-        yield _Strip(heads, by_row, c == 0 or (not numeric[c] and c not in estimates))
+            texts["N"] = ["" if n is None else f"{n:,}" for n in map(shared_n, rows)]
+        yield _Strip(texts, c == 0 or (not numeric[c] and c not in estimates))
 
 
 def _grid() -> RichTable:
     return RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
 
 
-def _bold(words: str) -> Text:
+def _bold(words: str) -> RenderableType:
     return Text(one_line(words), style="bold")
 
 
