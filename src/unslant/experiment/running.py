@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -45,14 +45,10 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
         from unslant.store import Store
 
         opened = Store(options.store)
-    with show_progress(quiet) as view:
+    with show_progress(quiet) as view, closing(opened) if opened else nullcontext():
         record = Recording(view, opened, options.offline, options.store)
-        try:
-            with record.noting_the_end():
-                yield record
-        finally:
-            if opened is not None:
-                opened.close()
+        with record.noting_the_end():
+            yield record
     for note in record.notes(quiet):
         print(note, file=sys.stderr)
 
