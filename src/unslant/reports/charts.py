@@ -122,22 +122,18 @@ def columns(
 
 def counts(marks: Sequence[Mark], style: Style, *, rows: str, how: How = 0) -> Any:
     """A histogram: the values are counts; bars that stand out are highlighted."""
-    total = sum(int(mark.estimate.value) for mark in marks)
+    values = [int(mark.estimate.value) for mark in marks]
+    total = sum(values)
     records = [
-        {
-            "name": mark.name,
-            "count": int(mark.estimate.value),
-            "out": mark.stands_out,
-            "n": total,
-            "share": f"{number(int(mark.estimate.value) / max(1, total))} of {total:,}",
-        }
-        for mark in marks
+        {"name": mark.name, "count": value, "out": mark.stands_out, "n": total}
+        | {"share": f"{number(value / max(1, total))} of {total:,}"}
+        for mark, value in zip(marks, values, strict=True)
     ]
     names = values_of(records, "name")
     colour = alt.condition("datum.out", alt.value(style.accent), alt.value(style.faint))
     x = alt.X("name:N", sort=names, title=rows, axis=alt.Axis(labelAngle=-45 if len(names) > 6 else 0))
     # Vega puts ticks between few counts in spite of tickMinStep, and rounding would show a label twice.
-    highest = max((int(mark.estimate.value) for mark in marks), default=0)
+    highest = max(values, default=0)
     ticks: dict[str, Any] = {"values": list(range(highest + 1))} if highest <= _FEW_COUNTS else {}
     y = alt.Y("count:Q", title="questions", axis=alt.Axis(format=",d", **ticks))
     tips = [alt.Tooltip("name:N", title=rows), alt.Tooltip("count:Q", title="questions"), alt.Tooltip("share:N")]

@@ -9,7 +9,7 @@ from typing import Any
 from unslant.arrays import Floats
 from unslant.metrics import METRICS, BaseRates
 from unslant.reports import Chart, Column, Figure, Plot, Style, charts, number
-from unslant.reports.style import MOST_ROWS, fitted
+from unslant.reports.style import MOST_ROWS, alt, fitted
 from unslant.studies.base_rate.accuracies import SubjectCorrelation
 from unslant.studies.base_rate.findings import Findings
 
@@ -119,8 +119,6 @@ def _dot(style: Style) -> dict[str, Any]:
 
 
 def _gold(findings: Findings, style: Style) -> Any:
-    import altair as alt
-
     gold = findings.gold
     lines = [
         {"label": label, "all": e.value, "low": e.low, "high": e.high, "n": e.n}
@@ -151,8 +149,6 @@ def _gold(findings: Findings, style: Style) -> Any:
 
 def _within(within: SubjectCorrelation, style: Style) -> Any:
     """P5's box plot, plus one tick per subject."""
-    import altair as alt
-
     rows = [{"subject": s, "r": float(r), "n": len(within.r)} for s, r in zip(within.subjects, within.r, strict=True)]
     x = alt.X("r:Q", title="Pearson's r within a subject", scale=alt.Scale(domain=[-1, 1]))
     chart = alt.Chart(alt.Data(values=rows), width=style.width, height=style.scaled(70)).encode(x=x)
@@ -161,8 +157,6 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
 
 
 def _correlation(findings: Findings, style: Style) -> Any:
-    import altair as alt
-
     rates: Sequence[float] | Floats = findings.rates.values if findings.rates else ()
     low, high = fitted(map(float, rates))
     title = f"base rate of the label (axis {low:g} to {high:g})"
