@@ -56,7 +56,6 @@ class Baseline:
                 raise InputError.at(path, f"holds responses; compare results of {kind.study} by their JSON files")
             result = kind.from_parquet(path)
             return cls(path, result.to_dict(), result)
-        checked_provenance(values["provenance"], path)
         return cls(path, values)
 
     @staticmethod
@@ -67,6 +66,7 @@ class Baseline:
         head = Head.of(path)
         if {"unslant", "study", "provenance"} <= set(head.first):
             values: Mapping[str, Any] = parse_json(read_text(path))
+            checked_provenance(values["provenance"], path)
             return values
         if not any(importer.recognises(head) for importer in importers()):
             reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
@@ -76,10 +76,8 @@ class Baseline:
     @classmethod
     def check(cls, path: Path) -> None:
         """Raise InputError for a file that :meth:`read` cannot take, without computing anything from it."""
-        if (values := cls._numbers(path)) is None:
+        if cls._numbers(path) is None:
             responses_in(path)
-        else:
-            checked_provenance(values["provenance"], path)
 
     def compared_with(self, result: StudyResult) -> StudyResult:
         """The result with its differences from this one.
