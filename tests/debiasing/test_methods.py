@@ -40,7 +40,7 @@ from unslant.presentations import (
     reversed_order,
 )
 from unslant.questions import Question
-from unslant.responses import Response
+from unslant.responses import Response, Responses
 
 PERMUTATIONS = list(itertools.permutations(range(4)))
 
@@ -78,17 +78,22 @@ def arc(recorded: list[dict]) -> list[Question]:
 
 
 @pytest.fixture(scope="module")
-def recorded_scores(recorded: list[dict], arc: list[Question]) -> OrderScores:
-    return read_scores(
+def recorded_responses(recorded: list[dict], arc: list[Question]) -> Responses:
+    return Responses.from_rows(
         Response.scored(question, present(question, order), "cloze", np.log(probs))
         for question, record in zip(arc, recorded, strict=True)
         for order, probs in zip(PERMUTATIONS, record["probs"], strict=True)
     )
 
 
+@pytest.fixture(scope="module")
+def recorded_scores(recorded_responses: Responses) -> OrderScores:
+    return read_scores(recorded_responses)
+
+
 @pytest.fixture
-def recorded_asker(recorded_scores: OrderScores) -> RecordedAsker:
-    return RecordedAsker(recorded_scores)
+def recorded_asker(recorded_responses: Responses) -> RecordedAsker:
+    return RecordedAsker(recorded_responses)
 
 
 def test_pride_on_recorded_questions_equals_a_computation_of_its_own(

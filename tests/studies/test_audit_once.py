@@ -110,5 +110,5 @@ def test_recorded_orders_answer_as_the_model_did() -> None:
     result = audit(model, QUESTIONS)
     method = method_named("vote")
     live = debias(method, ModelAsker(model), QUESTIONS)
-    read = debias(method, RecordedAsker(result.scores), QUESTIONS)
+    read = debias(method, RecordedAsker(result.responses), QUESTIONS)
     assert [o.choice for o in live.outcomes] == [o.choice for o in read.outcomes]

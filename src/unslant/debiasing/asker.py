@@ -14,7 +14,7 @@ from scipy.special import softmax
 from unslant.arrays import Floats
 from unslant.asking import GENERATE, Progress, elicitation_of, generate_all, no_progress, try_all, unscored
 from unslant.errors import InputError, MostlyFailedError, QuestionError
-from unslant.metrics import OrderScores, read_scores
+from unslant.metrics import read_scores
 from unslant.models import ChatModel, Cost, ScoringModel
 from unslant.presentations import ALPHABETS, Order, Presentation, present
 from unslant.prompts import Elicitation, Prompt, Writer, load_template
@@ -210,42 +210,33 @@ def asker_of(
 
 
 class RecordedAsker(Asker):
-    """Answers from recorded scores; its cost counts presentations (``prompts``) only, each once."""
+    """Answers from the scores or replies in a table, also to questions with missing orders; of repeats, from the first.
 
-    def __init__(self, scores: OrderScores) -> None:
-        self.alphabet, self._cost = scores.labels, Cost()
+    Its cost counts presentations (``prompts``) only, each once.
+
+    Args:
+        answered: leave out replies without an answer, which otherwise have probability 0 for every label.
+    """
+
+    def __init__(self, responses: Responses, *, answered: bool = False) -> None:
+        scores = read_scores(responses)
+        self.alphabet, self.in_words, self._cost = scores.labels, scores.elicitation == GENERATE, Cost()
         self._probs: dict[tuple[str, Order], Floats] = {}
         self._orders: dict[str, list[Order]] = {}
         self._charged: set[tuple[str, Order]] = set()
-        for block in scores.blocks:
-            for q, contents, probs in zip(block.index, block.contents, block.by_position(block.probs), strict=True):
-                self._orders[name := scores.ids[q]] = [tuple(order) for order in contents.tolist()]
-                self._probs |= {(name, order): p for order, p in zip(self._orders[name], probs, strict=True)}
-
-    @classmethod
-    def of(cls, responses: Responses, *, answered: bool = False) -> RecordedAsker:
-        """All answers in a table, also to questions with missing orders or replies; of repeats, the first.
-
-        Args:
-            answered: leave out replies without an answer, which otherwise have probability 0 for every label.
-        """
-        scores = read_scores(responses)
-        asker = cls(replace(scores, blocks=()))
-        asker.in_words = scores.elicitation == GENERATE
         kinds, unanswered = ("order", "given", "reverse"), 0
         for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
-            if (row.question_id, row.contents) in asker._probs:
+            if (row.question_id, row.contents) in self._probs:
                 continue
             unanswered += row.choice < 0
             if answered and row.choice < 0:
                 continue
             vote = np.array([float(content == row.choice) for content in row.contents])
             probs = vote if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
-            asker._probs[row.question_id, row.contents] = probs
-            asker._orders.setdefault(row.question_id, []).append(row.contents)
+            self._probs[row.question_id, row.contents] = probs
+            self._orders.setdefault(row.question_id, []).append(row.contents)
         if unanswered and not answered:
-            asker.notes = (f"{unanswered:,} replies give no answer; they have no vote",)
-        return asker
+            self.notes = (f"{unanswered:,} replies give no answer; they have no vote",)
 
     def has(self, question: Question, orders: Sequence[Order]) -> bool:
         """Whether a question was recorded in all of some orders."""

@@ -334,8 +334,8 @@ def debias(
     failed, mostly_failed = [one.reason for one in outcomes if one.status == "error"], asker.mostly_failed
     if 2 * len(failed) > len(outcomes) and not mostly_failed:
         mostly_failed = f"{len(failed):,} of {len(outcomes):,} questions got no scores ({failed[-1]})"
-    spent = between - before, cost
-    return Answers(method.name, tuple(questions), outcomes, *spent, (*notes, *unanswered), mostly_failed)
+    notes = (*notes, *unanswered)
+    return Answers(method.name, tuple(questions), outcomes, between - before, cost, notes, mostly_failed)
 
 
 def each_of(questions: Sequence[Question], made: Callable[[Question], T]) -> list[T]:

@@ -58,10 +58,6 @@ class TrainSettings:
         if self.weight_decay < 0 or self.entropy_weight < 0:
             raise InputError("LoRA-1: weight_decay and entropy_weight must not be negative")
 
-    def differences(self, other: "TrainSettings") -> list[str]:
-        """Names of the settings, except the number of epochs, that differ."""
-        return [f.name for f in fields(self) if f.name != "epochs" and getattr(self, f.name) != getattr(other, f.name)]
-
 
 class TrainKeywords(TypedDict, total=False):
     """The fields of :class:`TrainSettings` as keywords of functions, for editors."""

@@ -252,10 +252,10 @@ class _Checkpoint:
     def _load(self) -> dict[str, Any]:
         try:
             data: dict[str, Any] = torch.load(self.path, weights_only=True, map_location="cpu")
-            other = self.settings.differences(TrainSettings(**data["settings"]))
+            settings = asdict(TrainSettings(**data["settings"])).items()
+            other = [name for name, value in settings if name != "epochs" and getattr(self.settings, name) != value]
             epochs = len([Epoch.from_dict(entry) for entry in data["log"]]) - 1
-            made_with = data["made_with"]
-            other += [name for name, value in self.made_with.items() if made_with.get(name) != value]
+            other += [name for name, value in self.made_with.items() if data["made_with"].get(name) != value]
         except Exception as error:  # torch.load fails in many ways on files that it did not write
             raise InputError.at(self.path, "is not a checkpoint of a training run; use another --out") from error
         if other:

@@ -116,7 +116,7 @@ def debias_log(logs: Any, method: str = "vote", fields: Mapping[str, str] | None
         sources = ", ".join(f"{table.run.model or 'a model'} ({table.run.source})" for table in tables)
         raise InputError(f"the logs are of {len(tables)} models or kinds of scores: {sources}; give the files of one")
     (table,) = tables
-    asker = RecordedAsker.of(table, answered=debiasing.needs_scores)
+    asker = RecordedAsker(table, answered=debiasing.needs_scores)
     debiasing.asks(asker.in_words)
     questions = _questions(table)
     orders = _NEEDED[type(debiasing)]

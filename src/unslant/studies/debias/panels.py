@@ -102,13 +102,10 @@ def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, .
         method: float(np.mean([entry.spent.forwards for entry in entries if entry.method == method]))
         for method in result.average
     }
-    spent = [
-        f"{method} {significant(forwards[method])}" for method in sorted(forwards, key=lambda method: -forwards[method])
-    ]
+    spent = [f"{method} {significant(n)}" for method, n in sorted(forwards.items(), key=lambda item: -item[1])]
     parts = [f"presentations a question: {listed(spent, 5)}"] * bool(spent)
-    parts += [f"no result from {listed(list(dict.fromkeys(one.method for one in result.missing)), 4)}"] * bool(
-        result.missing
-    )
+    missing = list(dict.fromkeys(one.method for one in result.missing))
+    parts += [f"no result from {listed(missing, 4)}"] * bool(missing)
     return (
         _sentence("accuracy", [*[start] * bool(start), *_ruled(_verdicts(result, "accuracy"))]),
         _sentence("how far answers move with the order (PBM)", [*removed, *_ruled(pbm)]),

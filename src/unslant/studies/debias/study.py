@@ -114,7 +114,8 @@ class DebiasStudy(Study[DebiasSettings]):
             blocks.append(model_block(model.name, facts_of(model)))
             asker = partial(ModelAsker, model, elicitation_of(model, writer), alphabet, progress=job.progress)
             one = _Run(model, design, names, test, training, asker, settings, alphabet, job.progress)
-            entries += one.all(methods)
+            one.all(methods)
+            entries += one.entries
             missing += one.missing
         if not entries:
             raise InputError("; ".join(map(str, missing)))
@@ -201,7 +202,7 @@ class _Run:
 
     Attributes:
         design: digest of everything, except the methods, that determines the prompts.
-        missing: methods without results, so far.
+        entries, missing: results, and methods without any, so far.
         undebiased: by set and questions, what methods are compared with.
     """
 
@@ -214,6 +215,7 @@ class _Run:
     settings: DebiasSettings
     alphabet: tuple[str, ...]
     progress: Progress
+    entries: list[MethodEntry] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     undebiased: dict[tuple[int, frozenset[str]], MethodMeasures] = field(default_factory=dict)
 
@@ -229,56 +231,47 @@ class _Run:
         recalled = scorer.cost.seconds - scorer.model_asked.cost.seconds if isinstance(scorer, StoredModel) else 0.0
         return time.perf_counter() + recalled
 
-    def all(self, methods: Mapping[str, Method]) -> list[MethodEntry]:
-        entries: list[MethodEntry] = []
+    def all(self, methods: Mapping[str, Method]) -> None:
         base: list[Listings] = []
         none = method_named("none")
         for target, name in enumerate(self.names):
             asker = self.asker(f"none on {name}")
             fitted = _Fitted("none", none, None, asker, none.fit(asker), Cost(), 0.0)
-            entry, listings = self._measured(fitted, target, None)
-            entries += [entry] if entry else []
-            base.append(listings)
+            base.append(self._measured(fitted, target, None))
         for text, method in methods.items():
             self.progress(f"{self.scorer.name}: {text}", 0, 1)
             for source in range(len(self.names)) if method.needs_fit else [None]:
-                entries += self._method(text, method, source, base)
+                self._method(text, method, source, base)
             self.progress(f"{self.scorer.name}: {text}", 1, 1)
-        return entries
 
-    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> list[MethodEntry]:
+    def _method(self, text: str, method: Method, source: int | None, base: Sequence[Listings]) -> None:
         """Fit a method once, and measure it on every set it applies to."""
-        asker = self.asker(text if source is None else f"{text} fitted on {self.names[source]}")
         fit_on: list[Question] = []
+        name, purpose = "", text
         if source is not None:
-            fit_on = (self.training if method.held_out else self.test)[source]
+            fit_on, name = (self.training if method.held_out else self.test)[source], self.names[source]
+            purpose = f"{text} fitted on {name}"
+        asker = self.asker(purpose)
         before, started = asker.cost.copy(), self.clock()
         try:
             debiaser = method.fitted(asker, fit_on)
         except (InputError, ModelError) as error:
-            self.missing.append(
-                Missing(self.scorer.name, text, "" if source is None else self.names[source], str(error))
-            )
-            return []
+            self.missing.append(Missing(self.scorer.name, text, name, str(error)))
+            return
         fitted = _Fitted(text, method, source, asker, debiaser, asker.cost - before, self.clock() - started)
-        entries: list[MethodEntry] = []
         with closing(debiaser):
             for target in range(len(self.names)):
                 if source not in (None, target) and self.settings.no_transfer:
                     continue
                 try:
-                    entry, _ = self._measured(fitted, target, base[target])
-                    if entry and text.partition(":")[0] == "pride" and source == target:
-                        entry = replace(entry, draws=self._draws(method, asker, target))
-                    entries += [entry] if entry else []
+                    self._measured(fitted, target, base[target])
                 except MostlyFailedError:
                     raise  # the model itself fails: no other method could ask it either
                 except (InputError, ModelError) as error:
                     self.missing.append(Missing(self.scorer.name, text, self.names[target], str(error)))
-        return entries
 
-    def _measured(self, fitted: _Fitted, target: int, base: Listings | None) -> tuple[MethodEntry | None, Listings]:
-        """The entry of a method on a set, if it answered any question there, and its answers."""
+    def _measured(self, fitted: _Fitted, target: int, base: Listings | None) -> Listings:
+        """Add the entry of a method on a set, if it answered any question there; returns its answers."""
         method, source, asker, questions = fitted.method, fitted.source, fitted.asker, self.test[target]
         before, started = asker.cost.copy(), self.clock()
         size = sum(one.choice >= 0 for one in fitted.debiaser.answer(questions))
@@ -289,7 +282,7 @@ class _Run:
         if not both:
             reasons = counted_reasons(listings.left_out)
             self.missing.append(Missing(self.scorer.name, fitted.text, self.names[target], reasons))
-            return None, listings
+            return listings
         measures = measured(listings.scores(), invariant=invariant)
         change, paired = {}, None
         if base is not None:
@@ -302,6 +295,7 @@ class _Run:
         if source == target and not method.held_out:
             cost = Cost(cost.tokens + fitted.cost.tokens, prompts=cost.prompts + fitted.cost.prompts)
             seconds += fitted.seconds
+        drawn = source == target and fitted.text.partition(":")[0] == "pride"
         entry = MethodEntry(
             self.scorer.name,
             self.names[target],
@@ -319,9 +313,11 @@ class _Run:
             asked=len(questions),
             left_out=listings.left_out,
             notes=fitted.debiaser.notes(questions),
+            draws=self._draws(method, asker, target) if drawn else {},
             paired=paired,
         )  # fmt: skip
-        return entry, listings
+        self.entries.append(entry)
+        return listings
 
     def _listed(self, debiaser: Debiaser, target: int, invariant: bool = False) -> Listings:
         orders, seed = self.settings.orders, self.settings.seed

@@ -80,10 +80,9 @@ def _without_baseline(metrics: BoundaryMetrics, model: str) -> str:
     """Accuracy alone, where there is no complete instruction to compare with, or nothing else."""
     if (by_count := metrics.disturbing()) and len(by_count) == len(metrics.settings):
         few, many = min(by_count), max(by_count)
-        score = (
-            f"{model} is right on {with_interval(by_count[few], 2)} of the questions with {count(few, 'wrong option')}"
-        )
-        return score + f", and on {with_interval(by_count[many], 2)} with {many}" * (many > few)
+        options, more = count(few, "wrong option"), f", and on {with_interval(by_count[many], 2)} with {many}"
+        score = f"{model} is right on {with_interval(by_count[few], 2)} of the questions with {options}"
+        return score + more * (many > few)
     row = metrics.settings[0]
     score = f"{model} is right on {with_interval(row['accuracy'], 2)} of the questions under the setting {row.setting}"
     if metrics.of_baseline:
@@ -98,13 +97,11 @@ def _lines(metrics: BoundaryMetrics) -> tuple[str, ...]:
     sentence = f"With a complete instruction it is right on {' and '.join(scores)}" if scores else ""
     if base is not None and base.defined:
         sentence += f"; robustness to unusual answers {with_interval(base, 2)}"
-    ways = {
-        kind: [change for change, outcome in metrics.effects if outcome.kind == kind] for kind in ("below", "above")
-    }
+    kinds = [outcome.kind for _, outcome in metrics.effects]
     changed = [
-        f"{verb} accuracy in {len(ways[kind])} of {count(len(metrics.effects), 'comparison')}"
+        f"{verb} accuracy in {kinds.count(kind)} of {count(len(kinds), 'comparison')}"
         for kind, verb in (("below", "lower"), ("above", "raise"))
-        if ways[kind]
+        if kind in kinds
     ]
     effects = f"Other instructions {' and '.join(changed)} with that one." if changed else ""
     return f"{sentence}." if sentence else "", effects, *(f"{words}." for _, words in most_missing(metrics)[:1])
@@ -112,15 +109,13 @@ def _lines(metrics: BoundaryMetrics) -> tuple[str, ...]:
 
 def most_missing(metrics: BoundaryMetrics, model: str = "") -> list[tuple[float, str]]:
     """Largest shares of replies that are missing or no answer above :data:`FEW`, with words."""
-    shares = []
+    shares, who = [], f"{model}: " * bool(model)
     for key, words in (("unreadable", "of the replies hold no answer"), ("errors", "of the requests got no reply")):
         rows = [row for row in metrics.settings if row[key].value > FEW]
         if rows:
             worst = max(rows, key=lambda row: row[key].value)
             share = worst[key].value
-            sentence = (
-                f"{f'{model}: ' * bool(model)}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
-            )
+            sentence = f"{who}{percent(share)} {words} under {worst.setting}, {KINDS[worst.kind]}"
             if key == "unreadable":
                 sentence += f" (right among readable replies: {number(worst['readable'], METRICS['readable'])})"
             shares.append((share, sentence))

@@ -124,9 +124,8 @@ def right_numbers(v: Verdicts) -> Numbers:
     }
     note = "" if v.labelled.any() else "needs labels"
     one = v.labelled & ((v.right.sum(axis=1) == 1) | ~v.clear_label) & v.voted.any(axis=1)
-    codes = np.stack(
-        [np.where(one, answers @ (2.0 ** np.arange(answers.shape[1])), 0) for answers in (v.voted, v.right)]
-    )
+    bits = 2.0 ** np.arange(v.right.shape[1])
+    codes = np.stack([np.where(one, answers @ bits, 0) for answers in (v.voted, v.right)])
     numbers = {
         f"rights.right_{key}": v.bootstrap.mean(np.where(v.labelled, value, np.nan),
                                                 note=note or NO_ORDERS * bool(np.isnan(value[v.labelled]).all()))

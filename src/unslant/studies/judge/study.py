@@ -149,9 +149,8 @@ class Judge(Study[JudgeSettings]):
         elicitation = elicitation_of(model, settings.writer())
         responses = asking.ask(pages, [elicitation])
         run = responses.run
-        listed = [
-            prompt for pair in responses.questions for prompt in elicitation.prompts(present(pair, None, alphabet))
-        ]
+        given = [present(pair, None, alphabet) for pair in responses.questions]
+        listed = [prompt for page in given for prompt in elicitation.prompts(page)]
         cost = replace(run.cost, tokens_ordinary=_tokens(model.unwrapped, listed))
         return replace(responses, run=replace(run, cost=cost, example_prompt=listed[0].as_text() if listed else ""))
 

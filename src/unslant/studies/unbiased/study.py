@@ -86,9 +86,8 @@ class UnbiasedSettings(ComposeSettings):
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The settings for JSON, with the probability of every intervention."""
-        return super().recorded("maths", "generate", *left_out) | {
-            "probabilities": check_probabilities(self.probabilities)
-        }
+        probabilities = check_probabilities(self.probabilities)
+        return super().recorded("maths", "generate", *left_out) | {"probabilities": probabilities}
 
 
 AnySet: TypeAlias = QuestionSet[Question] | QuestionSet[MathQuestion]
