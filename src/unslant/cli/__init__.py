@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
@@ -237,13 +238,20 @@ def _perform(command: Any, bound: Any, **inputs: Any) -> None:
         command(*bound.args, **bound.kwargs)
 
 
-def repeat(recorded: Recorded, typed: Sequence[str] = ()) -> None:
-    """Print and run a command from a file, with some words typed again."""
-    started, seen = COMMAND.get(), Seen([*recorded.words, *typed])
-    command, bound = _parsed([*recorded.commands, *typed], recorded, seen)
+def repeat(
+    recorded: Sequence[str], place: Path, again: str, trust: bool, typed: Sequence[str] = (), writes: bool = False
+) -> None:
+    """Print and run a command from a file (:class:`Recorded`), with some words typed again.
+
+    Raises:
+        InputError: if the recorded words are not a command of ours, or must be typed again.
+    """
+    commands, arguments = _arguments_of(recorded, place)
+    seen = Seen([*recorded, *typed])
+    command, bound = _parsed([*commands, *typed], Recorded(arguments, place, again, trust, writes), seen)
     print(f"unslant {shlex.join(seen.command.words)}", file=sys.stderr)
     # The store keeps what the user typed: a run that is resumed from it trusts the file no further than now.
-    words = seen.command.words if recorded.writes else (*started.words, *seen.typed)
+    words = seen.command.words if writes else (*COMMAND.get().words, *seen.typed)
     COMMAND.set(Command(words, seen.command.repeatable))
     _perform(command, bound)
 
@@ -260,12 +268,8 @@ class _Arguments(Exception):
     """Ends the parsing of a command before its values are converted."""
 
 
-def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollection]:
-    """The command that the words name, and its arguments; nothing is checked, opened or read.
-
-    Raises:
-        InputError: if they are not a command.
-    """
+def _arguments_of(words: Sequence[str], place: Path) -> tuple[tuple[str, ...], ArgumentCollection]:
+    """The command that the words in a file name, and its arguments; nothing is checked, opened or read."""
 
     def stop(_: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         raise _Arguments(commands, arguments)
@@ -278,11 +282,12 @@ def arguments_of(words: Sequence[str]) -> tuple[tuple[str, ...], ArgumentCollect
         known = {name for argument in arguments for name in argument.names}
         options = [word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")]
         if unknown := [option for option in options if option not in known and option != "--"]:
-            raise InputError(f"its command has {unknown[0]}, which this version of unslant does not know") from None
+            problem = f"its command has {unknown[0]}, which this version of unslant does not know"
+            raise InputError.at(place, problem) from None
         return commands, arguments
     except CycloptsError as error:
-        raise InputError(f"its command cannot be read: {first_line(error)}") from None
-    raise InputError("its command only shows help")
+        raise InputError.at(place, f"its command cannot be read: {first_line(error)}") from None
+    raise InputError.at(place, "its command only shows help")
 
 
 def with_values(words: Sequence[str]) -> list[str]:

@@ -6,7 +6,8 @@ import os
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -99,50 +100,38 @@ class Seen:
         self.command, self.typed = Command(tuple(words), tuple(repeatable)), tuple(typed)
 
 
+@dataclass(frozen=True)
 class Recorded:
     """A command from a file as a source of values for all options that are not typed again.
 
     Options that run code, name an address, read the environment, or name a place outside the working folder need
     ``trust``. Even with it, keys go only to hosts that the user typed.
 
-    Args:
-        parse: makes a command and its arguments of words.
-        words: of the command.
+    Attributes:
+        arguments: of the command.
         place: the file they come from.
         again: the beginning of a command line that repeats it with another option.
         trust: whether the user trusts the author of the file.
         writes: also repeat where the command writes, which needs ``trust``.
-
-    Raises:
-        InputError: if the words are not a command of ours.
     """
 
-    def __init__(
-        self,
-        parse: Callable[[Sequence[str]], tuple[tuple[str, ...], ArgumentCollection]],
-        words: Sequence[str],
-        place: object,
-        again: str,
-        trust: bool,
-        writes: bool = False,
-    ) -> None:
-        self.commands, arguments = parse(words)
-        self.words = words
-        self._place, self._again, self._trust, self.writes = place, again, trust, writes
-        self._values: dict[tuple[str, ...], list[Token]] = {}
-        for argument, token in _values(arguments):
-            if writes or argument.field_info.name not in NOT_REPEATED:
-                self._values.setdefault(argument.names, []).append(token.evolve(source=str(place)))
+    arguments: ArgumentCollection
+    place: Path
+    again: str
+    trust: bool
+    writes: bool
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Fill in what was not typed; InputError naming what must be typed again, or trusted."""
         named = [(reach_of(argument), token.value) for argument, token in _values(arguments)]
         TYPED_HOSTS.set(frozenset(host_of(value) for reach, value in named if reach in (Reach.ADDRESS, Reach.MODEL)))
+        values: dict[tuple[str, ...], list[Token]] = {}
+        for argument, token in _values(self.arguments):
+            if self.writes or argument.field_info.name not in NOT_REPEATED:
+                values.setdefault(argument.names, []).append(token.evolve(source=str(self.place)))
         withheld, risky, urls = list[str](), list[str](), list[str]()
         for argument in arguments:
-            if argument.tokens:
-                continue
-            for token in self._values.get(argument.names, ()):
+            for token in () if argument.tokens else values.get(argument.names, ()):
                 reach = reach_of(argument)
                 why = "writes there" if argument.field_info.name in OUTPUTS else reason_to_type(reach, token.value)
                 if reach is not None and WITHHELD in token.value:
@@ -153,14 +142,14 @@ class Recorded:
                 argument.append(token)
         if withheld:
             raise InputError.at(
-                self._place,
+                self.place,
                 f"{', '.join(dict.fromkeys(withheld))}: what may be a secret was left out when the command was "
-                f"recorded; type it again, as in: {self._again} {withheld[0]} ...",
+                f"recorded; type it again, as in: {self.again} {withheld[0]} ...",
             )
-        if risky and not self._trust:
+        if risky and not self.trust:
             raise InputError.at(
-                self._place,
-                f"its command holds {shortened('; '.join(risky), 600)}: type that again, as in: {self._again} "
+                self.place,
+                f"its command holds {shortened('; '.join(risky), 600)}: type that again, as in: {self.again} "
                 f"{risky[0].split()[0].partition('=')[0]} ..., or, if you trust whoever made it, add --trust",
             )
         for url in urls:

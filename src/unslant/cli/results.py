@@ -160,18 +160,13 @@ def rerun(
       unslant rerun report.html --json again.json
       unslant rerun served.json --base-url http://127.0.0.1:8080/v1
     """
-    from unslant.cli import arguments_of, repeat
-    from unslant.cli.arguments import Recorded
+    from unslant.cli import repeat
     from unslant.experiment.run_record import EXPECTED
 
     block = read_provenance(file)
     if not block.command or block.command[0] not in AGAIN:
         origin = f"by 'unslant {block.command[0]}'" if block.command else "from Python"
         raise InputError.at(file, f"was made {origin}; results of {', '.join(AGAIN)} can be made again")
-    try:
-        recorded = Recorded(arguments_of, block.command, file, f"unslant rerun {shlex.quote(str(file))}", trust)
-    except InputError as error:
-        raise InputError.at(file, str(error)) from None
     words = list(again)
     for name in ("json", "html", "responses", "out", "figures", "tables", "baseline"):
         value = getattr(outputs, name)
@@ -179,7 +174,7 @@ def rerun(
     words += [f"--fail-if={condition}" for condition in outputs.fail_if]
     words += [f"--{name}" for name in ("details", "quiet") if getattr(outputs, name)]
     EXPECTED.set(None if anyway else block)
-    repeat(recorded, words)
+    repeat(block.command, file, f"unslant rerun {shlex.quote(str(file))}", trust, words)
 
 
 def read_provenance(path: Path) -> Any:

@@ -13,8 +13,7 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
-from unslant.cli import arguments_of, call, repeat
-from unslant.cli.arguments import Recorded
+from unslant.cli import call, repeat
 from unslant.cli.commands import register
 from unslant.errors import InputError, one_line
 from unslant.experiment import options as o
@@ -147,7 +146,7 @@ def _repeat(run: RecordedRun, store: Path | None, trust: bool) -> None:
         print(f"unslant {shlex.join(run.command)}", file=sys.stderr)
         call(run.command, defaults=False)
     else:
-        repeat(Recorded(arguments_of, run.command, store, f"unslant {shlex.join(run.command)}", trust, writes=True))
+        repeat(run.command, store, f"unslant {shlex.join(run.command)}", trust, writes=True)
 
 
 def delete(
