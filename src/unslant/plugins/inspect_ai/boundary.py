@@ -122,11 +122,10 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
             validation replies, it is not used, and the log has a warning.
     """
     report: JudgeReport | None = None
-    lock: anyio.Lock | None = None
+    lock = anyio.Lock()
 
     async def validated(model: Model) -> JudgeReport:
-        nonlocal report, lock
-        lock = lock or anyio.Lock()
+        nonlocal report
         async with lock:
             if report is None:
                 prompts = [case.prompt for case in VALIDATION]
@@ -176,11 +175,9 @@ def generate_reply(polisher: str | Model | None = None) -> Solver:
             model. The text is stored in the sample's metadata; if it is not an instruction, the original is used.
     """
     polished: dict[str, str] = {}
-    lock: anyio.Lock | None = None
+    lock = anyio.Lock()
 
     async def polish(instruction: str) -> str:
-        nonlocal lock
-        lock = lock or anyio.Lock()
         async with lock:
             if instruction not in polished:
                 model = get_model(polisher)
