@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypedDict
 
@@ -102,11 +103,6 @@ class HarnessTask:
         """Worked examples before each question."""
         return int(self.task.config.num_fewshot or 0)
 
-    @cached_property
-    def split(self) -> str:
-        """Name of the split that is evaluated."""
-        return str(self.task.config.test_split if self.task.has_test_docs() else self.task.config.validation_split)
-
     def documents(self) -> Iterator[tuple[int, dict[str, Any], Sequence[Any]]]:
         """Number, document and worked examples, drawn in the sequence in which lm-eval draws them."""
         for number, doc in self.task.doc_iterator(limit=self._settings.limit):
@@ -172,22 +168,18 @@ class HarnessTask:
         """
         import datasets
 
-        process = self.task.config.process_docs
+        config, limit = self.task.config, self._settings.limit
+        process = config.process_docs
         if process is None:
             return None
-        raw = self.task.dataset[self.split]
+        raw = self.task.dataset[config.test_split if self.task.has_test_docs() else config.validation_split]
 
         def documents(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             return list(process(datasets.Dataset.from_list([dict(record)], features=raw.features)))
 
-        pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-        limit = self._settings.limit
-        number = limit or len(self.task.eval_docs)
-        for record in raw:
-            if len(pairs) >= number:
-                break
-            pairs += [(record, doc) for doc in documents(record)]
-        if [doc for _, doc in pairs[:number]] != [doc for _, doc in self.task.doc_iterator(limit=limit)]:
+        all_pairs = ((record, doc) for record in raw for doc in documents(record))
+        pairs = list(islice(all_pairs, limit or len(self.task.eval_docs)))
+        if [doc for _, doc in pairs] != [doc for _, doc in self.task.doc_iterator(limit=limit)]:
             return None
         return [(record, lambda other: documents(other)[0]) for record, _ in pairs]
 
