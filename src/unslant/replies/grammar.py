@@ -156,6 +156,7 @@ PARTS = {
     # Where a sentence or clause begins, and where it ends.
     "begin": r"(?:^|(?<=[.!?:)] )|(?<=\n))",
     "end": r"(?={tail_word}? ?(?:[.!)⟧]|\n|\Z))",
+    "be_verb": r"(?:{be_word}\b ?)",
     # Lists. A subject is one mention, or several joined, before a verb.
     "joined": (r"(?: ?(?:[,/&+|、]|{^and$}) ?(?:(?:{^and$}|&) )?(?:{list_word} ){0,2}| (?={labelled})|(?={labelled}))"),
     "subject": r"{one}(?:{joined}{one}){0,25}",

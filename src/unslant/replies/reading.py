@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from unslant.questions.question import JudgingQuestion
 from unslant.replies.collapse import Collapser
 from unslant.replies.grammar import (
     ANY,
-    BEGIN_OF_LINE,
     ONE,
     REFUSAL,
     REPLACED,
@@ -102,20 +101,18 @@ def by_first_rule(
     return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no answer found")
 
 
-class Mask(NamedTuple):
+class Mask:
     """Mentions that a reply does not assert.
 
-    Attributes:
-        reason: why they are not an answer.
-        pattern: matches them, by its group if it has one.
+    Args:
+        rule: what matches them, by its group if it has one.
         kind: their kind when masked: called wrong, or not asserted.
         which: characters of the mentions that are masked within a match.
     """
 
-    reason: str
-    pattern: re.Pattern[str]
-    kind: int = Kind.MASKED
-    which: str = ONE
+    def __init__(self, rule: str | re.Pattern[str], kind: int = Kind.MASKED, which: str = ONE) -> None:
+        self.pattern = pattern(rule) if isinstance(rule, str) else rule
+        self.kind, self.which = kind, which
 
     def apply(self, text: str) -> str:
         """``text`` with these mentions masked."""
@@ -136,110 +133,85 @@ QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
 CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
 REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|\Z)")
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
-_BE = {"be_verb": r"(?:{be_word}\b ?)"}
 # The order matters, since a mask sees only the mentions that those before it left. "None of" comes first, as its
 # options would otherwise read as a list that is called right. Suppositions, questions and reports go before "called
 # wrong": "if B were wrong" calls nothing wrong. Called wrong goes before denied: only the former counts towards "every
 # option is wrong".
 MASKS = (
-    Mask('the options that "none of" is said of: "none of A, B and C"', NONE_STATED),
+    # the options that "none of" is said of: "none of A, B and C"
+    Mask(NONE_STATED),
+    # a line about an option that ends in "incorrect"
+    Mask(rf"(?m:{MARKED_LINE}(?:{{marked_incorrect}}|[.:;-] (?:{{this_is}} )?{{judged_wrong}})[ .!]*$)", Kind.WRONG),
+    # supposed and not stated; a choice that somebody is forced to make is an answer
     Mask(
-        'a line about an option that ends in "incorrect"',
-        pattern(MARKED_LINE + r"(?:{marked_incorrect}|[.:;-] (?:{this_is} )?{judged_wrong})[ .!]*$", BEGIN_OF_LINE),
+        r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
+        r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
+        r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
+    ),
+    # what would be right if things were different: "had it been 1914, B would be right"
+    Mask(
+        r"\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"
+        r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
+        r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
+    ),
+    # what was so before: "Lyon was the capital, but Paris is the capital today"
+    Mask(
+        r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
+        r"(?=[^.;!?\n{not_any}]{0,40}{one}[^.;!?\n{not_any}]{0,120}(?:[.;!?\n]|\Z))"
+    ),
+    # what somebody would choose if things were different: "I would choose A if it were 1914, but now B"
+    Mask(
+        r"\b{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is} {said},? {if}(?!{if_forced}| {if_advised})"
+        r"(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n{not_any}]{0,40}{one})"
+    ),
+    # given less than half of the probability: "10 % that it is B"
+    Mask(r"(?<![\d.])[1-4]?\d(?:\.\d{1,3})? ?(?:%|{percent}) {share_of}{said}"),
+    # asked about: "is it B?"
+    Mask(QUESTION),
+    # thought before, or by others
+    Mask(REPORTED),
+    # conceded before the point is made
+    Mask(CONCEDED),
+    # called wrong before they are named: "the incorrect options are B, C and D"
+    Mask(
+        r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
+        r" ?(?:{option_adverb} )?"
+        r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
+        r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})",
         Kind.WRONG,
     ),
+    # called wrong: "B is wrong", "C cannot be right", "D: incorrect"
     Mask(
-        "supposed and not stated; a choice that somebody is forced to make is an answer",
-        pattern(
-            r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
-            r"|[^.;,\n]{0,200}{one}[^.;\n]{0,200})|\b(?:{if}(?!{if_forced})|{supposing})\b"
-            r"[^.;!?\n]{0,200}?(?:,|\b{then}\b|(?=[.;!?\n])|\Z)"
-        ),
-    ),
-    Mask(
-        'what would be right if things were different: "had it been 1914, B would be right"',
-        pattern(
-            r"\b(?:{if}(?!{if_forced}| {if_advised})|{supposing})\b(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"
-            r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
-            r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
-        ),
-    ),
-    Mask(
-        'what was so before: "Lyon was the capital, but Paris is the capital today"',
-        pattern(
-            r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
-            r"(?=[^.;!?\n{not_any}]{0,40}{one}[^.;!?\n{not_any}]{0,120}(?:[.;!?\n]|\Z))"
-        ),
-    ),
-    Mask(
-        'what somebody would choose if things were different: "I would choose A if it were 1914, but now B"',
-        pattern(
-            r"\b{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is} {said},? {if}(?!{if_forced}| {if_advised})"
-            r"(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n{not_any}]{0,40}{one})"
-        ),
-    ),
-    Mask(
-        'given less than half of the probability: "10 % that it is B"',
-        pattern(r"(?<![\d.])[1-4]?\d(?:\.\d{1,3})? ?(?:%|{percent}) {share_of}{said}"),
-    ),
-    Mask('asked about: "is it B?"', QUESTION),
-    Mask("thought before, or by others", REPORTED),
-    Mask("conceded before the point is made", CONCEDED),
-    Mask(
-        'called wrong before they are named: "the incorrect options are B, C and D"',
-        pattern(
-            r"\b{wrong_before}(?: {option_noun} ?(?:{wrong_listing}\b|[:,(])?| ?[:(]| (?=\S))"
-            r" ?(?:{option_adverb} )?"
-            r"(?P<wrong>{either}(?: ?; ?{either}){0,9})"
-            r"|\b{other_options}(?: {option_noun})? ?(?:{other_listing}\b|[:(])? ?(?P<others>{either})"
-        ),
+        r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
+        r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
+        r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
+        r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
         Kind.WRONG,
     ),
+    # ruled out: "eliminate A, C and D"
+    Mask(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}", Kind.WRONG),
+    # said not to be meant: "not B", "rather than A or C"
+    Mask(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
+    # alternatives among which no choice is made: "A or B"
     Mask(
-        'called wrong: "B is wrong", "C cannot be right", "D: incorrect"',
-        pattern(
-            r"{said}(?:[\])}:]{0,2}(?:, (?={which_is}\b))? ?(?:[(-] ?)?(?:{which} )?"
-            r"(?:{be_verb}{0,3}(?:{option_adverb} ){0,3}{wrong_word}(?!\w)"
-            r"|{be_verb}{0,2}{not} (?:{not_adverb} ){0,8}(?:{determiner} )?(?:{not_degree} ){0,8}{not_right}(?!\w)"
-            r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
-            parts=_BE,
-        ),
-        Kind.WRONG,
+        r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
+        r"|{one} ?{or_joint} ?{one}|\b{between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
     ),
+    # only considered: "maybe B"
+    Mask(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}"),
+    # only considered: "B is plausible"
+    Mask("{said}[ ,]{0,2}{hedge_after}"),
+    # labels of options about which something is denied: "B is not prime"
     Mask(
-        'ruled out: "eliminate A, C and D"',
-        pattern(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
-        Kind.WRONG,
-    ),
-    Mask(
-        'said not to be meant: "not B", "rather than A or C"',
-        pattern(r"(?:{not_ending}|{^denied})(?: ?{denied_verb} )?(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}"),
-    ),
-    Mask(
-        'alternatives among which no choice is made: "A or B"',
-        pattern(
-            r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
-            r"|{one} ?{or_joint} ?{one}|\b{between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
-        ),
-    ),
-    Mask('only considered: "maybe B"', pattern(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}")),
-    Mask('only considered: "B is plausible"', pattern("{said}[ ,]{0,2}{hedge_after}")),
-    Mask(
-        'labels of options about which something is denied: "B is not prime"',
-        pattern(r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)", parts=_BE),
+        r"{said}[\])]? {be_verb}{1,2}(?:{option_adverb} )?{not}\b(?! {not_quite}\b)",
         which=characters(Kind.LABEL, Kind.BARE),
     ),
+    # several options about which something is denied: "Mars (A) and Venus (C) are not the largest"
+    Mask(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {be_verb}{1,2}{not}\b(?! {not_quite}\b)"),
+    # texts of options about which something is denied: "Paris is not in Norway"
     Mask(
-        'several options about which something is denied: "Mars (A) and Venus (C) are not the largest"',
-        pattern(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {be_verb}{1,2}{not}\b(?! {not_quite}\b)", parts=_BE),
-    ),
-    Mask(
-        'texts of options about which something is denied: "Paris is not in Norway"',
-        pattern(
-            r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b"
-            r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
-            parts=_BE,
-        ),
+        r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b"
+        r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
         which=characters(Kind.TEXT, Kind.WORD),
     ),
 )
