@@ -21,36 +21,23 @@ from unslant.replies.grammar import (
 )
 from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Conflict, Outcome, Reading, Unreadable
 
-_CUED = tuple(
-    (rule, pattern(f"{{{cue}}}{{slot}}", BEGIN_OF_LINE))
-    for rule, cue in (("answer field", "field_cue"), ("cue", "sentence_cue"), ("choice", "choosing"))
-)
-_SAID = (
-    (
-        "called the answer",  # "B is the correct option", "which leaves C"
-        pattern(
-            r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
-            r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
-            r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})"
-        ),
-    ),
-    (
-        "conclusion",  # what a sentence comes down to: "so B.", "is (D)."
-        pattern(
-            r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
-            r"|{^but$},? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
-            r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
-            r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}"
-        ),
-    ),
-    (
-        "correction",  # of an earlier answer: "Actually, B covers all three"
-        pattern(
-            r"(?:\b{correction}|(?:(?<=[.!?] )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
-            r" ?[,:;.!-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)"
-        ),
-    ),
-)
+_CUED = {"answer field": "{field_cue}{slot}", "cue": "{sentence_cue}{slot}", "choice": "{choosing}{slot}"}
+_SAID = {
+    # "B is the correct option", "which leaves C"
+    "called the answer": r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
+    r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
+    r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})",
+    # what a sentence comes down to: "so B.", "is (D)."
+    "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
+    r"|{^but$},? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
+    r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
+    r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
+    # of an earlier answer: "Actually, B covers all three"
+    "correction": r"(?:\b{correction}"
+    r"|(?:(?<=[.!?] )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
+    r" ?[,:;.!-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
+}
+"""Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
 _LISTING = "options listed"
 _NEAR = 40
 """Characters between two answers, or after the last, that are too few for reasoning."""
@@ -118,13 +105,13 @@ def explicit(reading: Reading) -> Outcome:
 def _claims(reading: Reading) -> list[_Claim]:
     claims: list[_Claim] = []
     cued: set[int] = set()  # places of cued claims: "the answer is B" is not a "conclusion" as well
-    for rule, cue in _CUED:
-        for match in cue.finditer(reading.text):
+    for rule, cue in _CUED.items():
+        for match in pattern(cue, BEGIN_OF_LINE).finditer(reading.text):
             claim = _in_slot(reading, rule, match)
             cued.update(range(claim.start, claim.end))
             claims.append(claim)
-    for rule, statement in _SAID:
-        for match in statement.finditer(reading.text):
+    for rule, statement in _SAID.items():
+        for match in pattern(statement).finditer(reading.text):
             group = match.lastgroup or 0
             if match.start(group) not in cued:
                 claims.append(_Claim(match.start(group), match.end(), rule, match[group]))

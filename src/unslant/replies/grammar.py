@@ -207,12 +207,12 @@ def pattern(template: str, flags: int = re.IGNORECASE, parts: Mapping[str, str] 
         >>> pattern("{^therefore$} (?P<option>{one})").search("so it is") is None
         True
     """
-    return re.compile(expand(template, {**PARTS, **parts}), flags) if parts else _pattern(template, flags)
+    return _pattern(template, flags, tuple((parts or {}).items()))
 
 
 @cache  # rules write their patterns where they search for them
-def _pattern(template: str, flags: int) -> re.Pattern[str]:
-    return re.compile(expand(template, PARTS), flags)
+def _pattern(template: str, flags: int, parts: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    return re.compile(expand(template, {**PARTS, **dict(parts)}), flags)
 
 
 BEGIN_OF_LINE = re.IGNORECASE | re.MULTILINE

@@ -89,22 +89,11 @@ _PREMISE = pattern(
     parts=_PARTS,
 )
 """Verdicts on something other than the statement."""
-_ANSWERS = (
-    (
-        "answer field",
-        pattern(r"(?:{field_cue}|{begin}[ (]{0,3}{verdict_field} ?[:=-]){verdict_slot}", BEGIN_OF_LINE, _PARTS),
-    ),
-    (
-        "cue",
-        pattern(
-            r"(?:\b{verdict_noun}(?:{to_what}[^.:;\n{not_verdict}]{0,80})?,? {verdict_is}{verdict_thus}?"
-            r"|{^verdict_cue}){verdict_slot}",
-            BEGIN_OF_LINE,
-            _PARTS,
-        ),
-    ),
-)
-_SECOND = pattern(" ?, ?{said_word}", parts=_PARTS)
+_ANSWERS = {
+    "answer field": r"(?:{field_cue}|{begin}[ (]{0,3}{verdict_field} ?[:=-]){verdict_slot}",
+    "cue": r"(?:\b{verdict_noun}(?:{to_what}[^.:;\n{not_verdict}]{0,80})?,? {verdict_is}{verdict_thus}?"
+    r"|{^verdict_cue}){verdict_slot}",
+}
 _BARE_LINE = pattern(
     r"^[ \"'(\[⟦]{0,4}(?:{verdict_lead}[ ,:]{1,3}){0,5}[\"'(\[]{0,2}(?P<said>{word})(?:[ ,]{0,2}(?P<twice>{word}))?"
     r"[ .!)\]\"'⟧;:]{0,5}$",
@@ -121,7 +110,6 @@ _OPENING = pattern(
     r"(?= ?(?:[.,;:!\n-]|\Z|\b{because}\b))",
     parts=_PARTS,
 )
-_AT_ONCE = pattern(r" ?: ?({said_word})", parts=_PARTS)
 _STATED = pattern(
     r"\b{the_statement}(?: [^.,;:\n{not_verdict}]{0,60}?)? ?{is_said}[ \"'(]{0,3}{adverbs}[\"'(]?(?P<said>{verdict})"
     r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
@@ -174,12 +162,16 @@ def collapse_verdicts(text: str) -> str:
 
 def explicit(text: str) -> Outcome:
     """The last verdict that is said to be the answer."""
-    claims = sorted((m.start("said"), rule, m) for rule, pattern in _ANSWERS for m in pattern.finditer(text))
+    claims = sorted(
+        (match.start("said"), rule, match)
+        for rule, answer in _ANSWERS.items()
+        for match in pattern(answer, BEGIN_OF_LINE, _PARTS).finditer(text)
+    )
     if not claims:
         return None
     fields = options_of(match["said"] for _, _, match in claims if match.group().lstrip().startswith(FIELD))
     _, rule, last = claims[-1]
-    if len(fields) > 1 or _SECOND.match(text, last.end()):
+    if len(fields) > 1 or pattern(" ?, ?{said_word}", parts=_PARTS).match(text, last.end()):
         raise Unreadable("contradiction")
     return options_of(last["said"]), rule
 
@@ -229,7 +221,7 @@ def stated(text: str) -> Outcome:
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
     if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
         return None
-    at_once = _AT_ONCE.match(text, opening.end())
+    at_once = pattern(r" ?: ?({said_word})", parts=_PARTS).match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()
     open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
     if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
