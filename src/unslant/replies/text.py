@@ -41,25 +41,21 @@ _HEADING = pattern(
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟", '\'\'"""""""""------:/?')
 # Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
 _LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
-_LATEX = (
-    (re.compile(r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b"), " "),
-    (
-        re.compile(
-            r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:rm|bf|it|sf|tt|bb|cal)|operatorname|emph|underline|bm|mbox|rm)"
-            r"\s?\{([^{}]{0,300})\}"
-        ),
-        r"\1",
-    ),
-    (re.compile(r"\\[dt]?frac\s?\{([^{}]{0,80})\}\s?\{([^{}]{0,80})\}"), r"\1/\2"),
-    (re.compile(r"\\[dt]?frac\s?(\d)\s?(\d)"), r"\1/\2"),
-    (re.compile(r"\\(?:to|(?:long)?rightarrow|Rightarrow|implies)\b"), "→"),
-    (re.compile(r"\\times\b"), "×"),
-    (re.compile(r"\\(?:checkmark)\b"), "✓"),
-    (re.compile(r"\\[,;:! ]|\\\\|\\[\[\]]"), " "),
-    (re.compile(r"\\[()]|\$"), ""),
-    (re.compile(r"\\(?=[%#&_{}])"), ""),
-)
-_BOXED = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}")
+_LATEX = {
+    r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
+    r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:rm|bf|it|sf|tt|bb|cal)|operatorname|emph|underline|bm|mbox|rm)"
+    r"\s?\{([^{}]{0,300})\}": r"\1",
+    r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,400})\}": rf" {FIELD}\1{END_FIELD} ",
+    r"\\[dt]?frac\s?\{([^{}]{0,80})\}\s?\{([^{}]{0,80})\}": r"\1/\2",
+    r"\\[dt]?frac\s?(\d)\s?(\d)": r"\1/\2",
+    r"\\(?:to|(?:long)?rightarrow|Rightarrow|implies)\b": "→",
+    r"\\times\b": "×",
+    r"\\(?:checkmark)\b": "✓",
+    r"\\[,;:! ]|\\\\|\\[\[\]]": " ",
+    r"\\[()]|\$": "",
+    r"\\(?=[%#&_{}])": "",
+}
+"""LaTeX commands and what they are read as, in the order in which they are replaced."""
 _TAG = pattern(r"<({answer_tag}|{verdict_tag})>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
 _NEXT_TAG = pattern(r"</({answer_tag})>\s{0,5}(?:,|{plain_and})?\s{0,5}<\1>")
 _KEY = "(?:{answer_key_head}[_ ]?{answer_key_noun}|(?!{options_shown}\\b){answer_key_noun}|{answer_key})"
@@ -126,11 +122,8 @@ def plain(text: str) -> str:
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
-    for command, replacement in _LATEX[:2]:
-        text = command.sub(replacement, text)
-    text = _BOXED.sub(rf" {FIELD}\1{END_FIELD} ", text)
-    for command, replacement in _LATEX[2:]:
-        text = command.sub(replacement, text)
+    for command, replacement in _LATEX.items():
+        text = re.sub(command, replacement, text)
     return text
 
 
