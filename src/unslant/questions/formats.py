@@ -22,6 +22,7 @@ from unslant.files import (
     checked,
     decoded,
     most_unpacked,
+    opened_parquet,
     parse_json,
     read_bytes,
     read_parquet,
@@ -210,11 +211,9 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
 
 def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     row = size = 0
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
+    with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content))
         for batch in file.iter_batches(_ROWS):
             size += batch.nbytes
@@ -223,9 +222,6 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
             for i in range(batch.num_rows):
                 row += 1
                 yield row_record(batch, i, f"{shown(path)}, row {row}")
-    except Exception as error:  # a damaged file fails in the library in many ways
-        place = f"after row {row}: " if row else ""
-        raise InputError.at(path, f"not a Parquet file that can be read: {place}{first_line(error)}") from None
 
 
 def _numbered_rows(content: bytes, kind: str, path: Path, columns: Collection[str]) -> tuple[str, str, Iterable[_Row]]:

@@ -233,7 +233,6 @@ def start_of_replacement(text: str) -> int:
 
 _RUN = re.compile(rf"{ONE}(?:[ /|\[\]()]{{1,3}}{ONE}){{2,25}}")
 _NONE = pattern("{is_none}")
-_ALL_TEXT, _NONE_TEXT = pattern("{all_text}"), pattern("{none_text}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
 _OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
@@ -288,7 +287,7 @@ class Reading:
         if _NONE.match(said):
             return self.options.beginning(said) or self.none()
         if not named:
-            return self._saying(_ALL_TEXT) or frozenset(range(self.n))
+            return self._saying("{all_text}") or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
         by_label = options_of(
             one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
@@ -306,10 +305,10 @@ class Reading:
 
     def none(self) -> frozenset[int]:
         """The answer "none of these": the option that says so, or no option."""
-        return self._saying(_NONE_TEXT)
+        return self._saying("{none_text}")
 
-    def _saying(self, pattern: re.Pattern[str]) -> frozenset[int]:
-        return frozenset(i for i, text in enumerate(self.options.texts) if pattern.fullmatch(text.rstrip(" .")))
+    def _saying(self, cue: str) -> frozenset[int]:
+        return frozenset(i for i, text in enumerate(self.options.texts) if pattern(cue).fullmatch(text.rstrip(" .")))
 
     def asserted(self, *kinds: int) -> frozenset[int]:
         """Options with an unmasked mention of one of these kinds."""

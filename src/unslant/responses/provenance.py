@@ -24,9 +24,7 @@ class AskedModel(_Part):
     """One model."""
 
     name: str = Field(default="", description="name, folder or Hub id, as given")
-    digest: str = Field(
-        default="", description="SHA-256 of weights, configuration, tokenizer and code; a server's answers"
-    )
+    digest: str = Field("", description="SHA-256 of weights, configuration, tokenizer and code; a server's answers")
     revision: str = Field(default="", description="commit on the Hub")
     dtype: str = Field(default="", description="number type of the weights")
     device: str = Field(default="", description="where it ran")

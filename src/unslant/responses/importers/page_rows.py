@@ -262,9 +262,7 @@ class Row:
                 reason = f"holds {len(logprobs)} lists; {factorial(n)}, one for each order, can be read"
                 raise self.fail("probs", reason)
             right = self.places_of("answer", labels, options, names, readings["answer"])
-            common["score"] = (
-                None  # one verdict on the whole row: of its average, for example, and of none of its pages
-            )
+            common["score"] = None  # it is of the whole row (of the average, for example), and of none of its pages
             return [
                 Logged(
                     answers=frozenset(map(order.index, right)),
@@ -287,9 +285,8 @@ class Row:
         reply = self.get("reply")
         reply = reply.get("content") if isinstance(reply, Mapping) else reply
         if not isinstance(reply, str | int | float | None):
-            raise self.fail(
-                "reply", f"is {type(reply).__name__}, and not a text; name the column with the reply's text"
-            )
+            kind = type(reply).__name__
+            raise self.fail("reply", f"is {kind}, and not a text; name the column with the reply's text")
         reply = None if reply is None else str(reply)
         return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
 
@@ -351,10 +348,9 @@ class Row:
                 readings.only_labels += not texts
                 readings.only_texts += not named
                 if named and texts and named[0] not in texts and readings.clash is None:
-                    reason = f"{item!r} is {labels[named[0]]} by label or place, and {labels[texts[0]]} by its text"
-                    readings.clash = self.fail(
-                        key, f"{reason}; where these are labels, leave the texts out (--fields options=)"
-                    )
+                    reason = f"{item!r} is {labels[named[0]]} by label or place, and {labels[texts[0]]} by its text; "
+                    reason += "where these are labels, leave the texts out (--fields options=)"
+                    readings.clash = self.fail(key, reason)
             found = named or texts or READERS["label"](text.strip("()[].: "), raw, 0)
             for reading in ("letter", "marked") if labels == ALPHABETS["A"][: len(labels)] else ():
                 found = found or READERS[reading](text, replace(raw, options=labels), 0)
