@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +49,16 @@ def test_docstrings_name_arguments_rather_than_flags(name: str) -> None:
     about = (inspect.getdoc(named(name)) or "").replace("``--help-all``", "")
     assert "--" not in about
     assert "unslant study" not in about.partition("Example")[2]
+
+
+def test_docstrings_name_arguments_also_if_a_command_imported_the_study() -> None:
+    code = (
+        "import unslant\n"
+        "from unslant.errors import naming_flags\n"
+        "with naming_flags():\n"
+        "    unslant.study.probe\n"
+        "print(unslant.study.probe.__doc__)\n"
+    )
+    about = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "log reads a table of confidences" in about
+    assert "--" not in about.replace("``--help-all``", "")

@@ -21,10 +21,10 @@ _flags = False  # not a context variable: worker threads raise errors too
 
 
 @contextmanager
-def naming_flags() -> Iterator[None]:
+def naming_flags(flags: bool = True) -> Iterator[None]:
     """Errors raised in the block name options as flags; elsewhere they name arguments of functions."""
     global _flags
-    before, _flags = _flags, True
+    before, _flags = _flags, flags
     try:
         yield
     finally:

@@ -261,13 +261,12 @@ def _need(options: ExportOptions, *names: str) -> None:
 def _write_every_eval(result: AuditResult, options: ExportOptions, out: Path) -> list[Path]:
     record, samples = every_eval(result, options)
     named = make_folder(out) / f"{uuid.uuid4()}"
-    files = [named.with_suffix(".json"), *([out / f"{named.name}_samples.jsonl"] if samples else [])]
-    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
-    write_all(
-        partial(write_atomically, files[0], dump_json(record)),
-        *([partial(write_atomically, files[1], lines)] if samples else ()),
-    )
-    return files
+    texts = {named.with_suffix(".json"): dump_json(record)}
+    if samples:
+        lines = (json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
+        texts[out / f"{named.name}_samples.jsonl"] = "".join(lines)
+    write_all(*(partial(write_atomically, *file) for file in texts.items()))
+    return list(texts)
 
 
 FORMATS: Mapping[str, Callable[[AuditResult, ExportOptions], str]] = {

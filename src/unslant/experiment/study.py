@@ -16,7 +16,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
 from unslant.asking import Progress, no_progress
-from unslant.errors import InputError, for_the_caller
+from unslant.errors import InputError, for_the_caller, naming_flags
 from unslant.experiment import options as o
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.options import (
@@ -360,7 +360,8 @@ def function(
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")
     run.__module__ = type(study).__module__
-    about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
+    with naming_flags(False):  # a command may be what imports the study
+        about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
     # no list of keywords: their help is read from the sources of the settings, which is too slow for an import
     run.__doc__ = (
         f"{about}\n\nKeywords are the options of the command ``{study.name}``; its ``--help-all`` explains each.\n"
