@@ -24,7 +24,6 @@ from unslant.experiment.options import ReportOptions
 from unslant.experiment.run_record import model_block, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
-from unslant.models.open import address_of
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.questions import Question, QuestionSet
@@ -73,11 +72,10 @@ class DebiasStudy(Study[DebiasSettings]):
         methods, missing = _installed(given.settings.methods)
         if missing and not methods:
             raise ModelError("; ".join(map(str, missing)))
+
+    def needs(self, settings: DebiasSettings) -> tuple[str, ...]:
         # If any method works without the model's inside, those that do not are only reported as missing.
-        inside = _all_inside(methods)
-        for model, options in zip(given.models, given.options, strict=True):
-            if isinstance(model, str):
-                address_of(model, options, ("score", "attend") if inside else ("score",))
+        return ("score", "attend") if _all_inside(_installed(settings.methods)[0]) else ("score",)
 
     def load(self, given: Given[DebiasSettings]) -> list[QuestionSet[Question]]:
         sources = given.questions
