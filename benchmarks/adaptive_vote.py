@@ -41,7 +41,7 @@ def step_tokens(model: TransformersModel, asker: ModelAsker, question: Question,
     def tokens(first: int, last: int) -> int:
         orders = [order for own in rounds[first:last] for order in own]
         prompts = [p for o in orders for p in asker.elicitation.prompts(present(question, o, asker.alphabet))]
-        return sum(len(batch) for batch in plan(model.encode(prompts), 1 << 30, 1 << 30).batches)
+        return sum(len(batch) for batch in plan(model.encode(prompts), 1 << 30, 1 << 30)[0])
 
     found = {}
     for exact in (True, False):

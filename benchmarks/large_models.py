@@ -96,7 +96,7 @@ def counted(tokenizer: str, shots: int, orders: str) -> tuple[float, float]:
             for shown in order_presentations(question, orders, parse_labels("A"))
         ]
         encoded = encoder.encode(written)
-        tokens = sum(len(batch.ids) for batch in plan(encoded, BUDGET, 1 << 20).batches)
+        tokens = sum(len(batch.ids) for batch in plan(encoded, BUDGET, 1 << 20)[0])
         each = len(encoded) // len(own)
         firsts = [item.context for item in encoded[::each]]
         shared = median(common_prefix(one, other) for one, other in pairwise(firsts))  # with the rest of the subject

@@ -116,7 +116,7 @@ def test_a_map_onto_one_device_changes_nothing() -> None:
 
 def test_layers_on_another_device_get_the_batch_there() -> None:
     model: Any = open_model("fair", device="cpu")
-    batch = plan(model.encode(PROMPTS), 512, 512).batches[1]
+    batch = plan(model.encode(PROMPTS), 512, 512)[0][1]
     context = TreeContext(batch, torch.device("cpu"), [])
     assert context.on(torch.device("cpu")) is context
     there = context.on(torch.device("meta"))

@@ -78,7 +78,7 @@ def test_any_prompts_in_any_batches_equal_plain(calls, budget, rows, chunk, kind
 @given(PROMPTS, st.integers(1, 30), st.integers(1, 5))
 def test_batches_keep_to_their_budgets(encoded, token_budget, row_budget):
     longest = max(len(item.context) + max(len(ids) for ids in item.candidates) - 1 for item in encoded)
-    batches = plan(encoded, token_budget, row_budget).batches
+    batches = plan(encoded, token_budget, row_budget)[0]
     assert sum(len(batch) for batch in batches) == distinct_nodes(encoded)
     for batch in batches:
         assert 0 < len(batch) <= max(token_budget, longest)
@@ -117,7 +117,7 @@ def _whole_loss(model, encoded, weights):
 
 def _tree_loss(model, encoded, weights):
     engine = TreeEngine(model, 1_000_000)
-    (batch,) = plan(encoded, engine.token_budget, 1_000_000).batches
+    (batch,) = plan(encoded, engine.token_budget, 1_000_000)[0]
     with using(model, attention.NAME):
         logits, rows, _ = engine.forward(batch, [])
     logprobs = torch.log_softmax(logits, -1)[torch.from_numpy(rows), torch.tensor(batch.read_token)]

@@ -42,7 +42,7 @@ def test_planning_holds_no_presentation() -> None:
         places = {question.id: i for i, question in enumerate(questions)}
         asked = ((one, shown) for one in questions for shown in audit_presentations(one, "all", tuple("ABCD")))
         tracemalloc.start()
-        plan, _ = planned("audit", places, "", {}, ["cloze"], asked)
+        plan, *_ = planned("audit", places, "", {}, ["cloze"], asked)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert plan.n_presentations == EACH * number

@@ -13,7 +13,7 @@ from unslant import InputError, audit
 from unslant.auditing.settings import AuditSettings
 from unslant.presentations import CONTROL
 from unslant.scale import ShardOptions
-from unslant.scale.plan import AskedCounts, Shard, stretch
+from unslant.scale.plan import Shard, stretch
 
 
 @pytest.mark.parametrize(
@@ -35,28 +35,28 @@ def test_a_plan_without_a_shard_is_refused() -> None:
 )
 def test_every_question_is_in_one_shard(questions: list[tuple[int, str]], of: int) -> None:
     lengths = [length for length, _ in questions]
-    counts = AskedCounts([1] * (len(lengths) + 1), [*lengths, 7])
-    cut = [stretch(Shard(i, of), [context for _, context in questions], counts) for i in range(1, of + 1)]
+    characters = [*lengths, 7]
+    cut = [stretch(Shard(i, of), [context for _, context in questions], characters) for i in range(1, of + 1)]
     assert [place for part in cut for place in part] == list(range(len(lengths)))
 
 
 def test_shards_are_about_as_long() -> None:
     lengths = [10 + i % 7 for i in range(1000)]
-    counts = AskedCounts([1] * 1001, [*lengths, 0])
+    characters = [*lengths, 0]
     for of in (2, 3, 16, 100):
-        cut = [stretch(Shard(i, of), [""] * 1000, counts) for i in range(1, of + 1)]
+        cut = [stretch(Shard(i, of), [""] * 1000, characters) for i in range(1, of + 1)]
         own = [sum(lengths[place] for place in part) for part in cut]
         assert max(own) - min(own) <= 2 * max(lengths)
 
 
 def test_a_passage_is_not_cut_unless_it_is_longer_than_a_shard() -> None:
     contexts = [f"passage {i // 4}" for i in range(40)]
-    counts = AskedCounts([1] * 41, [10] * 40 + [0])
+    characters = [10] * 40 + [0]
     for i in range(1, 4):
-        part = stretch(Shard(i, 3), contexts, counts)
+        part = stretch(Shard(i, 3), contexts, characters)
         assert part.start % 4 == part.stop % 4 == 0
         assert len(part) in (12, 16)
-    assert [len(stretch(Shard(i, 4), ["one"] * 40, counts)) for i in range(1, 5)] == [10] * 4
+    assert [len(stretch(Shard(i, 4), ["one"] * 40, characters)) for i in range(1, 5)] == [10] * 4
 
 
 def test_shards_ask_everything_once_and_the_last_one_the_controls() -> None:

@@ -69,11 +69,11 @@ def run(model: Any, encoded: Sequence[Encoded], *, tree: bool = True) -> ModelPa
     seen: list[Tensor] = []
     with model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])):
         if tree:
-            (batch,) = (layout := plan(encoded, _UNLIMITED, _UNLIMITED)).batches
+            (batch,), first = plan(encoded, _UNLIMITED, _UNLIMITED)
             with using(model, attention.NAME):
                 logits, rows, _ = TreeEngine(model, _UNLIMITED).forward(batch, [])
             reads = rows.tolist(), batch.read_token, batch.read_candidate
-            first, tokens = layout.first_candidate, len(batch)
+            tokens = len(batch)
         else:
             logits, reads, first, tokens = _plain(model, encoded)
     (hidden,) = seen

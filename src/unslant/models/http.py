@@ -179,8 +179,6 @@ class Endpoint:
         except TimeoutError:
             last_problem = f"; the last try: {tries.statistics['last']}" if "last" in tries.statistics else ""
             raise Unusable(self.redacted(f"no usable reply within {self.deadline:g} s{last_problem}")) from None
-        except Refused as problem:
-            raise Refused(self.redacted(str(problem)), problem.status) from None
         except Malformed as problem:
             raise Malformed(self.redacted(str(problem))) from None
         finally:
@@ -236,7 +234,7 @@ class Endpoint:
             self.limit.overloaded()
         if response.status_code in _RETRIED:
             raise _Transient(problem, _retry_after(response), response.status_code)
-        raise Refused(problem, response.status_code)
+        raise Refused(self.redacted(problem), response.status_code)
 
     def all(
         self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Reply]]

@@ -22,20 +22,10 @@ import httpx
 import numpy as np
 
 from unslant.errors import ModelError
+from unslant.models import first_token
 from unslant.models.answered import named_in
 from unslant.models.base import Cost, Malformed
-from unslant.models.first_token import (
-    BY_ID,
-    TOLERANCE,
-    Bounds,
-    choice_of,
-    echoed,
-    label_bounds,
-    number,
-    prompt_tokens,
-    refuse_thoughts,
-    top_logprobs,
-)
+from unslant.models.first_token import TOLERANCE, Bounds, choice_of, label_bounds, top_logprobs
 from unslant.models.http import Endpoint, Refused
 from unslant.prompts import Prompt
 
@@ -213,7 +203,7 @@ class LabelScores:
                 return bounds
         if whole and len(single) <= MOST_IDS and kind.by_id and self._by_id:
             options = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
-            names = [f"{BY_ID}{token}" for token in single]
+            names = [f"{first_token.BY_ID}{token}" for token in single]
             logprobs = self._read(await self._reply(client, prompt, len(single), options), names)
             values = np.array([logprobs.get(name, np.nan) for name in names])
             if np.isfinite(values).all():
@@ -240,7 +230,7 @@ class LabelScores:
         scores: Any = reply.get("scores") if isinstance(reply, Mapping) else None
         try:
             (row,) = scores
-            values = np.array([number(one) for one in row])
+            values = np.array([first_token.number(one) for one in row])
         except (TypeError, ValueError, OverflowError) as error:
             raise Malformed(f"the scores are not in a known shape ({error})") from None
         if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + TOLERANCE:
@@ -291,7 +281,7 @@ class LabelScores:
                 if refused.status not in _WRONG_REQUEST:
                     raise
                 reply = None
-            value = None if reply is None else echoed(reply, label)
+            value = None if reply is None else first_token.echoed(reply, label)
             if value is None:
                 self._echoes = False
                 return None
@@ -338,12 +328,12 @@ class LabelScores:
     def _read(self, reply: Any, labels: Sequence[str]) -> dict[str, float]:
         """The first token's log-probabilities; ModelError if there are none, or the model is about to think."""
         top = top_logprobs(reply, labels, self._most_tokens)
-        refuse_thoughts(choice_of(reply), max(top, key=top.__getitem__))
+        first_token.refuse_thoughts(choice_of(reply), max(top, key=top.__getitem__))
         self._count(reply)
         return top
 
     def _count(self, reply: Any) -> None:
-        if (counts := prompt_tokens(reply)) is not None:
+        if (counts := first_token.prompt_tokens(reply)) is not None:
             self._cost.tokens_plain += counts[0]
             self._cost.tokens += counts[0] - counts[1]
 

@@ -12,17 +12,8 @@ import numpy as np
 
 from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import (
-    Cost,
-    Encoded,
-    Journal,
-    Model,
-    ModelInfo,
-    ResumableModel,
-    Scored,
-    ScoringModel,
-    TokenizingModel,
-)
+from unslant.models import base
+from unslant.models.base import Cost, Encoded, Journal, ModelInfo, ResumableModel, Scored, ScoringModel, TokenizingModel
 from unslant.prompts import Prompt
 from unslant.store import Kept, Pass, Store, digest
 
@@ -34,7 +25,7 @@ _SHARE_OF_TIME = 0.01
 """Writing may take this share of the time: after a slow write, the next one waits accordingly."""
 
 
-class Stored(Model):
+class Stored(base.Model):
     """A model behind a store: its info is the model's, except for the identity, which is the one the store uses.
 
     Attributes:
@@ -42,7 +33,7 @@ class Stored(Model):
         offline: do not ask it; everything must be in the store.
     """
 
-    model_asked: Model
+    model_asked: base.Model
     offline: bool
     _identity: Mapping[str, str] | None = None
     """The identity under which the results of the last call are stored."""
@@ -63,7 +54,7 @@ class Stored(Model):
         return self.model_asked.waiting
 
     @property
-    def unwrapped(self) -> Model:
+    def unwrapped(self) -> base.Model:
         return self.model_asked
 
     def _why_apart(self) -> str:

@@ -131,12 +131,12 @@ class ShardOptions:
 
         part = Shard.parse(self.shard)
         places = {question.id: place for place, question in enumerate(questions)}
-        plan, counts = planned(study, places, questions.digest, settings, ways, asked(), progress)
+        plan, numbers, characters = planned(study, places, questions.digest, settings, ways, asked(), progress)
         if self.plan is not None:
             plan.agree(Path(self.plan))
-        places_here = stretch(part, [getattr(question, "context", "") for question in questions], counts)
-        controls = counts.presentations[-1] if part.index == part.of else 0
-        presentations = sum(counts.presentations[place] for place in places_here) + controls
+        places_here = stretch(part, [getattr(question, "context", "") for question in questions], characters)
+        controls = numbers[-1] if part.index == part.of else 0
+        presentations = sum(numbers[place] for place in places_here) + controls
         return Share(part, plan, places, places_here, presentations)
 
 

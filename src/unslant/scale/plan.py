@@ -123,19 +123,6 @@ class Plan(Checked):
             raise InputError.at(path, f"is the plan of another run: its {unlike} differ from what is asked here")
 
 
-@dataclass
-class AskedCounts:
-    """Counts from one pass over everything asked, question by question.
-
-    Attributes:
-        presentations: of each question, by its place in the set; last, of all others (controls).
-        characters: the lengths of their texts without worked examples, in the same order.
-    """
-
-    presentations: list[int]
-    characters: list[int]
-
-
 def planned(
     study: str,
     ids: Mapping[str, int],
@@ -144,7 +131,7 @@ def planned(
     ways: Sequence[object],
     asked: Iterable[Asked],
     progress: Callable[[str, int, int], None] = lambda *_: None,
-) -> tuple[Plan, AskedCounts]:
+) -> tuple[Plan, list[int], list[int]]:
     """The plan of a run, from one pass over everything it asks, without holding it in memory.
 
     Args:
@@ -152,9 +139,13 @@ def planned(
         digest: of the questions.
         settings: those that results show, JSON-able.
         ways: the elicitations, or the writer of prompts; their ``repr`` states how prompts are written.
+
+    Returns:
+        The plan; the number of presentations of each question, by its place in the set, and last of all others
+        (controls); and in the same order the characters of their texts without worked examples.
     """
     n = len(ids)
-    counts = AskedCounts([0] * (n + 1), [0] * (n + 1))
+    numbers, characters = [0] * (n + 1), [0] * (n + 1)
     presentations, examples = hashlib.sha256(), hashlib.sha256()
     total, last = 0, tuple[Presentation, ...]()
     for question, presentation in asked:
@@ -166,8 +157,8 @@ def planned(
                 examples.update(_line(shot))
             examples.update(b"\n")
         place = ids.get(question.id, n)
-        counts.presentations[place] += 1
-        counts.characters[place] += len(line)
+        numbers[place] += 1
+        characters[place] += len(line)
         if total % _BETWEEN_REPORTS == 0:
             progress("planning", min(place, n - 1), n)
         total += 1
@@ -184,7 +175,7 @@ def planned(
         n_presentations=total,
         worked_examples=examples.hexdigest(),
     )
-    return plan, counts
+    return plan, numbers, characters
 
 
 def _line(presentation: Presentation) -> bytes:
@@ -221,14 +212,14 @@ class Shard:
         return cls(int(numbers[1]), int(numbers[2]))
 
 
-def stretch(part: Shard, contexts: Sequence[str], counts: AskedCounts) -> range:
+def stretch(part: Shard, contexts: Sequence[str], characters: Sequence[int]) -> range:
     """Places of the questions of a shard. A question is in the shard that the middle of its characters falls in.
 
     Characters approximate work: tokens would need the model's tokenizer on every machine that plans, and equal numbers
     of questions are unequal work wherever some have a passage.
     """
-    middles = [2 * end - size for end, size in zip(accumulate(counts.characters), counts.characters, strict=True)][:-1]
-    total = 2 * sum(counts.characters[:-1])
+    middles = [2 * end - size for end, size in zip(accumulate(characters), characters, strict=True)][:-1]
+    total = 2 * sum(characters[:-1])
 
     def bound(k: int) -> int:
         return len(middles) if k == part.of else bisect_left(middles, total * k / part.of)

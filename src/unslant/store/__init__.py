@@ -12,20 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from unslant.arrays import Floats
+from unslant.store import scores
 from unslant.store.database import Database, StoreError, default_path
 from unslant.store.runs import RecordedRun, Runs
-from unslant.store.scores import (
-    Kept,
-    KeptReply,
-    Pass,
-    Result,
-    damaged,
-    digest,
-    pass_row,
-    planned_bits,
-    planned_positions,
-    result_row,
-)
+from unslant.store.scores import Kept, KeptReply, Pass, Result, digest
 from unslant.store.tables import insert, is_whole, select, signed, vouch
 
 __all__ = ["Kept", "KeptReply", "Pass", "RecordedRun", "Store", "StoreError", "default_path", "digest"]
@@ -82,7 +72,7 @@ class Store:
                 # The pass claims its prompts for good before it asks any: a resumed pass must not look up again, since
                 # other batches would change the last bits of its scores.
                 planned = np.array([prompt not in blobs for prompt in keys], dtype=bool)
-                bits = planned_bits(planned) if blobs else None
+                bits = scores.planned_bits(planned) if blobs else None
                 taken_over = len(keys) - int(planned.sum())
                 values = (None, key, kind.table, _text(identity), len(keys), taken_over, bits, "{}", 0)
                 number = connection.execute(f"INSERT INTO passes VALUES ({', '.join('?' * 9)})", values).lastrowid or 0
@@ -91,16 +81,16 @@ class Store:
             elif not kind.independent:
                 blobs = {}
             rows = ((i, prompt, blobs[prompt]) for i, prompt in enumerate(keys) if prompt in blobs)
-            insert(connection, kind.table, (result_row(kind.table, opened.id, *row) for row in rows))
+            insert(connection, kind.table, (scores.result_row(kind.table, opened.id, *row) for row in rows))
             if run:
                 insert(connection, "run_passes", [signed("run_passes", run, opened.id, 1)], "REPLACE")
         return opened
 
     def _find(self, kind: type[Result], key: bytes, keys: Sequence[bytes]) -> Pass[Result] | None:
         with self._database.reading() as connection:
-            if not (row := pass_row(self._database, connection, "key", key)):
+            if not (row := scores.pass_row(self._database, connection, "key", key)):
                 return None
-        planned = planned_positions(row["planned"], len(keys))
+        planned = scores.planned_positions(row["planned"], len(keys))
         return Pass(self._database, kind, row["id"], key, keys, planned, json.loads(row["cost"]))
 
     def _lookup(self, kind: type[Result], keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -113,7 +103,7 @@ class Store:
                 marks = ",".join("?" * len(some))
                 for row in select(connection, kind.table, f"prompt IN ({marks}) ORDER BY pass, position", *some):
                     if not is_whole(kind.table, row):
-                        raise damaged(self._database, f"one of the stored {kind.table} is")
+                        raise scores.damaged(self._database, f"one of the stored {kind.table} is")
                     blobs.setdefault(row[2], row[3])
         return blobs
 
@@ -137,7 +127,7 @@ class Store:
         with self._database.transaction() as connection:
             for row in select(connection, "passes", "identity = ?", _text(identity)).fetchall():
                 if not is_whole("passes", row):
-                    raise damaged(self._database, "the record of a call is")
+                    raise scores.damaged(self._database, "the record of a call is")
                 for table in ("scores", "replies", "states"):
                     connection.execute(f"DELETE FROM {table} WHERE pass = ?", row[:1])
                 connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", row[:1])

@@ -24,25 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from unslant.store import pages
+from unslant.store import pages, tables
 from unslant.store.database import DamagedError, Database, StoreError, is_open, opening
 from unslant.store.runs import run_id
 from unslant.store.scores import planned_bits, result_row
-from unslant.store.tables import (
-    APPLICATION,
-    JOURNALS,
-    PAGE,
-    TABLES,
-    definitions,
-    expected_definitions,
-    file_id,
-    insert,
-    is_whole,
-    select,
-    sibling,
-    signed,
-    vouch,
-)
+from unslant.store.tables import TABLES, file_id, insert, select, sibling
 from unslant.writing import sync_folder
 
 _RESULTS = ("scores", "replies")
@@ -110,10 +96,10 @@ def _damage(path: Path) -> str:
 def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     if (said := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         yield " ".join(said.split())
-    if definitions(connection) != expected_definitions():
+    if tables.definitions(connection) != tables.expected_definitions():
         yield "the definitions of its tables"
     for table in TABLES:
-        if wrong := sum(not is_whole(table, row) for row in select(connection, table)):
+        if wrong := sum(not tables.is_whole(table, row) for row in select(connection, table)):
             yield f"{wrong:,} rows of {table} do not fit their checksums"
     counts, passes = _counts(connection), connection.execute("SELECT id, done FROM passes").fetchall()
     if missing := sum(max(0, done - counts[number]) for number, done in passes):
@@ -156,8 +142,8 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     _remove(new)
     try:
         with closing(Database(new)) as database:
-            salvaged, head = _salvage(database, file), pages.read_at(file, PAGE, 0)
-            is_store = head.startswith(b"SQLite format 3\0") and head[68:72] == APPLICATION.to_bytes(4, "big")
+            salvaged, head = _salvage(database, file), pages.read_at(file, tables.PAGE, 0)
+            is_store = head.startswith(b"SQLite format 3\0") and head[68:72] == tables.APPLICATION.to_bytes(4, "big")
             if not salvaged["saved"] and not is_store:
                 raise StoreError(
                     f"{path}: nothing in it belongs to a run store, so it is unchanged. Move it away, and the next "
@@ -167,7 +153,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
     except BaseException:
         _remove(new)
         raise
-    for end in JOURNALS:  # the log of the old file must not be read with the new one
+    for end in tables.JOURNALS:  # the log of the old file must not be read with the new one
         old = sibling(path, end)
         if end != "-shm" and old.exists() and old.stat().st_size:
             old.rename(sibling(kept, end))
@@ -212,7 +198,7 @@ def _forget_interrupted(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    for name in (path, *(sibling(path, end) for end in JOURNALS)):
+    for name in (path, *(sibling(path, end) for end in tables.JOURNALS)):
         name.unlink(missing_ok=True)
 
 
@@ -234,14 +220,14 @@ def _salvage(database: Database, file: int) -> dict[str, Any]:
 def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
     """The row itself; of a damaged run its command and folder, which are enough to run it again."""
     table, values = read
-    if table != "runs" or is_whole(table, values):
+    if table != "runs" or tables.is_whole(table, values):
         return read
     # The id of a run is a digest of folder and command, so it vouches for both where the checksum does not.
     name, command, folder = values[:3]
     if not (isinstance(command, str) and isinstance(folder, str) and run_id(folder, command) == name):
         return None
     row = (name, command, folder, "", "", "", "failed", "its record was damaged", "", 0, 0.0, 0.0, "", None)
-    return table, signed(table, *row)
+    return table, tables.signed(table, *row)
 
 
 def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -274,7 +260,7 @@ def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:
     values = (total - int(missing.sum()), planned_bits(missing), number)
     connection.execute("UPDATE passes SET done = ?, planned = ? WHERE id = ?", values)
     connection.execute("DELETE FROM states WHERE pass = ?", (number,))
-    vouch(connection, "passes", "id = ?", number)
+    tables.vouch(connection, "passes", "id = ?", number)
 
 
 def _settle_runs(connection: sqlite3.Connection, lost: set[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:

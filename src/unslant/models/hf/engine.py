@@ -127,17 +127,16 @@ class TreeEngine(Engine):
             return
         # The layout follows from prompts and budgets alone, so that a resumed call is cut into the same batches.
         row_budget = max(1, _LOGIT_ELEMENTS // _vocabulary(self.model))
-        layout = plan(encoded, self.token_budget, row_budget)
-        key = digest(*(batch.ids.tobytes() for batch in layout.batches))
-        first = np.asarray(layout.first_candidate)
+        batches, first_candidate = plan(encoded, self.token_budget, row_budget)
+        key, first = digest(*(batch.ids.tobytes() for batch in batches)), np.asarray(first_candidate)
         start = Checkpoint.from_bytes(checkpoint, key, _device(self.model))
         sums = np.zeros(first[-1])
         sums[start.open] = start.sums
         open_, spine = start.open, start.spine
         if start.number:
-            skipped = [prompt for batch in layout.batches[: start.number] for prompt in batch.done]
+            skipped = [prompt for batch in batches[: start.number] for prompt in batch.done]
             yield Step(start.number, [], lambda: checkpoint, skipped)
-        for number, batch in enumerate(layout.batches[start.number :], start=start.number + 1):
+        for number, batch in enumerate(batches[start.number :], start=start.number + 1):
             scores, spine = self._run(batch, spine)
             # A candidate's tokens may lie in several batches, and several of them in one: += would add only one.
             np.add.at(sums, batch.read_candidate, scores)

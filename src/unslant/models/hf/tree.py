@@ -77,24 +77,15 @@ class Batch:
         return len(self.ids)
 
 
-@dataclass(slots=True)
-class TreeLayout:
-    """All batches of a call.
-
-    Attributes:
-        first_candidate: index of each prompt's first candidate in the flat list of candidates; one more at the end.
-    """
-
-    batches: list[Batch]
-    first_candidate: list[int]
-
-
-def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> TreeLayout:
+def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> tuple[list[Batch], list[int]]:
     """Lay out the prefix tree of ``encoded`` in batches.
 
     Args:
         token_budget: tokens per batch (exceeded only by a single sequence that is longer).
         row_budget: rows of logits after which a batch takes no further sequence.
+
+    Returns:
+        The batches; and the index of each prompt's first candidate in the flat list of candidates, one more at the end.
     """
     rows, row_reads, first_candidate = _rows(encoded)
     order = sorted(range(len(rows)), key=lambda r: sort_key(rows[r]))
@@ -105,7 +96,7 @@ def plan(encoded: Sequence[Encoded], token_budget: int, row_budget: int) -> Tree
         last[prompt_of[batch.read_candidate]] = b
     for prompt, final in enumerate(last.tolist()):
         batches[final].done.append(prompt)
-    return TreeLayout(batches, first_candidate)
+    return batches, first_candidate
 
 
 _Read = tuple[int, int, int]  # depth of the node whose logits are read, token id scored, candidate
