@@ -379,9 +379,25 @@ def test_words() -> None:
     assert in_words(("A",), (), slight=True) == "leans slightly towards A"
     assert in_words((), ("A", "B"), slight=True) == "leans slightly away from A or B"
     said = {f"s{i}": words for i, words in enumerate(2 * ["falls back on A"] + 3 * ["falls back on D"] + 4 * [""])}
-    assert by_part(said) == "falls back on A in 2 subjects, on D in 3, shows no preference in 4"
-    assert by_part({"a": "", "b": "avoids A", "c": ""}) == "shows no preference in a and c, avoids A in b"
-    assert by_part({4: "falls back on A", 5: "avoids A"}) == "falls back on A with 4 options, avoids A with 5"
+    assert by_part(said) == "falls back on A in 2 subjects, on D in 3, shows no preference in 4 when unsure"
+    assert by_part({"a": "", "b": "avoids A", "c": ""}) == "shows no preference in a and c, avoids A in b when unsure"
+    assert (
+        by_part({4: "falls back on A", 5: "avoids A"}) == "falls back on A with 4 options, avoids A with 5 when unsure"
+    )
+
+
+def test_one_caveat_for_all_parts_or_one_for_each() -> None:
+    first, last = (f"on {label} (or the {place} position: cannot be distinguished)"
+                   for label, place in (("A", "first"), ("D", "last")))  # fmt: skip
+    assert by_part({4: f"falls back {first}", 5: f"falls back {last}"}) == (
+        "falls back on A with 4 options, on D with 5 when unsure (labels or their positions: cannot be distinguished)"
+    )
+    assert by_part({4: f"falls back {first}", 5: ""}) == (
+        f"falls back {first} with 4 options, shows no preference with 5 when unsure"
+    )
+    assert by_part({4: f"falls back {first}", 5: "falls back on D"}) == (
+        f"falls back {first} with 4 options, on D with 5 when unsure"
+    )
 
 
 def test_holm() -> None:
@@ -413,10 +429,11 @@ def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str
         assert found.finding == "habit", found.phrase
         assert all("position" in name for name in (*found.takes, *found.avoids))
         parts = {words for words in (*found.by_size.values(), *found.by_subject.values()) if words}
-        assert parts or found.phrase.endswith("cannot be distinguished)")
-        for words in parts:
-            assert words.endswith("cannot be distinguished)")
-            assert words.removeprefix("falls back ").removeprefix("avoids ") in found.phrase
+        assert all(words.endswith("cannot be distinguished)") for words in parts)
+        if len(parts) == 1:
+            assert found.phrase.startswith(parts.pop())
+        else:
+            assert found.phrase.endswith("cannot be distinguished)")
 
 
 def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:

@@ -124,7 +124,7 @@ class _Sentence:
         self.habit = self.search.find()
         self.meaning = self.search.meaning(self.habit)
         self.by_size = {n: self._said(one, [n]) for n, one in self.search.by_size(self.habit).items()}
-        self.subjects_p, subjects = self.search.by_subject(scores.subjects)
+        self.subjects_p, subjects = self.search.by_subject(np.asarray(scores.subjects, str))
         self.by_subject = {name: self._said(meaning) for name, meaning in subjects.items()}
 
     def preference(self) -> Preference:
@@ -178,13 +178,12 @@ class _Sentence:
             if one.taken and all((share == 1).all() for share in at):
                 return "habit", f"always answers {self._names((one,))[0][0]}{self._caveat((one,))}", ""
         if self.by_subject:
-            return "habit", f"{by_part(self.by_subject)} when unsure", "subjects differ"
+            return "habit", by_part(self.by_subject), "subjects differ"
         if self.by_size:
-            return "habit", f"{by_part(self.by_size)} when unsure", "numbers of options differ"
+            return "habit", by_part(self.by_size), "numbers of options differ"
         if self.meaning:
             note = "" if self.habit.adequate else "other labels or positions have pulls of their own"
-            there = np.mean([sum(one.among(n).sum() for one in self.meaning) / n for n in self.search.n_options if n])
-            slight = self.search.moved(self.habit) / self.n_unsure < min(SLIGHT, there / 2)
+            slight = self.search.moved(self.habit) / self.n_unsure < SLIGHT
             words = when_unsure(in_words(*self._names(self.meaning), slight))
             return "habit", words + self._caveat(self.meaning), note
         if sticky >= 0.5:
@@ -247,14 +246,17 @@ def when_unsure(words: str) -> str:
 
 
 def by_part(said: Mapping[int, str] | Mapping[str, str]) -> str:
-    """``falls back on A with 4 options, on the last position with 5``; ``avoids A in 10 subjects, B in 2``.
+    """``falls back on A with 4 options, on the last position with 5 when unsure``; ``avoids A in 10 subjects, ...``.
 
     Args:
         said: number of options, or subject -> what is said of it, empty for no preference.
     """
+    unknown = {words.endswith(f"{UNKNOWN})") for words in said.values() if words}
+    # the caveat of each, or one for all
+    at_end = unknown == {True} and len({*said.values()} - {""}) > 1
     together: dict[str, list[int | str]] = {}
     for part, words in said.items():
-        together.setdefault(words, []).append(part)
+        together.setdefault(words.split(" (or ")[0] if at_end else words, []).append(part)
     sentence: list[str] = []
     before = ""
     for words, parts in together.items():
@@ -267,4 +269,4 @@ def by_part(said: Mapping[int, str] | Mapping[str, str]) -> str:
             where = f"in {len(parts)}{'' if sentence else ' subject' if len(parts) == 1 else ' subjects'}"
         sentence.append(f"{words.removeprefix(verb if verb == before else '') or 'shows no preference'} {where}")
         before = verb
-    return ", ".join(sentence)
+    return f"{', '.join(sentence)} when unsure{f' (labels or their positions: {UNKNOWN})' * at_end}"

@@ -9,13 +9,15 @@ place is added until no other has an effect left.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.preference.slots import Effects, Rows, Unit, ordinal, student
@@ -134,9 +136,9 @@ class Search:
     def places(self) -> Places:
         return places_of([*self.sizes] or [1])
 
-    def among(self, mask: Bools) -> Search:
-        """The search in some of the questions."""
-        return replace(self, n_options=np.where(mask, self.n_options, 0))
+    def among(self, parts: NDArray[Any], some: NDArray[Any]) -> Search:
+        """The search in some parts of the questions, such as subjects; ``parts`` has that of each."""
+        return replace(self, n_options=np.where(np.isin(parts, some), self.n_options, 0))
 
     def find(self) -> Habit:
         """The fewest places that explain the effects; none where all places get the same, or no choice goes that way.
@@ -245,47 +247,38 @@ class Search:
         least = _ABSENT * np.maximum(np.abs(habit.pulls), np.nan_to_num(low).max(axis=0))
         if habit.adequate and not ((high < least) | ((pulls * habit.pulls < 0) & (low > least))).any():
             return {}
-        searches = {n: self.among(part) for n, part in parts.items()}
+        searches = {n: self.among(self.n_options, np.asarray(n)) for n in parts}
         habits = {n: search.find() for n, search in searches.items()}
         if any(not one.adequate or len(one.places) > 2 for one in habits.values()):
             return {}
         return {n: search.meaning(habits[n]) for n, search in searches.items()}
 
-    def by_subject(self, subjects: Sequence[str]) -> tuple[float, dict[str, Places]]:
+    def by_subject(self, subjects: NDArray[np.str_]) -> tuple[float, dict[str, Places]]:
         """p-value of "subjects do not differ in their habit" (nan for fewer than two), and the habit of each.
 
         Where the pull of some place differs (F test), subjects with the same strongest place are put together, a habit
         is looked for in each such set, and every subject goes to the habit, or none, that explains most of its
         questions' slots. Those of the most common habit come first. Empty where subjects do not differ.
-
-        Args:
-            subjects: (Q,) of all questions of the scores.
         """
         rows = np.flatnonzero(self.n_options)
-        names, codes = np.unique(np.asarray(subjects, dtype=str)[rows], return_inverse=True)
+        names, codes = np.unique(subjects[rows], return_inverse=True)
         if len(names) < 2 or len(rows) < 2 * FEWEST:
             return math.nan, {}
         pulls = np.column_stack([np.nan_to_num(self._habit((place,)).terms[rows, 0]) for place in self.places])
         p, strongest = _compared(pulls, codes, self.n_options[rows])
         if p >= LEVEL:
             return p, {}
-
-        def among(members: Bools) -> Search:
-            return self.among(np.isin(subjects, names[members]))
-
-        clusters = sorted((strongest == one for one in np.unique(strongest)), key=np.count_nonzero, reverse=True)
-        habits = [*(among(members).find() for members in clusters), self._habit(())]
-        # each once, with the pulls that it has where it is most common
-        habits = [*{(*habit.places, *(habit.pulls > 0)): habit for habit in reversed(habits)}.values()][::-1]
+        clusters = Counter(strongest.tolist()).most_common()
+        habits = [*(self.among(subjects, names[strongest == one]).find() for one, _ in clusters), self._habit(())]
         squares = np.stack([self._explained(habit)[rows] for habit in habits], axis=1)
-        nearest = (np.eye(len(names))[:, codes] @ squares).argmax(axis=1)
-        sets = [(nearest == h, habit) for h, habit in enumerate(habits) if (nearest == h).any()]
-        if len(sets) < 2:
-            return p, {}
-        found = [(names[members].tolist(), among(members).meaning(habit)) for members, habit in sets]
+        # a habit is the same where its pulls are weaker
+        alike = [(habit.places, *(habit.pulls > 0).tolist()) for habit in habits]
+        nearest = np.asarray([*map(alike.index, alike)])[(np.eye(len(names))[:, codes] @ squares).argmax(axis=1)]
+        sets = [(names[nearest == h], habits[h]) for h in np.unique(nearest)]
+        found = [(some.tolist(), self.among(subjects, some).meaning(habit)) for some, habit in sets]
         # the most subjects first; of as many, those that fall back on something; those without a habit last
         found.sort(key=lambda one: (not one[1], -len(one[0]), not any(place.taken for place in one[1])))
-        return p, {name: meaning for members, meaning in found for name in members}
+        return p, {name: meaning for some, meaning in found for name in some} if len(sets) > 1 else {}
 
 
 def _columns(places: Places, n: int, free: Rows | slice = slice(None)) -> Floats:
@@ -304,11 +297,9 @@ def _mean(terms: Floats) -> tuple[Floats, Floats]:
 
 
 def _compared(pulls: Floats, codes: Rows, sizes: Ints) -> tuple[float, Ints]:
-    """F test of (Q, P) pulls of places between S subjects, with numbers of options taken out (Holm's correction).
+    """p of an F test of (Q, P) pulls of places between S subjects, numbers of options taken out (Holm's correction).
 
-    Returns:
-        p-value of "the mean pull of every place is the same in all subjects"; and (S,) the place whose pull in a
-        subject is clearest: counted from 1, negative if avoided, 0 for none.
+    And (S,) the place whose pull in a subject is clearest: counted from 1, negative if avoided, 0 for none.
     """
     from scipy.special import fdtrc
 
