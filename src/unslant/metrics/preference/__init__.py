@@ -116,7 +116,7 @@ class _Sentence:
         self.n_unsure = int(np.count_nonzero(n_options))
         self.shares, self.expected = place_shares(scores, self.unsure)
         self.effects = effects_of(scores, self.unsure)
-        unit, effects = next(iter(self.effects.items()))
+        unit, effects = [*self.effects.items()][-1]
         excess = np.nan_to_num(self.shares - self.expected)
         # labels of decisions are the server's, and never move
         fixed = scores.elicitation == DECISION

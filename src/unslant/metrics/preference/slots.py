@@ -68,53 +68,47 @@ def unsure_questions(scores: OrderScores) -> Floats:
 
 
 def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
-    """The effects on the choice (ties share one evenly), and on log-probabilities where there are any."""
-    chosen_alone = all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks)
-    units: tuple[Unit, ...] = ("shares",) if chosen_alone else ("nats", "shares")
-    effects = np.full((len(units), len(Effects._fields), len(scores), scores.width), np.nan)
+    """The effects on the choice (ties share one evenly), and last on log-probabilities where there are any."""
+    effects = np.full((2, len(Effects._fields), len(scores), scores.width), np.nan)
     for block in scores.blocks:
         rows = np.flatnonzero(unsure[block.index] == 1)
         cells = 3 * (block.k + len(scores.relabelled)) * block.n**2
         for some in np.array_split(rows, 1 + len(rows) * cells // _AT_ONCE) if len(rows) else ():
-            effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled, units)
-    return {unit: Effects(*of_unit) for unit, of_unit in zip(units, effects, strict=True)}
+            effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled)
+    found: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
+    if all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks):
+        del found["nats"]
+    return found
 
 
-def _fitted(block: Block, rows: Rows, views: Sequence[View], units: Sequence[Unit]) -> Floats:
+def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
     """(units, 3, Q, n) least squares for some questions of a block."""
-    n, index, free = block.n, block.index[rows], ~block.pinned[rows]
-    at = block.positions[rows]
+    n, index, free, at = block.n, block.index[rows], ~block.pinned[rows], block.positions[rows]
     pages: list[tuple[NDArray[Any], ...]] = [(block.probs[rows], at, at, np.ones(at.shape[:2]))]
-    pages += [
-        (view.probs[index, None, :n], view.labels[index, None, :n], view.positions[index, None, :n],
-         _RELABELLED * view.ok[index, None]) for view in views
-    ]  # fmt: skip
+    for view in views:
+        page = (values[index, None, :n] for values in (view.probs, view.labels, view.positions))
+        pages.append((*page, _RELABELLED * view.ok[index, None]))
     probs, labels, positions, weights = (np.concatenate(parts, axis=1) for parts in zip(*pages, strict=True))
-    movable, root = free[:, None, :, None], np.sqrt(weights)[..., None, None]
     contents = np.broadcast_to(np.eye(n), (*labels.shape, n))
-    design = np.concatenate([contents, np.eye(n)[labels], np.eye(n)[positions]], axis=3)
-    measured = [credit(probs * free[:, None]) if unit == "shares" else np.log(np.maximum(probs, LEAST_PROBABILITY))
-                for unit in units]  # fmt: skip
-    design, values = (
-        (root * _centred(x, movable, axis=2)).reshape(len(rows), -1, x.shape[3])
-        for x in (design, np.stack(measured, axis=3))
-    )
-    normal, sums = (design.transpose(0, 2, 1) @ x for x in (design, values))
-    normal[:, :n, :n] += _ALIKE * np.eye(n)
+    measured = np.stack([credit(probs * free[:, None]), np.log(np.maximum(probs, LEAST_PROBABILITY))], axis=3)
+    table = np.concatenate([contents, np.eye(n)[labels], np.eye(n)[positions], measured], axis=3)
+    table = np.sqrt(weights)[..., None, None] * _centred(table, free[:, None, :, None], axis=2)
+    table = table.reshape(len(rows), -1, 3 * n + 2)
+    products = table.transpose(0, 2, 1) @ table
+    products[:, :n, :n] += _ALIKE * np.eye(n)
     # the same for all, but for rounding, where every option was everywhere equally often
-    normal = normal.round(12)
+    normal, sums = products[:, :-2, :-2].round(12), products[:, :-2, -2:]
     if (normal == normal[:1]).all():
         normal = normal[:1]
     inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
+    solved, left_open = inverse @ sums, inverse @ normal - np.eye(3 * n)
     used = normal.diagonal(axis1=1, axis2=2)[:, n : 2 * n] > 0
     effects = []
     for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free)):
         pick = np.kron(columns, np.eye(n))
-        found, open_part = (
-            _centred(pick @ x, among[..., None], axis=1) for x in (inverse @ sums, inverse @ normal - np.eye(3 * n))
-        )
-        known = among & (np.abs(open_part).max(axis=2) <= 1e-6)
-        effects.append(np.where(known[..., None], found, np.nan))
+        found, unknown = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
+        known = among[..., None] & (np.abs(unknown).max(axis=2, keepdims=True) <= 1e-6)
+        effects.append(np.where(known, found, np.nan))
     return np.stack(effects).transpose(3, 0, 1, 2)
 
 
