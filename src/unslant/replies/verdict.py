@@ -142,7 +142,7 @@ def extract_verdict(reply: str) -> Extracted:
     for verdict, whole in zip(VERDICTS, _WHOLE, strict=True):
         if whole.fullmatch(text):
             return Extracted("ok", frozenset({verdict}), "whole reply")
-    collapsed = collapse_verdicts(before_next_question(text))
+    collapsed = _PHRASE.sub(_collapsed, before_next_question(text))
     for mask in _MASKS:
         collapsed = mask.sub(lambda match: _ANY.sub("…", match.group()), collapsed)
     # Only the words: premises that do not say enough are themselves the grounds for Unknown.
@@ -150,14 +150,10 @@ def extract_verdict(reply: str) -> Extracted:
     return by_first_rule(RULES, collapsed[start_of_replacement(collapsed) :], VERDICTS, text)
 
 
-def collapse_verdicts(text: str) -> str:
-    """``text`` with one character in place of every phrase that states a verdict."""
-
-    def collapsed(match: re.Match[str]) -> str:
-        verdict, kind, _ = _PHRASES[(match.lastindex or 1) - 1]
-        return "…" if verdict is None else mention(verdict, kind)
-
-    return _PHRASE.sub(collapsed, text)
+def _collapsed(phrase: re.Match[str]) -> str:
+    """The character in place of a phrase that states a verdict."""
+    verdict, kind, _ = _PHRASES[(phrase.lastindex or 1) - 1]
+    return "…" if verdict is None else mention(verdict, kind)
 
 
 def explicit(text: str) -> Outcome:

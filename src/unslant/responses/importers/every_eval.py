@@ -23,10 +23,6 @@ ANSWERS, CHOSEN = "unslant_answers", "unslant_chosen"
 do not say which of two identical options is meant."""
 
 
-def recognises(head: Head) -> bool:
-    return {"sample_id", "interaction_type", "answer_attribution", "evaluation"} <= head.names
-
-
 def read(head: Head) -> list[Log]:
     logs: dict[tuple[str, str], list[Logged]] = {}
     dropped: Counter[str] = Counter()
@@ -101,10 +97,11 @@ def _place(text: str, labels: Sequence[str], options: Sequence[str]) -> int:
     raise ValueError(f"{text!r} is not one of its {len(options)} choices")
 
 
-def instead(head: Head) -> str:
-    """The file with the answers, if this one is the record of the run."""
-    record = {"evaluation_id", "evaluation_results", "model_info"} <= head.names
-    return f"give {head.path.stem}_samples.jsonl" if record else ""
-
-
-IMPORTER = Importer("*_samples.jsonl of Every Eval Ever", recognises, read, instead)
+_RECORD = {"evaluation_id", "evaluation_results", "model_info"}
+"""Keys of the record of a run, beside which its samples are."""
+IMPORTER = Importer(
+    "*_samples.jsonl of Every Eval Ever",
+    lambda head: {"sample_id", "interaction_type", "answer_attribution", "evaluation"} <= head.names,
+    read,
+    lambda head: f"give {head.path.stem}_samples.jsonl" if head.names >= _RECORD else "",
+)

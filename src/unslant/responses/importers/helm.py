@@ -27,10 +27,6 @@ _SPACES = 8
 """Characters by which the tokens of an option may be longer than its text."""
 
 
-def recognises(head: Head) -> bool:
-    return {"adapter_spec", "request_states"} <= head.names
-
-
 def read(head: Head) -> list[Log]:
     path = head.path
     pages = []
@@ -183,9 +179,9 @@ _OTHERS = ({"adapter_spec", "metric_specs"}, {"instance_id", "stats"}, {"sum_squ
 """Keys of the other files that HELM writes for a run."""
 
 
-def instead(head: Head) -> str:
-    """The file with the answers, if this one is another file of a run."""
-    return "give the scenario_state.json of the run" if any(keys <= head.names for keys in _OTHERS) else ""
-
-
-IMPORTER = Importer("scenario_state.json of HELM", recognises, read, instead)
+IMPORTER = Importer(
+    "scenario_state.json of HELM",
+    lambda head: {"adapter_spec", "request_states"} <= head.names,
+    read,
+    lambda head: "give the scenario_state.json of the run" if any(keys <= head.names for keys in _OTHERS) else "",
+)

@@ -46,10 +46,6 @@ _ROUNDED = 1e-6
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
-def recognises(head: Head) -> bool:
-    return {"doc_id", "doc", "arguments", "resps"} <= head.names
-
-
 @dataclass(frozen=True)
 class _Sample:
     """A page, and what decides how its target is read.
@@ -360,5 +356,8 @@ def instead(head: Head) -> str:
 
 
 IMPORTER = Importer(
-    "samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard", recognises, read, instead
+    "samples_*.jsonl of lm-eval (--log_samples), also of the Open LLM Leaderboard",
+    lambda head: {"doc_id", "doc", "arguments", "resps"} <= head.names,
+    read,
+    instead,
 )
