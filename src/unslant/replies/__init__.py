@@ -11,22 +11,15 @@ Examples:
     ['B']
 """
 
-from unslant.replies.choice import extract_labels
-from unslant.replies.extraction import (
-    RecordedReply,
-    chosen_contents,
-    conflicting_contents,
-    extract,
-    read_open,
-    read_replies,
-    stated_confidence,
-)
-from unslant.replies.preference import extract_preference
-from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.verdict import extract_verdict
-
-__all__ = [
-    "VERDICTS", "Extracted", "RecordedReply", "chosen_contents", "conflicting_contents", "extract", "extract_labels",
-    "extract_preference", "extract_verdict",
-    "read_open", "read_replies", "stated_confidence",
-]  # fmt: skip
+from unslant.replies.choice import extract_labels as extract_labels
+from unslant.replies.extraction import RecordedReply as RecordedReply
+from unslant.replies.extraction import chosen_contents as chosen_contents
+from unslant.replies.extraction import conflicting_contents as conflicting_contents
+from unslant.replies.extraction import extract as extract
+from unslant.replies.extraction import read_open as read_open
+from unslant.replies.extraction import read_replies as read_replies
+from unslant.replies.extraction import stated_confidence as stated_confidence
+from unslant.replies.preference import extract_preference as extract_preference
+from unslant.replies.reading import VERDICTS as VERDICTS
+from unslant.replies.reading import Extracted as Extracted
+from unslant.replies.verdict import extract_verdict as extract_verdict

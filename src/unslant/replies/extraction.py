@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from unslant.errors import InputError
 from unslant.files import TableRow, checked
@@ -132,9 +132,7 @@ def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
     return labels
 
 
-class _Line(TableRow):
-    model_config = ConfigDict(extra="ignore")
-
+class _Line(TableRow, extra="ignore"):
     id: str
     question: str = Field("", description="a text")
     options: tuple[str, ...] = Field((), description="a list of texts")

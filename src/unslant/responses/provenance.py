@@ -16,11 +16,7 @@ from unslant.arrays import json_fields
 from unslant.errors import InputError, without_options
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class AskedModel(_Part):
+class AskedModel(BaseModel, strict=True, extra="allow"):
     """One model."""
 
     name: str = Field(default="", description="name, folder or Hub id, as given")
@@ -31,7 +27,7 @@ class AskedModel(_Part):
     adapter: str = Field(default="", description="adapter on it")
 
 
-class AskedQuestions(_Part):
+class AskedQuestions(BaseModel, strict=True, extra="allow"):
     """One question set."""
 
     name: str = Field(default="", description="file, recipe or built-in set")
@@ -41,7 +37,7 @@ class AskedQuestions(_Part):
     seed: int | None = Field(default=None, description="seed of the sample and of all random choices")
 
 
-class Provenance(_Part):
+class Provenance(BaseModel, strict=True, extra="allow"):
     """Everything needed to make a result again."""
 
     versions: dict[str, str] = Field(default={}, description="Python, unslant, and the libraries that ran the models")
