@@ -13,7 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
-from unslant.responses.importers.logged import options_on_page
+from unslant.responses.importers.logged import PageText
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -197,7 +197,7 @@ def test_a_table_says_what_it_counts_as_right(tmp_path: Path) -> None:
 def test_lists_of_options_go_on_after_z() -> None:
     labels = ALPHABETS["A"][:40]
     page = "Which?\n" + "".join(f"{label}. option {i}\n" for i, label in enumerate(labels)) + "Answer:"
-    assert options_on_page(page, labels) == tuple(f"option {i}" for i in range(40))
+    assert PageText(page).options(labels) == tuple(f"option {i}" for i in range(40))
 
 
 def test_names_and_folders_that_cannot_be_read_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

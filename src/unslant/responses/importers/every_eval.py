@@ -14,7 +14,7 @@ from typing import Any
 from unslant.files import parse_json
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.checks import STATUSES
-from unslant.responses.importers.logged import Log, Logged, question_on_page, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, PageText, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 LOGPROBS, ORDER, LABELS = "unslant_logprobs", "unslant_order", "unslant_labels"
@@ -57,7 +57,7 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
     common: dict[str, Any] = {
         "id": str(row["sample_id"]),
         "place": place,
-        "question": question_on_page(str(page["raw"])),
+        "question": PageText(str(page["raw"])).question,
         "labels": labels,
         "options": options,
         "answers": frozenset(

@@ -24,15 +24,7 @@ from unslant.arrays import ROUNDING, Floats
 from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.responses.importers.logged import (
-    Log,
-    Logged,
-    options_on_page,
-    question_on_page,
-    stated,
-    understood,
-    unit_share,
-)
+from unslant.responses.importers.logged import Log, Logged, PageText, stated, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"
@@ -159,7 +151,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
     options, reply = choices, None if failed else sample.output.completion
     if sent := _as_sent(sample, labels):
         page, reply = sent
-        options = options_on_page(page, labels)
+        options = PageText(page).options(labels)
         if sorted(options) != sorted(text.strip() for text in choices):
             raise InputError.at(
                 place,
@@ -181,7 +173,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         place=place,
         question=sample.input
         if isinstance(sample.input, str)
-        else question_on_page("\n".join(message.text for message in sample.messages if message.role == "user")),
+        else PageText("\n".join(one.text for one in sample.messages if one.role == "user")).question,
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
@@ -200,8 +192,8 @@ def _as_sent(sample: Any, labels: Sequence[str]) -> tuple[str, str | None] | Non
     sent = [event for event in sample.events or [] if event.event == "model" and event.output.choices]
     if not sent or sample.error is not None:
         return None
-    page = next((message.text for message in reversed(sent[-1].input) if options_on_page(message.text, labels)), "")
-    options = options_on_page(page, labels)
+    page = next((message.text for message in reversed(sent[-1].input) if PageText(message.text).options(labels)), "")
+    options = PageText(page).options(labels)
     turned = bool(options) and list(options) != [str(choice).strip() for choice in sample.choices]
     same = sorted(options) == sorted(str(choice).strip() for choice in sample.choices)
     return (page, sent[-1].output.completion) if turned and same else None

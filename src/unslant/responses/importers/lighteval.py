@@ -18,13 +18,10 @@ from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
     Log,
     Logged,
+    PageText,
     in_results,
     is_mean,
     main_metric,
-    options_on_page,
-    order_on_page,
-    question_on_page,
-    shown_options,
     stated,
     understood,
     unit_share,
@@ -136,7 +133,7 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
         if text is not None and isinstance(most, int) and len(tokens) > i and len(tokens[i]) >= most > 0:
             common["finish_reason"] = "length"
         reply = None if text is None else str(text)
-        kind, page = _answered(doc, str(doc["query"]), answer.get("logprobs"), reply, common)
+        kind, page = _answered(doc, PageText(str(doc["query"])), answer.get("logprobs"), reply, common)
         pages.append(page)
     return kind, pages
 
@@ -146,13 +143,13 @@ def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, 
     predictions = [one[0] if isinstance(one, list | tuple) else one for one in predictions]
     replied = bool(predictions) and len(predictions) != len(data["choices"])
     scores, reply = (None, str(predictions[0])) if replied else (predictions, None)
-    page = str(data.get("full_prompt") or data["example"])
+    page = PageText(str(data.get("full_prompt") or data["example"]))
     kind, answered = _answered(data, page, scores, reply, {"id": str(number), "place": place})
     return kind, [answered]
 
 
 def _answered(
-    doc: Mapping[str, Any], page: str, scores: Sequence[object] | None, reply: str | None, common: dict[str, Any]
+    doc: Mapping[str, Any], page: PageText, scores: Sequence[object] | None, reply: str | None, common: dict[str, Any]
 ) -> tuple[str, Logged]:
     """The kind of scores, and the page."""
     choices = tuple(str(text).strip() for text in doc["choices"])
@@ -160,21 +157,21 @@ def _answered(
     labels = labels_for(ALPHABETS["A"], len(choices))
     # Labels that the page shows may also be 1, 2, ... or a, b, ..., and in brackets.
     bare = tuple(text.strip("().") for text in choices)
-    if any(bare == alphabet[: len(bare)] for alphabet in ALPHABETS.values()) and options_on_page(page, bare):
+    if any(bare == alphabet[: len(bare)] for alphabet in ALPHABETS.values()) and page.options(bare):
         labels = choices = bare
-    has_list = sorted(options_on_page(page, labels)) == sorted(choices)
+    has_list = sorted(page.options(labels)) == sorted(choices)
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
     letters = choices == labels or (has_list and "query" not in doc)
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
-    common["question"] = question_on_page(page)
+    common["question"] = page.question
     finish_reason = common.pop("finish_reason", None)
     if scores and not letters:
-        on_page = order_on_page(page, choices)
+        on_page = page.order(choices)
         order = on_page or tuple(range(len(choices)))
         common |= {"answers": frozenset(map(order.index, right)), "options": tuple(choices[k] for k in order)}
         kind = "listed" if on_page else "texts"
         return kind, Logged.of_scores([scores[k] for k in order], labels=labels, **common)
-    options = shown_options(() if choices == labels else choices, page, labels) if letters or has_list else choices
+    options = page.shown(() if choices == labels else choices, labels) if letters or has_list else choices
     common |= {"answers": right, "options": options}
     if scores:
         return "labels", Logged.of_scores(scores, labels=labels, **common)

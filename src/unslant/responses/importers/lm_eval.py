@@ -22,14 +22,11 @@ from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,
     Logged,
+    PageText,
     differing,
     in_results,
     is_mean,
     main_metric,
-    options_on_page,
-    order_on_page,
-    question_on_page,
-    shown_options,
     stated,
     understood,
     unit_share,
@@ -211,10 +208,11 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
         else [(str(request["arg_0"]), request.get("arg_1")) for request in arguments.values()]
     )
     doc, context = data["doc"], requests[0][0]
+    page_text = PageText(context)
     common: dict[str, Any] = {
         "id": document_id(doc, data["doc_id"]),
         "place": place,
-        "question": document_text(doc) or question_on_page(context),
+        "question": document_text(doc) or page_text.question,
         "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # keywords of generation: the answer is a reply
@@ -245,15 +243,15 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
     bare = tuple(text.strip("().") for text in texts)
     same = list(map(str.strip, options)) == texts
     alphabet = next((sequence[:n] for sequence in ALPHABETS.values() if set(sequence[:n]) == set(bare)), ())
-    has_list = bool(options_on_page(context, bare))
+    has_list = bool(page_text.options(bare))
     letters = has_list or (bool(alphabet) and not same)
-    on_page = () if letters else order_on_page(context, texts)
+    on_page = () if letters else page_text.order(texts)
     # Labels may be scored in another sequence than the page lists them in, and texts too: places are those of the page.
     order = tuple(map(bare.index, alphabet)) if letters and not has_list else on_page or tuple(range(n))
     labels = tuple(bare[k] for k in order) if letters else labels_for(ALPHABETS["A"], n)
     options = () if letters and same else options or (() if letters else tuple(texts))
     options = tuple(options[k] for k in order) if options else ()
-    options = shown_options(options, context, labels) if letters else options
+    options = page_text.shown(options, labels) if letters else options
     several = _several(doc, [texts[k] for k in order])
     index, text = _by_index(str(data["target"]), n), _by_text(str(data["target"]), labels, options or texts)
     index = None if index is None else frozenset(map(order.index, index))
@@ -262,13 +260,13 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
         raise ValueError(f"target {data['target']!r} is not one of the options")
     kind = "labels" if letters else "listed" if on_page else "texts"
     page = Logged.of_scores([scores[k] for k in order], labels=labels, answers=readings[0], options=options, **common)
-    unlisted = letters and not has_list and 1 < len(options_on_page(context)) < n
+    unlisted = letters and not has_list and 1 < len(page_text.options()) < n
     return [_Sample(number, kind, page, readings[0 if several and hit is None else -1], hit, unlisted)]
 
 
 def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -> list[Logged]:
     """The pages of a generated answer; none for an open question, even if its document lists other things."""
-    options = shown_options(document_options(data["doc"]), context)
+    options = PageText(context).shown(document_options(data["doc"]))
     if not options or any(option.strip() not in context for option in options):
         return []
     labels = labels_for(ALPHABETS["A"], len(options))

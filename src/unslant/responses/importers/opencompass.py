@@ -21,15 +21,7 @@ from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import (
-    Log,
-    Logged,
-    differing,
-    options_on_page,
-    question_on_page,
-    understood,
-    unit_share,
-)
+from unslant.responses.importers.logged import Log, Logged, PageText, differing, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
@@ -124,7 +116,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
     names = [str(key) for key in row if str(key).startswith(_PPL)]
     first = row[names[0]] if names else {}
     text = _text(row.get("origin_prompt") or row.get("prompt") or first.get("testing input") or first["prompt"])
-    common: dict[str, Any] = {"id": number, "place": place, "question": question_on_page(text)}
+    common: dict[str, Any] = {"id": number, "place": place, "question": PageText(text).question}
     if names:
         labels = tuple(name.removeprefix(_PPL) for name in names)
         right = _gold(row["gold"], labels)
@@ -141,7 +133,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
         best = int(np.argmin(perplexities))
         _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
-        options = options_on_page(text, labels)
+        options = PageText(text).options(labels)
         return "perplexities", Logged(labels=labels, options=options, answers=right, chosen=frozenset({best}), **common)
     if isinstance(row["prediction"], list):
         if not all(isinstance(one, int | float) for one in row["prediction"]):
@@ -152,7 +144,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         with np.errstate(divide="ignore"):
             scores = np.log(np.array(row["prediction"], np.float64))
         right = _gold(row["gold"], labels)
-        options = options_on_page(text, labels)
+        options = PageText(text).options(labels)
         best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1
         _check_chosen("pred_label", row.get("pred_label"), labels, best, "the highest probability")
         return "labels", Logged.of_scores(scores.tolist(), labels=labels, options=options, answers=right, **common)
@@ -162,9 +154,9 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         common["id"], letter, pattern = parts
         labels = tuple(sorted(pattern))
         order = tuple(pattern.index(label) for label in labels)
-        options = options_on_page(text, labels)
+        options = PageText(text).options(labels)
     else:
-        options = options_on_page(text)
+        options = PageText(text).options()
         labels = labels_for(ALPHABETS["A"], len(options))
         if not options:
             raise ValueError("its prompt lists no options, so that there is no order to audit")
