@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.reports.conftest import CHROMIUM, FLAGS
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from unslant.experiment.result import StudyResult
-from unslant.studies.leaderboard.result import Leaderboard
+from unslant.studies.leaderboard.study import Leaderboard
 
 OPENINGS = 5
 _READY = """() => new Promise((resolve) => {

@@ -29,7 +29,7 @@ from .studies.debias.training import TrainingLog as TrainingLog
 from .studies.debias.training import train as train
 from .studies.instruction_boundary.comparison import BoundaryComparison as BoundaryComparison
 from .studies.instruction_boundary.result import BoundaryStudy as BoundaryStudy
-from .studies.leaderboard.result import Leaderboard as Leaderboard
+from .studies.leaderboard.study import Leaderboard as Leaderboard
 from .studies.leaderboard.study import leaderboard as leaderboard
 from .studies.plan.planning import PlanResult as PlanResult
 from .studies.plan.planning import plan as plan

@@ -41,8 +41,7 @@ from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 from unslant.studies.instruction_boundary.result import result_of as boundary_of
 from unslant.studies.judge.study import judge
-from unslant.studies.leaderboard.result import Leaderboard
-from unslant.studies.leaderboard.study import leaderboard
+from unslant.studies.leaderboard.study import Leaderboard, leaderboard
 from unslant.studies.unbiased.annotation import AnnotationAgreement, agreement_of
 from unslant.studies.unbiased.comparison import UnbiasedComparison
 from unslant.studies.unbiased.contamination.finetuning import FineTuned

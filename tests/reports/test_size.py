@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
-from unslant.studies.leaderboard.result import Leaderboard
+from unslant.studies.leaderboard.study import Leaderboard
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 from unslant.studies.judge.result import JudgeResult
-from unslant.studies.leaderboard.result import Leaderboard
+from unslant.studies.leaderboard.study import Leaderboard
 
 CLAIMS = re.compile(
     r"\b(but|leads?|best|worst|highest|lowest|higher|lower|better|worse|more than|less than|gives more|beats?|costs?|"

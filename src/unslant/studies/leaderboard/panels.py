@@ -18,7 +18,7 @@ from unslant.responses import Run
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Pair, Standing
-    from unslant.studies.leaderboard.result import Leaderboard
+    from unslant.studies.leaderboard.study import Leaderboard
 
 LONG = 24
 """Rows above which a table of models and sets is folded."""

@@ -16,6 +16,7 @@ from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, Verdict, verdicts
 from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
+from unslant.reports.numbers import listed
 
 _NEGLIGIBLE = 1e-12
 
@@ -170,6 +171,41 @@ class QuestionPool:
             scaled = np.abs(apart[:, error > _NEGLIGIBLE]) / error[error > _NEGLIGIBLE]
             largest = np.maximum(largest, scaled.max(axis=1, initial=0.0))
         return largest
+
+
+def named(audits: Sequence[AuditResult]) -> list[tuple[str, str, AuditResult]]:
+    """Model, set, and audit.
+
+    A model is named without its path, unless that would make two of one name. Sets of different models and names are
+    joined where their questions are the same.
+    """
+    models = [audit.run.model or "model" for audit in audits]
+    short = {model: audit.name for model, audit in zip(models, audits, strict=True)}
+    if len(set(short.values())) == len(short):
+        models = [short[model] for model in models]
+    sets: dict[str, list[int]] = {}
+    for i, audit in enumerate(audits):
+        sets.setdefault(audit.run.question_set, []).append(i)
+    groups: list[tuple[list[str], list[int]]] = []
+    for name, members in sets.items():
+        for names, joined in groups:
+            apart = {models[i] for i in members}.isdisjoint(models[i] for i in joined)
+            if apart and _same(audits[members[0]], audits[joined[0]]):
+                names.append(name)
+                joined += members
+                break
+        else:
+            groups.append(([name], list(members)))
+    set_of = {i: listed(names, 3) for names, members in groups for i in members}
+    return [(models[i], set_of[i], audit) for i, audit in enumerate(audits)]
+
+
+def _same(one: AuditResult, other: AuditResult) -> bool:
+    """Whether two audits are of one set; a log's set may be named by its file alone, and some of it may be missing."""
+    digests = one.run.questions_digest, other.run.questions_digest
+    if all(digests):
+        return digests[0] == digests[1]
+    return 2 * len(same_questions(one, other)[0]) > min(len(one.scores), len(other.scores))
 
 
 def _common_ids(audits: Sequence[AuditResult]) -> list[list[str]]:
