@@ -240,20 +240,13 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
     places = scores.positions[:, :n]
     by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
     counts = (places[:, :, None] == np.arange(n)).sum(axis=0)
-    note = ""
+    balanced, rng = bool((counts == counts[0, 0]).all()), np.random.default_rng(seed)
+    note = "" if balanced else "the label orders are not balanced: label and position cannot be distinguished"
 
     def exact(value: float) -> Estimate:
         orders = "all orders" if k >= math.factorial(n) else f"{k} orders"
         return Estimate.bare(float(value), k, f"over {orders} of the labels, none drawn at random: no interval")
 
-    if (counts == counts[0, 0]).all():
-        parts = [exact(_part(values)), exact(_part(by_place))]
-        rng = np.random.default_rng(seed)
-        label_p = permutation_p(by_place, places, rng)
-        position_p = permutation_p(values, np.argsort(places, axis=1), rng)
-    else:
-        note = "the label orders are not balanced: label and position cannot be distinguished"
-        parts, label_p, position_p = [Estimate.undefined(note, k)] * 2, math.nan, math.nan
     return BaseRates(
         elicitation,
         n,
@@ -264,10 +257,12 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
             {
                 "base_rates.distance": exact(_distance(values)),
                 "base_rates.position_distance": exact(_distance(by_place)),
-                "base_rates.label_part": parts[0],
-                "base_rates.position_part": parts[1],
-                "base_rates.label_p": label_p,
-                "base_rates.position_p": position_p,
+                "base_rates.label_part": exact(_part(values)) if balanced else Estimate.undefined(note, k),
+                "base_rates.position_part": exact(_part(by_place)) if balanced else Estimate.undefined(note, k),
+                "base_rates.label_p": permutation_p(by_place, places, rng) if balanced else math.nan,
+                "base_rates.position_p": (
+                    permutation_p(values, np.argsort(places, axis=1), rng) if balanced else math.nan
+                ),
             }
         ),
         k,

@@ -24,7 +24,7 @@ LONG = 24
 """Rows above which a table of models and sets is folded."""
 _WAYS = {"labels": "labels scored", "generate": "replies read"}
 _HOW = {"mean": "averaged over option orders", "vote": "voted over option orders"}
-_SCORES = ("expected_accuracy", "vote_accuracy")
+_RANKS = {"expected_accuracy": "mean_rank", "vote_accuracy": "vote_rank"}
 
 
 def page(result: Leaderboard) -> Page:
@@ -144,25 +144,20 @@ def _moved(change: int | None) -> str | None:
 
 
 def _ranking(result: Leaderboard) -> Panel:
-    models, other = result.models, next(key for key in _SCORES if key != result.score)
-    ranked_by = {"expected_accuracy": "mean_rank", "vote_accuracy": "vote_rank"}
-    scores = [one[key] for one in models for key in (*_SCORES, "accuracy")]
+    models, other = result.models, next(key for key in _RANKS if key != result.score)
+    scores = [one[key] for one in models for key in (*_RANKS, "accuracy")]
     moves = [(one.model, one.published_rank, one.rank) for one in models]
     rows: list[dict[str, Any]] = [
-        {
-            **vars(one),
-            "ranks": _span(one.ranks),
-            "changes": _span(one.changes),
-            "change": _moved(one.change),
-            **one.numbers.cells(),
-        }
+        vars(one)
+        | {"ranks": _span(one.ranks), "changes": _span(one.changes), "change": _moved(one.change)}
+        | one.numbers.cells()
         for one in models
     ]
     columns: list[str | Column] = [
-        Column("rank", explanation=f"{_HOW[result.rank_by]}"),
+        Column("rank", explanation=_HOW[result.rank_by]),
         Column("ranks, 95 %", explanation="confidence set: the sets hold all true ranks together", key="ranks"),
         result.score,
-        Column(f"rank, {METRICS[other].label}", explanation="by the other score", key=ranked_by[other]),
+        Column(f"rank, {METRICS[other].label}", explanation="by the other score", key=_RANKS[other]),
         other,
         "habit_price",
         Column("published rank", explanation="by the score in the order of the file", key="published_rank"),
@@ -174,7 +169,7 @@ def _ranking(result: Leaderboard) -> Panel:
     plot = Plot(
         charts.intervals,
         "Points with 95 % intervals, means over the sets.",
-        [*_SCORES, "accuracy"],
+        [*_RANKS, "accuracy"],
         "Scores as published, averaged over orders and voted",
         "leaderboard-scores",
     )
