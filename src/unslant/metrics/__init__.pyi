@@ -11,7 +11,6 @@ from .base_rate import base_rates as base_rates
 from .base_rate import standard_labels as standard_labels
 from .bootstrap import Bootstrap as Bootstrap
 from .catalogue import METRICS as METRICS
-from .decision_study import minimum_detectable_difference as minimum_detectable_difference
 from .estimate import Estimate as Estimate
 from .estimate import wilson as wilson
 from .measures import Metrics as Metrics
@@ -19,6 +18,7 @@ from .measures import PairedDifference as PairedDifference
 from .measures import compute as compute
 from .measures import mcnemar as mcnemar
 from .measures import measure as measure
+from .measures import minimum_detectable_difference as minimum_detectable_difference
 from .measures import paired_difference as paired_difference
 from .nvr import Nvr as Nvr
 from .nvr import nvr_from_scores as nvr_from_scores

@@ -14,8 +14,7 @@ from unslant.errors import InputError, one_of
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
 from unslant.metrics.association import pbm_accuracy
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
-from unslant.metrics.decision_study import detectable_difference
-from unslant.metrics.estimate import Estimate, by_design
+from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
@@ -110,7 +109,7 @@ class Metrics:
         above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
         minimum_difference, minimum_difference_unpaired: least difference from the score of a model like this one that
             this many questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
-            :func:`~unslant.metrics.decision_study.detectable_difference`.
+            :func:`detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
         label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
         calibration: of the scored labels under the given order; None for replies.
@@ -313,3 +312,77 @@ def mcnemar(only_a: int, only_b: int) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)
+
+
+def detectable_difference(
+    n: int, mean: float, variance: float, design_effect: float = 1.0, correlation: float = 0.5
+) -> float:
+    """The least difference between two models' scores that n questions show with a power of 80 %.
+
+    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much.
+
+    Args:
+        n: number of questions, at least 1.
+        mean, variance, design_effect: as in :func:`~unslant.metrics.decision_study.half_width`, about those of both.
+        correlation: between their values of a question; 0 for other questions.
+    """
+    at = (n * mean + 1) / (n + 2)  # a score of 0 or 1 is not a certainty
+    smallest = max(variance, at * (1 - at) / (n + 2))
+    size = min(10_000_000, max(1, round(n * at * (1 - at) / smallest / design_effect)))
+    return minimum_detectable_difference(size, accuracy=at, correlation=correlation)
+
+
+@metric("minimum_difference", "minimum detectable difference, paired",
+        "in accuracy to another model on the same questions, power 80 %", digits=2, source="Connor 1987",
+        plain=True)  # fmt: skip
+@metric("minimum_difference_unpaired", "minimum detectable difference, unpaired",
+        "in accuracy to another model on as many other questions, power 80 %", digits=2, plain=True)  # fmt: skip
+def minimum_detectable_difference(
+    n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.8, confidence: float = CONFIDENCE
+) -> float:
+    """The least difference in accuracy between two models that n questions show with probability ``power``.
+
+    A difference shows if the exact McNemar test, two-sided at level 1 - ``confidence``, detects it; its power is
+    computed exactly. Two models of about the same accuracy a, right on the same questions with correlation r, are
+    discordant on a share 2 a (1 - a) (1 - r) of the questions (Connor 1987), or on as many as the difference itself
+    where that is more. With a correlation of 0 this is also the difference between two models on n questions *each*,
+    not the same.
+
+    Args:
+        n: questions, at least 1.
+        accuracy: about that of the two; 0.5 asks most.
+        correlation: between their being right on a question, below 1; 0.5 is usual between models.
+
+    Returns:
+        A difference of shares; 1 where none can show, as with fewer than six questions.
+
+    Raises:
+        ValueError: if an argument is out of its range.
+    """
+    if n < 1 or not 0 < accuracy < 1 or not -1 <= correlation < 1 or not 0 < power < 1:
+        raise ValueError("n >= 1, accuracy and power between 0 and 1, correlation from -1 to below 1")
+    discordant = 2 * accuracy * (1 - accuracy) * (1 - correlation)
+    low, high = 0.0, 1.0
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        shows = _power(n, middle, min(1.0, max(discordant, middle)), confidence) >= power
+        low, high = (low, middle) if shows else (middle, high)
+    return high
+
+
+def _power(n: int, difference: float, discordant: float, confidence: float) -> float:
+    """Probability that the exact McNemar test finds a difference, given the share of discordant questions."""
+    from scipy.special import bdtr, bdtrc
+
+    middle, reach = n * discordant, 6 * math.sqrt(n * discordant * (1 - discordant)) + 6
+    m = np.arange(max(1, int(middle - reach)), min(n, int(middle + reach)) + 1)
+    level = (1 - confidence) / 2
+    # of the rarer kind, the largest count that is too small by chance: approximately, then exactly
+    most = np.clip(np.floor(m / 2 - normal_quantile(confidence) * np.sqrt(m) / 2), 0, m - 1)
+    while (more := bdtr(most, m, 0.5) > level * (1 + 1e-12)).any():  # of -1 it is nan
+        most = most - more
+    while (less := (most + 1 < m) & (bdtr(np.minimum(most + 1, m), m, 0.5) <= level)).any():
+        most = most + less
+    detected = sum(bdtr(most, m, (1 + sign * difference / discordant) / 2) for sign in (-1, 1))
+    exactly = bdtrc(m - 1, n, discordant) - np.where(m < n, bdtrc(np.minimum(m, n - 1), n, discordant), 0.0)
+    return float((np.where(most >= 0, detected, 0.0) * exactly).sum())

@@ -21,7 +21,8 @@ from unslant.experiment.gates import Baseline
 from unslant.experiment.result import StudyResult, listed_files, logs_in
 from unslant.flags import check_unused, with_options
 from unslant.metrics import Estimate
-from unslant.metrics.decision_study import between_questions, detectable_difference, half_width
+from unslant.metrics.decision_study import between_questions, half_width
+from unslant.metrics.measures import detectable_difference
 from unslant.metrics.order_curve import SIZES
 from unslant.presentations import given_order, parse_labels, present
 from unslant.prompts import Cloze
