@@ -108,13 +108,12 @@ def refusal(url: str, seconds: float = 5.0) -> str:
     import urllib.request
 
     at = urlsplit(url)
-    if _OFFLINE.get():
-        return ""
-    if urllib.request.getproxies() and not urllib.request.proxy_bypass(at.hostname or ""):
+    host = at.hostname or ""
+    if _OFFLINE.get() or (urllib.request.getproxies() and not urllib.request.proxy_bypass(host)):
         return ""
     try:
         port = at.port or (443 if at.scheme == "https" else 80)
-        socket.create_connection((at.hostname or "", port), timeout=seconds).close()
+        socket.create_connection((host, port), timeout=seconds).close()
     except (OSError, ValueError) as error:
         return str(error)
     return ""

@@ -159,7 +159,7 @@ def audit_tasks(
     Args:
         model: a name, a loaded local model, or a function that loads one, called after the tasks have been read.
         tasks: names, or the result of :func:`unslant.plugins.lm_eval.documents.load`.
-        settings, options: an :class:`~unslant.plugins.lm_eval.command.LmEvalSettings`, its fields as keywords, or
+        settings, options: an :class:`~unslant.plugins.lm_eval.tasks.LmEvalSettings`, its fields as keywords, or
             both.
 
     Raises:
