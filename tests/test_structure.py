@@ -1,4 +1,4 @@
-"""How the tests stand to each other: what two modules use is in a helper module, which holds no tests."""
+"""How much code there is, and how the tests stand to each other: what two use is in a helper module without tests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import re
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+MOST_LINES = 59_900
+"""Of ``src``, together. Fewer is better: lower it when you take some away. What needs more looks for what can go."""
+LONGEST = 399
+"""Lines of a file of ``src``."""
 IMPORT = re.compile(
     r"^[ \t]*(?:from|import)[ \t]+(?:[\w.]*\.)?(test_\w+|[\w.]+[ \t]+import[ \t(][^#\n]*\btest_\w+)", re.M
 )
 """Of a test module, also within a function or the text of a script."""
+
+
+def test_the_sources_do_not_grow() -> None:
+    """Line by line, as ``wc -l`` counts them."""
+    lines = {path: path.read_bytes().count(b"\n") for path in (TESTS.parent / "src").rglob("*.py")}
+    assert sum(lines.values()) <= MOST_LINES
+    assert {path.name: n for path, n in lines.items() if n > LONGEST} == {}
 
 
 def test_the_pattern_finds_every_way_to_import_a_test_module() -> None:
