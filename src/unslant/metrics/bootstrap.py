@@ -36,7 +36,7 @@ class Bootstrap:
         seed: the same seed and questions give the same intervals.
         across_subjects: whether intervals are for other subjects of the kind, and so wider, instead of for further
             questions of these.
-        unsure: (Q,) questions of which it is known that the model does not settle on an option. Where enough of them
+        unsure: (Q,) questions on which the model is known not to settle on an option. Where enough of them
             are among those measured, no interval allows for questions of a rare kind (:func:`_with_unseen`).
     """
 

@@ -98,7 +98,7 @@ def _place(text: str, labels: Sequence[str], options: Sequence[str]) -> int:
 
 
 _RECORD = {"evaluation_id", "evaluation_results", "model_info"}
-"""Keys of the record of a run, beside which its samples are."""
+"""Keys of the record of a run; its samples are next to it."""
 IMPORTER = Importer(
     "*_samples.jsonl of Every Eval Ever",
     lambda head: {"sample_id", "interaction_type", "answer_attribution", "evaluation"} <= head.names,
