@@ -19,7 +19,7 @@ from unslant.replies.grammar import (
     options_of,
     pattern,
 )
-from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Conflict, Outcome, Reading, Unreadable
+from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Outcome, Reading, Unreadable
 
 _CUED = {"answer field": "{field_cue}{slot}", "cue": "{sentence_cue}{slot}", "choice": "{choosing}{slot}"}
 _SAID = {
@@ -224,7 +224,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
     options_before = options_of(mentions(before.said))
     differ = options_before.isdisjoint(answer) and not _BUT.search(text, before.end, last.end)
     if near and differ and by_text_first:
-        raise Conflict(CONFLICT, answer, options_before)
+        raise Unreadable(CONFLICT, answer, options_before)
 
 
 def _with_additions(reading: Reading, last: _Claim, answer: frozenset[int]) -> frozenset[int]:

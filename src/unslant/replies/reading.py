@@ -63,20 +63,12 @@ class Unreadable(Exception):
     """A reply without one definite answer: contradictory, ambiguous, or only a list of the options.
 
     Args:
-        readings: the answers that it can be read as.
+        readings: the answers that it can be read as; of a :data:`CONFLICT`, those by label and by text.
     """
-
-    status = "unparsed"
 
     def __init__(self, why: str, *readings: frozenset[int]) -> None:
         super().__init__(why)
         self.readings = tuple(dict.fromkeys(readings))
-
-
-class Conflict(Unreadable):
-    """A label with the text of another option; its readings are by label and by text."""
-
-    status = "conflict"
 
 
 Outcome = tuple[frozenset[int], str] | None
@@ -92,7 +84,8 @@ def by_first_rule(
         outcome = next((outcome for rule in rules if (outcome := rule(text)) is not None), None)
     except Unreadable as why:
         readings = tuple(frozenset(labels[option] for option in options) for options in why.readings)
-        return Extracted(why.status, rule=str(why), readings=readings if len(readings) > 1 else ())
+        status = "conflict" if str(why) == CONFLICT else "unparsed"
+        return Extracted(status, rule=str(why), readings=readings if len(readings) > 1 else ())
     if outcome is not None:
         options, rule = outcome
         return Extracted("ok", frozenset(labels[option] for option in options), rule)
@@ -298,10 +291,10 @@ class Reading:
             raise Unreadable("label or text", by_label, options - by_label)
         return options
 
-    def conflict(self, by_label: frozenset[int]) -> Conflict:
+    def conflict(self, by_label: frozenset[int]) -> Unreadable:
         """The error for a label with the text of another option."""
         by_text = frozenset().union(*(self.texts_of.get(option, ()) for option in by_label))
-        return Conflict(CONFLICT, by_label, by_text)
+        return Unreadable(CONFLICT, by_label, by_text)
 
     def none(self) -> frozenset[int]:
         """The answer "none of these": the option that says so, or no option."""
