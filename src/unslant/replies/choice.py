@@ -122,10 +122,8 @@ def _ranked(text: str, labels: Sequence[str]) -> bool:
 
 def called_right(reading: Reading) -> Outcome:
     """Options that are called right and nowhere wrong, one by one or in a list: "A: correct", "C is right"."""
-    right: frozenset[int] = frozenset()
-    for rule in _RIGHT:
-        for match in rule.finditer(reading.text, reading.retracted()):
-            right |= reading.answer(match[match.lastgroup or 0])
+    statements = (match for rule in _RIGHT for match in rule.finditer(reading.text, reading.retracted()))
+    right = frozenset[int]().union(*(reading.answer(match[match.lastgroup or 0]) for match in statements))
     if right & reading.asserted(Kind.WRONG):
         raise Unreadable("contradiction")
     return (right, "called right") if right else None

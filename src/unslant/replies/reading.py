@@ -282,9 +282,7 @@ class Reading:
         if not named:
             return self._saying("{all_text}") or frozenset(range(self.n))
         kinds, options = set(map(kind_of, named)), options_of(named)
-        by_label = options_of(
-            one for one in named if kind_of(one) in (Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS)
-        )
+        by_label = options_of(mentions(said, Kind.LABEL, Kind.BARE, Kind.BOTH, Kind.AMBIGUOUS))
         if Kind.CONFLICT in kinds:
             raise self.conflict(options)
         if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != options):
