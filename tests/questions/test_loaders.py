@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from unslant.errors import InputError
 from unslant.questions import Question, load_questions, write_questions
+from unslant.reference import embedded_questions_path
 
 ROW = {"id": "q1", "question": "Which is red?", "options": ["grass", "blood", "sky"], "answer": 1}
 Write = Callable[..., Path]
@@ -564,3 +565,11 @@ def test_option_columns_with_letters_round_trip(tmp_path: Path, questions: list[
             writer.writerow([q.stem, *cells, letters[next(iter(q.answers))]])
     loaded = load_questions(path, strip_numbering=False, answer_kind="letter")
     assert [(q.stem, q.options, q.answers) for q in loaded] == [(q.stem, q.options, q.answers) for q in asked]
+
+
+@pytest.mark.parametrize(("name", "which"), [("embedded", "a"), ("embedded-skewed", "skewed")])
+def test_embedded_sets_are_read_as_their_files_are(name: str, which: str) -> None:
+    embedded, file = load_questions(name), load_questions(embedded_questions_path(which), name=name)
+    assert embedded.questions == file.questions
+    assert replace(embedded.report, origin="") == replace(file.report, origin="")
+    assert list(embedded.report.fields) == list(file.report.fields)
