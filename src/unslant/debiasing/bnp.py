@@ -55,6 +55,8 @@ class BiasNodePruning(Method):
         hidden = head.weight.shape[1]
         if not 0 < self.nodes < hidden:
             raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {hidden} hidden units")
+        if self.questions < 1:
+            raise InputError(f"BNP: questions={self.questions}; at least 1 is needed to find the bias")
         usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
         question_rng("", self.seed, "bnp").shuffle(usable)
         differences: list[Tensor] = []
