@@ -88,7 +88,8 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"holds a result of the study {self.values['study']}, not of {result.study}")
         paired = result.paired_with(self.result) if self.result else None
-        before, now = _digests(Provenance.model_validate(self.values["provenance"])), _digests(result.provenance)
+        blocks = Provenance.model_validate(self.values["provenance"]), result.provenance
+        before, now = ({one.digest for one in block.questions if one.digest} for block in blocks)
         remarks = list(paired.remarks) if paired else []
         if before != now:
             remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
@@ -122,10 +123,6 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison
-
-
-def _digests(provenance: Provenance) -> set[str]:
-    return {questions.digest for questions in provenance.questions if questions.digest}
 
 
 @dataclass(frozen=True)
@@ -228,7 +225,8 @@ class Condition:
             )
         before, dot, last = match[1].rpartition(".")
         name, part = (before, last) if dot and last in PARTS else (match[1], "value")
-        key, keys = name.rpartition(".")[2], _keys()
+        key, counted = name.rpartition(".")[2], {f.name for kind in (Counts, Cost) for f in fields(kind)}
+        keys = counted | {key.rpartition(".")[2] for key in METRICS}
         # Other prefixes (of methods, conditions, models) lead to numbers that only the result itself knows.
         simple = "." not in name or {"means", "by_subject"} & set(name.split("."))
         if simple and key not in keys and not _named(name):
@@ -292,12 +290,6 @@ def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[s
 def _single(path: tuple[str, ...]) -> bool:
     """Whether JSON has this number once, rather than for each subject, label or method, or as a part of another."""
     return not {*APART, "variance_components"} & set(path) and not any(part.isdigit() for part in path)
-
-
-def _keys() -> set[str]:
-    """Names of numbers without a prefix; those with one are looked up in the result."""
-    counted = {f.name for kind in (Counts, Cost) for f in fields(kind)}
-    return counted | {key.rpartition(".")[2] for key in METRICS}
 
 
 def _named(name: str) -> list[Any]:

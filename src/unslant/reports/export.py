@@ -26,7 +26,6 @@ from unslant.reports.numbers import (
     APART,
     TYPOGRAPHY,
     Cell,
-    How,
     count,
     csv_text,
     drawable,
@@ -246,8 +245,9 @@ def _tabular(rows: Sequence[Sequence[str]], specs: Sequence[str]) -> str:
     """Rows of text, heads first, as a ``tabular`` with LaTeX escaped."""
     from tabulate import tabulate
 
-    flat = [[_set_off(" ".join(cell.split())) if c == 0 else " ".join(cell.split()) for c, cell in enumerate(row)]
-            for row in rows]  # fmt: skip
+    flat = [[" ".join(cell.split()) for cell in row] for row in rows]
+    for row in flat:  # the end of the row before takes a bracket or star that follows for its argument
+        row[0] = (_NOTHING if row[0][:1] in ("[", "*") else "") + row[0]
     align = ["left"] * len(specs)
     latex = str(tabulate(flat[1:], flat[0], tablefmt="latex_booktabs", colalign=align, disable_numparse=True))
     fitted_specs = [
@@ -256,11 +256,6 @@ def _tabular(rows: Sequence[Sequence[str]], specs: Sequence[str]) -> str:
     ]
     latex = latex.replace(f"{{{'l' * len(specs)}}}", f"{{{''.join(fitted_specs)}}}", 1)
     return "".join(_MARKS.get(character, character) for character in latex)
-
-
-def _set_off(cell: str) -> str:
-    """The first cell of a row: the end of the row before takes a bracket or star that follows for its argument."""
-    return (_NOTHING if cell[:1] in ("[", "*") else "") + cell
 
 
 def to_latex(table: Table) -> str:
@@ -278,7 +273,10 @@ def to_latex(table: Table) -> str:
         columns.append(
             _values(one_line(column.name), cells) if table.numeric[c] else (one_line(column.name), "l", cells)
         )
-        ranges = [_range(row[c], table.how(r, c)) for r, row in enumerate(table.rows)]
+        ranges = [
+            interval(cell, table.how(r, c)) if isinstance(cell, Estimate) else ""
+            for r, cell in enumerate(table.column(c))
+        ]
         if c in estimates and len(estimates) <= _INTERVALS and any(ranges):
             columns.append(("95 % interval", "l", ranges))
         if single and c == estimates[-1] and len({_n(row) for row in table.rows} - {""}) > 1:
@@ -310,10 +308,6 @@ def _values(head: str, cells: list[str]) -> tuple[str, str, list[str]]:
         for match, cell in zip(matches, cells, strict=True)
     ]
     return f"{_OPEN}{head}{unit}{_CLOSE}", f"S[table-format={sign}{whole}.{decimals}]", texts
-
-
-def _range(cell: Cell, how: How) -> str:
-    return interval(cell, how) if isinstance(cell, Estimate) else ""
 
 
 def _rests_on(table: Table) -> str:
