@@ -94,8 +94,10 @@ def _run(name: str, of: str, result: AuditResult, place: Mapping[Key, int]) -> d
         "name": name,
         "labels": list(scores.labels),
         "at": [place[of, scores.ids[i]] for i in rows],
-        "measures": {key: _numbers(values[key][rows]) for key in MEASURES}
-        | {"vote": vote(scores).content[rows].tolist()},
+        "measures": {
+            **{key: [None if math.isnan(v) else round(float(v), 6) for v in values[key][rows]] for key in MEASURES},
+            "vote": vote(scores).content[rows].tolist(),
+        },
         "blocks": [_block(block, rows) for block in scores.blocks],
         "views": [_view(scores, getattr(scores, view), words, rows) for view, words in VIEWS],
     }
@@ -128,7 +130,3 @@ def _view(scores: OrderScores, view: View, words: str, rows: NDArray[np.intp]) -
         "probs": packed_probs(view.probs[rows]),
         "chosen": packed_bytes(view.chosen[rows]),
     }
-
-
-def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    return [None if math.isnan(v) else round(float(v), 6) for v in values]
