@@ -42,7 +42,6 @@ IN_MEMORY = "questions"
 _CANONICAL = {"question" if f.name == "stem" else f.name.replace("answers", "answer") for f in fields_of(Question)}
 _CANONICAL -= {"authors"}
 """Keys that :func:`write_questions` writes, except the optional authors; answers in such files count from 0."""
-_SKIP_HINT = "fix it, or skip bad records with --skip-bad=True"
 Made = TypeVar("Made", Question, JudgingQuestion, MathQuestion)
 Result = TypeVar("Result")
 
@@ -271,7 +270,14 @@ class Bad:
             try:
                 results.append(make())
             except BadRecord as error:
-                self.add(record, error)
+                at = InputError.at(record.place, str(error), field=error.field or None)
+                if error.whole_file:
+                    raise at from None
+                # A question that needs its picture is not a defect of the file, so it is skipped even without skip_bad.
+                if not self.skip and error.kind != "needs an image":
+                    raise InputError(f"{at}; fix it, or skip bad records with --skip-bad=True") from None
+                self.counts[error.kind] += 1
+                self.first.setdefault(error.kind, str(at))
         return results
 
     def claim(self, question_id: str, record: Record) -> None:
@@ -283,16 +289,6 @@ class Bad:
             )
             raise BadRecord("id used twice", reason, "id")
         self._ids[question_id] = record.place
-
-    def add(self, record: Record, error: BadRecord) -> None:
-        at = InputError.at(record.place, str(error), field=error.field or None)
-        if error.whole_file:
-            raise at from None
-        # A question that needs its picture is not a defect of the file, so it is skipped even without skip_bad.
-        if not self.skip and error.kind != "needs an image":
-            raise InputError(f"{at}; {_SKIP_HINT}") from None
-        self.counts[error.kind] += 1
-        self.first.setdefault(error.kind, str(at))
 
     def whole(
         self, name: str, questions: Sequence[AnyQuestion], records: Sequence[Record], report: LoadReport
