@@ -173,6 +173,12 @@ def test_numbers_of_options_that_differ(five: tuple, phrase: str) -> None:
     assert phrases(model, sizes=(4, 5)) == {phrase: SEEDS}
 
 
+@pytest.mark.parametrize(("place", "named"), [(0, "the first position"), (-1, "the last position")])
+def test_a_pull_that_shrinks_with_the_number_of_options_is_one_habit(place: int, named: str) -> None:
+    model = Planted(by_size={2: (none, at(place, 6.0)), 5: (none, at(place, 0.9))})
+    assert phrases(model, sizes=(2, 5)) == {f"falls back on {named} when unsure": SEEDS}
+
+
 @pytest.mark.parametrize("count", [20, 60])
 @pytest.mark.parametrize(
     ("model", "phrase"),

@@ -30,15 +30,13 @@ LEVEL = 0.01
 KIND_LEVEL = 0.05
 """Level of the tests between label and position, once there is a habit."""
 PART = 0.3
-"""Effects below this part of the largest need no explanation of their own."""
+"""Effects below this part of the largest need no explanation, and a place below this part of its largest is absent."""
 MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Questions with which anything is looked for."""
 _CLEAR = 2.5
 """Standard errors by which the strongest place of one subject has to differ from 0."""
-_ABSENT = 1 / 3
-"""A place with less than this part of its strongest pull is not at work."""
 
 
 class Place(NamedTuple):
@@ -82,8 +80,7 @@ def places_of(sizes: Sequence[int]) -> Places:
     return tuple(places.values())
 
 
-@dataclass(frozen=True, eq=False)
-class Habit:
+class Habit(NamedTuple):
     """The places taken or avoided, and (Q, places) the pull of each in each question; nan where there is no such place.
 
     It is not ``adequate`` where effects are left that no other set of the size allowed explains either.
@@ -93,9 +90,8 @@ class Habit:
     terms: Floats
     adequate: bool = True
 
-    @cached_property
+    @property
     def pulls(self) -> Floats:
-        """(places,) mean of the terms."""
         return _mean(self.terms)[0]
 
 
@@ -152,15 +148,15 @@ class Search:
         covers = {place: round(max(place.among(n).sum() for n in self.sizes)) for place in self.places}
         for size in range(min(MOST, max(1, max(self.sizes) // 2)) + 1):
             sets = (places for k in range(size + 1) for places in combinations(self.places, k))
-            habits = (self._habit(places) for places in sets if sum(map(covers.__getitem__, places)) == size)
-            fits = {habit: float(self._explained(habit).sum()) for habit in habits}
-            near = [habit for habit in fits if fits[habit] >= (1 - PART**2) * max(fits.values())]
+            habits = [self._habit(places) for places in sets if sum(map(covers.__getitem__, places)) == size]
+            fits = [float(self._explained(habit).sum()) for habit in habits]
+            near = [(habit, fit) for habit, fit in zip(habits, fits, strict=True) if fit >= (1 - PART**2) * max(fits)]
             # A or C, rather than not B and not D
-            near.sort(key=lambda one: ((one.pulls < 0).sum(), len(one.places), -fits[one]))
-            if best := next(filter(self._is_all, near), None):
+            near.sort(key=lambda one: ((one[0].pulls < 0).sum(), len(one[0].places), -one[1]))
+            if best := next((habit for habit, _ in near if self._is_all(habit)), None):
                 break
         else:
-            best = replace(max(fits, key=fits.__getitem__), adequate=False)
+            best = habits[int(np.argmax(fits))]._replace(adequate=False)
         return best if self.moved(best) > 0 else self._habit(())
 
     def moved(self, habit: Habit) -> float:
@@ -244,14 +240,15 @@ class Search:
         # of shares, avoiding one of n cannot move more than 1/(n - 1)
         factor = np.where((self.unit == "shares") & (pulls < 0), np.asarray([*parts])[:, None] - 1.0, 1.0)
         low, high = (factor * (np.abs(pulls) + step * errors) for step in (-2, 2))
-        least = _ABSENT * np.maximum(np.abs(habit.pulls), np.nan_to_num(low).max(axis=0))
+        least = PART * np.maximum(np.abs(habit.pulls), np.nan_to_num(low).max(axis=0))
         if habit.adequate and not ((high < least) | ((pulls * habit.pulls < 0) & (low > least))).any():
             return {}
         searches = {n: self.among(self.n_options, np.asarray(n)) for n in parts}
         habits = {n: search.find() for n, search in searches.items()}
         if any(not one.adequate or len(one.places) > 2 for one in habits.values()):
             return {}
-        return {n: search.meaning(habits[n]) for n, search in searches.items()}
+        meanings = {n: search.meaning(habits[n]) for n, search in searches.items()}
+        return meanings if len({*meanings.values()}) > 1 else {}
 
     def by_subject(self, subjects: NDArray[np.str_]) -> tuple[float, dict[str, Places]]:
         """p-value of "subjects do not differ in their habit" (nan for fewer than two), and the habit of each.
