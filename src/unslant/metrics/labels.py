@@ -120,8 +120,7 @@ def _recalls(totals: Floats) -> Floats:
 def rstd(totals: Floats) -> Floats:
     """Standard deviation of recalls (P1 eq. 4; Zheng et al. 2024) from totals of gold, hit, predicted.
 
-    Population standard deviation over the labels that are right at least once: a label that never is has no recall.
-    A fraction, 0 to 1/2.
+    Population standard deviation, 0 to 1/2, over the labels that are right at least once: others have no recall.
     """
     recalls = _recalls(totals)
     with np.errstate(invalid="ignore"):
@@ -163,14 +162,12 @@ def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:
 class LabelBias(Measured):
     """The label metrics of the given order, over the questions with exactly one right option; none has an interval.
 
-    A spread of recalls holds their chance as well, and no interval we know covers as it should (``docs/intervals.md``).
-    So the paper's numbers are followed by those with the part of chance taken out, and the p-value of "recall is the
-    same under every label".
+    A spread of recalls holds their chance as well, and no interval we know covers as it should (``docs/intervals.md``):
+    the paper's numbers are followed by those without the part of chance, and by the p-value of equal recalls.
 
     Attributes:
         numbers: see :func:`label_bias`.
-        left_out: labels with fewer than ``MIN_GOLD`` right answers, counted for each number of options; the corrected
-            numbers leave them out.
+        left_out: labels with fewer than ``MIN_GOLD`` right answers, for each number of options: not in the corrected.
     """
 
     numbers: Numbers

@@ -107,9 +107,8 @@ class Metrics:
     Attributes:
         means: the mean of every metric of single questions, such as ``metrics.means["pbm"]``.
         above_chance: whether the mean over orders (the accuracy as given, where there is one order) is above chance.
-        minimum_difference, minimum_difference_unpaired: least difference from the score of a model like this one that
-            this many questions show with a power of 80 %, if both answer the same questions, or others of the kind; see
-            :func:`detectable_difference`.
+        minimum_difference, minimum_difference_unpaired: least difference from a model like this one that these
+            questions show with a power of 80 %, if it answers the same, or others; see :func:`detectable_difference`.
         over_orders: AccStd, worst and best order, and whether orders differ.
         label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
         calibration: of the scored labels under the given order; None for replies.
@@ -345,8 +344,7 @@ def minimum_detectable_difference(
     A difference shows if the exact McNemar test, two-sided at level 1 - ``confidence``, detects it; its power is
     computed exactly. Two models of about the same accuracy a, right on the same questions with correlation r, are
     discordant on a share 2 a (1 - a) (1 - r) of the questions (Connor 1987), or on as many as the difference itself
-    where that is more. With a correlation of 0 this is also the difference between two models on n questions *each*,
-    not the same.
+    where that is more. With a correlation of 0 this is also the difference between models on n questions *each*.
 
     Args:
         n: questions, at least 1.

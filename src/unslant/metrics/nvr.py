@@ -104,8 +104,7 @@ def nvr(
     sizes = n_options[complete].tolist()
     paired = complete & np.isfinite(plain)
 
-    # no interval: the least of several lies low by chance, and none that we know covers as it should where variants are
-    # much alike
+    # no interval: the least of several lies low by chance, and none that we know covers if variants are much alike
     def least(rows: Bools) -> float:
         groups = [right[rows & (n_options == size), :size] for size in sorted(set(sizes))]
         return sum(float(variants.sum(axis=0).min()) for variants in groups if len(variants)) / int(rows.sum())

@@ -64,11 +64,10 @@ class OrderCurve:
     """Smaller sets of orders against the whole set.
 
     Attributes:
-        n_options, n_orders, n_questions: the questions compared, the largest group with one number of options and
-            orders.
+        n_options, n_orders, n_questions: the largest group with one number of options and orders, which is compared.
         points: by number of orders; the last is the whole set.
-        ordinary_runs: cost of the audit; less than that of the last point if not every question was asked in the whole
-            set; nan if unknown.
+        ordinary_runs: cost of the audit, less than that of the last point if few questions were asked in the whole set;
+            nan if unknown.
     """
 
     n_options: int

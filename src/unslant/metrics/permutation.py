@@ -2,8 +2,7 @@
 
 First of single questions: no right answer is needed. The functions named like the papers' metrics take probabilities
 P[..., k, i] of option content i under order k, over the shown labels only (each row sums to 1), of one question or any
-leading axes of questions. Then of the whole set: how far its score moves with the order, and how far it would by
-chance alone.
+leading axes of questions. Then of the whole set: how far its score moves with the order, and would by chance alone.
 """
 
 from __future__ import annotations
@@ -103,8 +102,7 @@ def flipped(scores: OrderScores, other: View) -> Floats:
     """Whether the chosen content differs between the given order and another view (fluctuation, P1 eq. 3).
 
     Returns:
-        (Q,) 0, 1, or nan where either reply is missing or no answer, or the view cannot differ (fewer than two movable
-        options and the labels in place).
+        (Q,) 0, 1, or nan where either reply is missing or no answer, or both views show the same page.
     """
     first = scores.given
     differs: Floats = (first.chosen != other.chosen).astype(np.float64)
@@ -223,8 +221,7 @@ class CochranTest:
         degrees: orders - 1.
         epsilon: Huynh and Feldt's (1976) measure of how alike orders are, up to 1. Orders with the same option on top
             are right and wrong together, so that Q varies more than chi-squared with ``degrees``.
-        p: chance of so large a Q where no order is better than another: that of chi-squared at epsilon Q, with epsilon
-            times ``degrees``.
+        p: chance of so large a Q where no order is better: that of chi-squared at epsilon Q, epsilon ``degrees``.
     """
 
     n_options: int

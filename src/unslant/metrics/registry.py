@@ -35,8 +35,7 @@ class Metric:
         name: display name.
         meaning: one line.
         digits: after the point.
-        unit: ``nats``, ``tokens``, ...; ``%`` for a relative change, which is written as a percentage. As an argument
-            also one of the kinds.
+        unit: ``nats``, ...; ``%`` for a relative change, written as a percentage. As an argument also one of the kinds.
         source: paper and equation, or other reference.
         short: name where the context says the rest, such as the head of a column.
         signed: whether it is written with its sign, as differences are.
@@ -113,8 +112,7 @@ class QuestionMetric(Metric):
         bounds: least and greatest value of a question; by default 0 to 1, of a difference -1 to 1.
         missing: why no question has a value, where none has.
         unmoved: its value where every order gives the same answer: a number, or the metric that it then equals. An
-            adaptive audit needs it for the questions that it did not ask in all orders. None if it does not depend on
-            the order set.
+            adaptive audit needs it for questions not asked in all orders. None if it does not depend on the order set.
         averaged: whether it is a mean over the order set, so that a Latin square of the orders estimates it without
             bias; what is not is estimated in two phases (:mod:`unslant.metrics.two_phase`).
         exact: whether it is known by design, and its mean has no interval.

@@ -72,9 +72,8 @@ class Block:
     Attributes:
         index: (Q,) rows of these questions in the arrays of :class:`OrderScores`.
         probs: (Q, K, n) probability of content i under order k, over the shown labels only; rows sum to 1, and are all
-            zeros for a reply without an answer. Orders of one question are sorted lexicographically by content, so that
-            order k is the same for all questions shown in all orders, and nothing depends on the row order of the
-            table.
+            zeros for a reply without an answer. Orders of one question are sorted lexicographically by content: order k
+            is the same for all questions shown in all orders, in any sequence of the table's rows.
         positions: (Q, K, n) position, 0 = top, at which content i stood under order k.
         answers: (Q, n) which contents are right.
         pinned: (Q, n) which contents kept their place in every order.
@@ -243,14 +242,12 @@ class OrderScores(QuestionArrays):
         n_bounds: label scores that are only upper bounds.
         n_incomplete: questions left out of the order sets because an order is missing or failed.
         stopped: (Q,) asked in the given and the reversed order only, because these agreed (``--adaptive``), or in the
-            given one only (``--in-all-orders``); such questions are in no order set. None where all questions were
-            asked in all orders.
+            given one only (``--in-all-orders``), and in no order set; None where all were asked in all orders.
         checked: (Q,) asked in all orders, drawn at random to represent those of ``stopped``.
         label_mass: (Q,) probability of all labels together, of the whole vocabulary, mean over the question's
             presentations; nan where it is not known (replies, scores of a debiaser).
         full: (Q,) drawn at random to be shown in all orders, while the others were shown in one Latin square of them
-            (:mod:`unslant.metrics.two_phase`), or in the published order alone (``--until``); None where all questions
-            were shown alike.
+            (:mod:`unslant.metrics.two_phase`), or in the published order (``--until``); None where all were alike.
     """
 
     labels: tuple[str, ...]

@@ -160,7 +160,7 @@ def beyond_places(scores: OrderScores, bootstrap: Bootstrap) -> Numbers:
     """How much of PBM comes from the order as a whole, such as which options are next to each other.
 
     For each question, log-probabilities are fitted by an effect of each option and one of each place (least squares,
-    which are the means in a balanced set of orders). The number is the mean squared residual of the probabilities over
+    which are the means in a balanced set of orders). The number is the mean squared residual of probabilities over
     their variance.
 
     Args:

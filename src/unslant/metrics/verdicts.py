@@ -58,13 +58,11 @@ def verdict(
     """What may be said of an estimate.
 
     Equality is shown by two one-sided tests: the whole interval lies within ``bound`` of the null (at 95 % rather than
-    the usual 90 %, so that the interval printed next to the claim shows it). A difference within the bound counts as
-    none even if it is not 0.
+    the usual 90 %, so that the interval printed next to the claim shows it). A difference within it counts as none.
 
     Args:
         null: value of no effect: 0 for a difference, chance for an accuracy.
-        looked_at: how many numbers this one was picked from (Bonferroni); families with a verdict each are for
-            :func:`verdicts`.
+        looked_at: how many numbers this one was picked from (Bonferroni); see also :func:`verdicts`.
         p: of an exact test of the same null, uncorrected; a claim then needs both the test and the interval.
 
     Example::

@@ -244,8 +244,7 @@ class Pair(Jsonable):
         difference: higher minus lower, paired by question; the 95 % intervals of all pairs hold together.
         p: of "both are equally good", corrected for the number of all pairs (Holm 1979).
         differ: whether ``p`` is below 0.05 and the interval excludes 0.
-        needed: questions that would probably settle which of the two is better; None where that is settled, or where
-            no number can be named.
+        needed: questions that would probably settle which is better; None where settled, or no number can be named.
     """
 
     higher: str

@@ -167,8 +167,7 @@ class Design(Jsonable):
         least, most: questions needed, by what the pilot leaves open; nan without one.
         reached: whether the questions there are suffice.
         half_width: of the score's 95 % interval.
-        difference, difference_unpaired: the least difference between two models that is found with a power of 80 %, on
-            the same questions and on others.
+        difference, difference_unpaired: least found between models at a power of 80 %, on the same or other questions.
         prompts: prompts or requests.
         tokens: in prompts; of a local model, those computed, shared beginnings once.
         output_tokens: in replies.
@@ -339,8 +338,7 @@ def plan(
     """How many questions, in how many orders, a precision takes, and what that costs.
 
     Args:
-        pilot: an audit, or the file of one (JSON or Parquet), also of a few questions; without it the most demanding
-            case is assumed.
+        pilot: an audit, or its file (JSON or Parquet), also of few questions; without it the most demanding case.
         log: in its place, answers that another harness logged, as for :func:`unslant.audit`.
         options: fields of :class:`PlanSettings`.
 
