@@ -162,6 +162,12 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
     by_subject = _by_subject(scores, values, phases)
+    habit = preference(scores, bootstrap)
+    if phases:
+        # An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
+        # orders. But a question that only other orders change is missed, so shares of unsure questions are of the part.
+        part = preference(whole, bootstrap)
+        habit = replace(habit, labels=part.labels, positions=part.positions, unsure=part.unsure, sticky=part.sticky)
     return Metrics(
         counts=_counts(scores),
         means=means(values, bootstrap, phases),
@@ -173,23 +179,11 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),
-        preference=_preference(scores, whole, bootstrap),
+        preference=habit,
         by_subject=by_subject,
         pbm_accuracy=pbm_accuracy(list(by_subject.values()), over="square_pbm" if phases else "pbm"),
         questions=values,
     )
-
-
-def _preference(scores: OrderScores, whole: OrderScores, bootstrap: Bootstrap) -> Preference:
-    """The preference; of two phases, the numbers are of the questions shown in all orders, and the words of all."""
-    words = preference(scores, bootstrap)
-    if scores.full is None:
-        return words
-    # An answer that changes over a square is unsure, and what every place gets is balanced there as it is over all
-    # orders. But a question that only other orders change is missed, so shares of unsure questions are of the part.
-    numbers = preference(whole, bootstrap)
-    return replace(words, labels=numbers.labels, positions=numbers.positions, unsure=numbers.unsure,
-                   sticky=numbers.sticky)  # fmt: skip
 
 
 def _counts(scores: OrderScores) -> Counts:

@@ -184,26 +184,20 @@ def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) ->
             logits[r] = np.where(contents[r] == answer[0], 0.0, -np.inf)
         else:
             no_answer[r] = True
+    offsets, places = _lists(table["bounds"])
+    of, at = np.repeat(np.arange(table.num_rows), np.diff(offsets)), np.asarray(places, np.int64)
+    bounded = np.zeros((table.num_rows, n), bool)  # upper bounds of log-probabilities
+    bounded[of[at < n], at[at < n]] = True
     top = logits.max(axis=1, keepdims=True)
     ok &= np.isfinite(top[:, 0])
     with np.errstate(invalid="ignore"):
         # summed from top to bottom of the page, so the same page gives the same bits in any file that lists it
         weights = np.exp(logits - top)
         probs = weights / weights.sum(axis=1, keepdims=True)
-        sure = np.where(_bounds(table, rows, n), 0.0, np.exp(logits)).sum(axis=1)
+        sure = np.where(bounded[rows], 0.0, np.exp(logits)).sum(axis=1)
         mass = np.where(scored & np.isfinite(top[:, 0]), np.minimum(sure, 1.0), np.nan)
     probs[~ok] = 0.0
     return probs, ok | no_answer, mass
-
-
-def _bounds(table: pa.Table, rows: NDArray[np.intp], n: int) -> Bools:
-    """(R, n) which log-probabilities are upper bounds."""
-    offsets, values = _lists(table["bounds"])
-    marked = np.zeros((table.num_rows, n), bool)
-    of = np.repeat(np.arange(table.num_rows), np.diff(offsets))
-    places = np.asarray(values, np.int64)
-    marked[of[places < n], places[places < n]] = True
-    return marked[rows]
 
 
 def _standard_labels(

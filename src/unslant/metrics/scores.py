@@ -7,7 +7,7 @@ of zeros is a reply without an answer: it chooses nothing and gives no option cr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -124,16 +124,10 @@ class Block:
 
     def only(self, rows: Ints, orders: Ints) -> Block:
         """The block of some of its questions in some of their orders, by their places."""
-        some = np.ix_(rows, orders)
-        return Block(
-            index=self.index[rows],
-            probs=self.probs[some],
-            positions=self.positions[some],
-            answers=self.answers[rows],
-            pinned=self.pinned[rows],
-            text_ranks=self.text_ranks[rows],
-            decided=None if self.decided is None else self.decided[some],
-        )
+        some, names = np.ix_(rows, orders), ("index", "answers", "pinned", "text_ranks")
+        of_questions: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        decided = None if self.decided is None else self.decided[some]
+        return replace(self, probs=self.probs[some], positions=self.positions[some], decided=decided, **of_questions)
 
     def by_position(self, values: Floats) -> Floats:
         """Rearrange values over contents (Q, K, n) to values over positions (Q, K, n)."""
