@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import BEGIN_OF_LINE, REFUSAL, pattern
@@ -43,28 +44,25 @@ for _name, _letter, _digit, _place in (("one", "A", "1", "{compared_first}"), ("
         rf"(?:{{begin_word}}(?:{{compared_noun}} ?[(\[\"']{{0,2}}(?:{_letter}|{_digit}|{_name}){{end_word}}"
         rf"|(?-i:{_letter}){{end_word}}|{_placed}{{end_word}})(?:'s (?:{{compared_noun}}))?[)\]\"']{{0,2}})"
     )
-_BRACKET = pattern(
-    r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]", parts=_SIDE
-)
-_WHOLE = pattern(r"\W{0,4}{verdict}\W{0,4}", parts=_SIDE)
-_FIELD = pattern(
+_rule = partial(pattern, parts=_SIDE)
+_BRACKET = _rule(r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]")
+_WHOLE = _rule(r"\W{0,4}{verdict}\W{0,4}")
+_FIELD = _rule(
     r"(?:(?:^|(?<=[.!?] ))[ \[(]{0,3}{preference_field}[\])]{0,2}(?: is)? ?(?:[:=]|(?<=\]) ?)[ \"'(]{0,3}|⟦ ?)"
     r"{verdict}(?= ?(?:[.,;!)\]\"'⟧]|\n|\Z|\(| - |{preferred_after}))",
     BEGIN_OF_LINE,
-    _SIDE,
 )
 _NUMBER = r"[-+]?\d{1,6}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?"
 _FINAL = pattern(r"\b{preference_final}\b")
 _SCORED = [
-    pattern(
+    _rule(
         rf"(?:{{{side}}}(?:'s)?[ _]?(?:{{score_noun}})?|{{score_noun}}[ _]?(?:of |for )?{{{side}}})"
-        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])",
-        parts=_SIDE,
+        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])"
     )
     for side in ("one", "two")
 ]
 _SENTENCES = tuple(
-    (verdict, pattern(template, parts=_SIDE))
+    (verdict, _rule(template))
     for verdict, template in (
         (FIRST, r"{said_one},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_one}"),
         (SECOND, r"{said_two},? ?{preferred_after}|{preferred_before}:? ?(?:{preference_filler} ){0,3}{said_two}"),

@@ -15,6 +15,7 @@ Several verdicts without a final one, and text without a verdict, are ``unparsed
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from unslant.replies.grammar import (
     BEGIN_OF_LINE,
@@ -74,6 +75,7 @@ _PARTS = {
     "adverbs": r"(?:{verdict_adverb} ){0,4}",
     "verdict_slot": r"[\s:=,\"'(\[{⟦→*-]{0,6}(?:{slot_filler} ){0,3}[\"'(\[]{0,2}(?P<said>{verdict})",
 }
+_rule = partial(pattern, parts=_PARTS)
 _MASKS = (
     pattern(
         r"\b{if}\b[^.;!?\n]{0,240}\b{then}\b[^.;!?\n]{0,160}"
@@ -84,9 +86,8 @@ _MASKS = (
     CONCEDED,
 )
 _ANY, _WORD = re.compile(_PARTS["verdict"]), re.compile(_PARTS["word"])
-_PREMISE = pattern(
-    r"\b{numbered} ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: {is_are})?[^.\n]{0,20}{verdict}|\b{premise}{verdict}",
-    parts=_PARTS,
+_PREMISE = _rule(
+    r"\b{numbered} ?\(?(?:\d{1,2}|(?-i:[A-Z]))\b\)?[^.\n]{0,3}(?: {is_are})?[^.\n]{0,20}{verdict}|\b{premise}{verdict}"
 )
 """Verdicts on something other than the statement."""
 _ANSWERS = {
@@ -94,26 +95,22 @@ _ANSWERS = {
     "cue": r"(?:\b{verdict_noun}(?:{to_what}[^.:;\n{not_verdict}]{0,80})?,? {verdict_is}{verdict_thus}?"
     r"|{^verdict_cue}){verdict_slot}",
 }
-_BARE_LINE = pattern(
+_BARE_LINE = _rule(
     r"^[ \"'(\[⟦]{0,4}(?:{verdict_lead}[ ,:]{1,3}){0,5}[\"'(\[]{0,2}(?P<said>{word})(?:[ ,]{0,2}(?P<twice>{word}))?"
-    r"[ .!)\]\"'⟧;:]{0,5}$",
-    parts=_PARTS,
+    r"[ .!)\]\"'⟧;:]{0,5}$"
 )
-_VERDICT_LINE = pattern(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?[:.]", re.MULTILINE, _PARTS)
-_CONCLUDED = pattern(
+_VERDICT_LINE = _rule(r"^ ?(?:\d{1,2}[.)] )?({said_word}) ?[:.]", re.MULTILINE)
+_CONCLUDED = _rule(
     r"\b{verdict_concluded}\b,?[^.;\n{not_verdict}]{0,160}?(?:{is_said}|\b{concluded_of})[ \"'(]{1,3}{adverbs}[\"'(]?"
-    r"(?P<said>{verdict})|→ ?(?P<arrow>{verdict})|\b{the_statement} {is_then} (?P<then>{verdict})",
-    parts=_PARTS,
+    r"(?P<said>{verdict})|→ ?(?P<arrow>{verdict})|\b{the_statement} {is_then} (?P<then>{verdict})"
 )
-_OPENING = pattern(
+_OPENING = _rule(
     r"[ \"'(\[]{0,4}(?:{verdict_opening}[ ,:]{1,2}){0,4}(?P<said>{word})[\"')\]]{0,2}"
-    r"(?= ?(?:[.,;:!\n-]|\Z|\b{because}\b))",
-    parts=_PARTS,
+    r"(?= ?(?:[.,;:!\n-]|\Z|\b{because}\b))"
 )
-_STATED = pattern(
+_STATED = _rule(
     r"\b{the_statement}(?: [^.,;:\n{not_verdict}]{0,60}?)? ?{is_said}[ \"'(]{0,3}{adverbs}[\"'(]?(?P<said>{verdict})"
-    r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})",
-    parts=_PARTS,
+    r"|\b{the_statement}(?: \w{1,30}){0,3}? (?P<grounds>{grounds})"
 )
 _WHOLE = tuple(
     pattern(r"\W{0,9}(?:(?:{field}|{verdict_noun})\W{1,5})?(?:" + said + r")\W{0,9}")
@@ -161,13 +158,13 @@ def explicit(text: str) -> Outcome:
     claims = sorted(
         (match.start("said"), rule, match)
         for rule, answer in _ANSWERS.items()
-        for match in pattern(answer, BEGIN_OF_LINE, _PARTS).finditer(text)
+        for match in _rule(answer, BEGIN_OF_LINE).finditer(text)
     )
     if not claims:
         return None
     fields = options_of(match["said"] for _, _, match in claims if match.group().lstrip().startswith(FIELD))
     _, rule, last = claims[-1]
-    if len(fields) > 1 or pattern(" ?, ?{said_word}", parts=_PARTS).match(text, last.end()):
+    if len(fields) > 1 or _rule(" ?, ?{said_word}").match(text, last.end()):
         raise Unreadable("contradiction")
     return options_of(last["said"]), rule
 
@@ -217,7 +214,7 @@ def stated(text: str) -> Outcome:
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
     if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
         return None
-    at_once = pattern(r" ?: ?({said_word})", parts=_PARTS).match(text, opening.end())
+    at_once = _rule(r" ?: ?({said_word})").match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()
     open_too = mention(UNKNOWN, SAID) in text or mention(UNKNOWN, GROUNDS) in text
     if verdicts - {verdict, UNKNOWN} or (by_yes_or_no and open_too):
