@@ -60,15 +60,12 @@ class DecisionModel(HttpModel):
                 f"/{OPENAI}"
             )
         super().__init__(model, base_url, extra_body=extra_body, **connection)
+        at = urlsplit(self.server.base_url)
+        self.url = urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
         self._info, self._speaks = replace(self._info, renders_prompts=True), {"engine": self.format}
         self._decides = False
         about: Connection = {**connection, "retries": 0, "connections": 1}
         self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
-
-    @property
-    def url(self) -> str:
-        at = urlsplit(self.server.base_url)
-        return urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
 
     def ask_who(self) -> dict[str, str]:
         """Ask the server a small question, and for its list of models.

@@ -36,6 +36,7 @@ class HttpModel(ScoringModel):
     Attributes:
         cost: prompts and seconds; tokens where the server counts them (``tokens`` without those from its prefix cache).
         server: its endpoint.
+        url: where requests go, without secrets.
         who: how it described itself when it was last asked.
         servers: this one, and others with the same model.
         watch: who answered so far.
@@ -52,6 +53,7 @@ class HttpModel(ScoringModel):
         super().__init__(ModelInfo(name=model, remote=True))
         self.model, self._extra = model, dict(extra_body or {})
         self.server = Endpoint(base_url, secrets=texts_in(self._extra), **connection)
+        self.url = self.server.base_url
         self.who: dict[str, str] = {}
         self._speaks: Mapping[str, str] = {}  # which of the server's formats, and how
         self.watch = Watch(model)
@@ -66,11 +68,6 @@ class HttpModel(ScoringModel):
         urls = " ".join(sorted(one.url for one in self.servers))
         identity = {"model": self.model, "base_url": urls, **self._speaks, **body, **first.who}
         return replace(self._info, identity=identity, facts={**first._facts, **self.watch.facts})
-
-    @property
-    def url(self) -> str:
-        """Where requests go, without secrets."""
-        return self.server.base_url
 
     @property
     def _facts(self) -> Mapping[str, object]:

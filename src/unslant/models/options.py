@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from unslant.errors import InputError
 from unslant.flags import Flag
@@ -27,16 +27,10 @@ else:  # as flags
     Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS, Flag(metavar="URL")]
 
 
-class AppliesTo(NamedTuple):
-    """Where an option has an effect: schemes of backends (see :data:`unslant.models.open.BACKENDS`)."""
-
-    schemes: tuple[str, ...]
-    scores_only: bool = False
-
-
-LOCAL, SCORED_LOCALLY = AppliesTo(("",)), AppliesTo(("",), scores_only=True)
-SERVED, SCORED_SERVED = AppliesTo(("http", "decision")), AppliesTo(("http",), scores_only=True)
-REMOTE, ANY = AppliesTo(("http", "decision", "inspect")), AppliesTo(("", "http", "decision", "inspect"))
+# Where an option has an effect: schemes of backends (see unslant.models.open.BACKENDS), and "score" if only on scores.
+LOCAL, SCORED_LOCALLY = frozenset({""}), frozenset({"", "score"})
+SERVED, SCORED_SERVED = frozenset({"http", "decision"}), frozenset({"http", "score"})
+REMOTE, ANY = SERVED | {"inspect"}, SERVED | {"inspect", ""}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,20 +201,17 @@ class ModelKeywords(LocalKeywords, total=False):
     timeout: int | None
 
 
+@cache
 def options_for(scheme: str) -> frozenset[str]:
     """Names of the options that apply to one of unslant's own backends."""
-    return frozenset(name for name, where in _applies().items() if scheme in where.schemes)
+    hints = get_type_hints(ModelOptions, include_extras=True).items()
+    applies = {name: where for name, hint in hints for where in hint.__metadata__ if isinstance(where, frozenset)}
+    return frozenset(name for name, where in applies.items() if scheme in where)
 
 
 def scoring_options() -> frozenset[str]:
     """Names of the options that apply only where labels are scored."""
-    return frozenset(name for name, where in _applies().items() if where.scores_only)
-
-
-@cache
-def _applies() -> dict[str, AppliesTo]:
-    hints = get_type_hints(ModelOptions, include_extras=True)
-    return {name: where for name, hint in hints.items() for where in hint.__metadata__ if isinstance(where, AppliesTo)}
+    return options_for("score")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,8 +99,7 @@ class ShotChooser:
         # the substitute takes the place of the one left out, so that the others stay as in all other prompts
         for place, shot in enumerate(shots):
             if _same(shot, question):
-                substitute = next(spare, None)
-                if substitute is None:
+                if (substitute := next(spare, None)) is None:
                     raise InputError(
                         f"{self.k} worked examples wanted, but too few are left without question {question.id!r} "
                         "itself: use fewer shots or another file"

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import Field
 
@@ -29,7 +29,6 @@ from unslant.files import Checked, checked, dump_json, parse_json, read_text
 from unslant.presentations import Asked, Presentation, ShownOption
 from unslant.writing import write_atomically
 
-Item = TypeVar("Item")
 _WITHOUT_SHOTS = attrgetter(*(f.name for f in fields(Presentation) if f.name != "shots"))
 _OPTION = attrgetter(*(f.name for f in fields(ShownOption)))
 _BETWEEN_REPORTS = 20_000

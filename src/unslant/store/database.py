@@ -93,8 +93,10 @@ class Database:
         # was moved away, and everything written there would be lost: connect again until name and file agree.
         while True:
             with _OPENING:
-                if not read_only:
-                    _create(self.path)
+                if not read_only:  # create a missing file, for its owner alone
+                    # O_EXCL: only SQLite may open an existing one. Closing any other descriptor drops our POSIX locks.
+                    with suppress(OSError):  # SQLite cannot open it either then, and says why
+                        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
                 if (names := tables.other_names(self.path)) is not None:
                     raise StoreError(f"{self.path}: {names}, or {_ELSEWHERE}")
                 self._file = file_id(self.path)
@@ -330,13 +332,6 @@ def _connected(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.create_function("row_checksum", -1, tables.checksum, deterministic=True)
     return connection
-
-
-def _create(path: Path) -> None:
-    """Create a missing file, for its owner alone."""
-    # O_EXCL: only SQLite may open an existing file. Closing any other descriptor drops this process's POSIX locks.
-    with suppress(OSError):  # SQLite cannot open it either then, and says why
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 @cache

@@ -72,7 +72,9 @@ def repair(path: Path) -> Repaired:
     with opening():  # this process must not connect while _alone holds a descriptor: closing it drops all its locks
         if is_open(file_id(path)):
             raise StoreError(f"{path}: is open in this process; close it before it is repaired")
-        _forget_interrupted(path)
+        for other in path.parent.glob(f"{glob.escape(path.name)}.damaged-*"):
+            if file_id(other) == file_id(path):  # a second name, left by a repair that was killed just before its end
+                other.unlink()
         damage = _damage(path)
         if not damage:
             return Repaired()
@@ -188,13 +190,6 @@ def _copy(file: int, path: Path) -> None:
         os.fsync(copy)  # before the old name goes: a power cut must not leave an empty copy as the only one
     finally:
         os.close(copy)
-
-
-def _forget_interrupted(path: Path) -> None:
-    """Remove the second name that a repair killed just before its end left to the file."""
-    for other in path.parent.glob(f"{glob.escape(path.name)}.damaged-*"):
-        if file_id(other) == file_id(path):
-            other.unlink()
 
 
 def _remove(path: Path) -> None:

@@ -176,11 +176,9 @@ def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, A
     if how.bits:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it logs every layer's number type
         computed = {} if dtype == "auto" else {"bnb_4bit_compute_dtype": dtype}
-        arguments["quantization_config"] = (
-            transformers.BitsAndBytesConfig(load_in_8bit=True)
-            if how.bits == 8
-            else transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", **computed)
-        )
+        four = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", **computed}
+        packing = {"load_in_8bit": True} if how.bits == 8 else four
+        arguments["quantization_config"] = transformers.BitsAndBytesConfig(**packing)
     elif is_gguf(source) and hasattr(transformers, "GgufConfig"):  # versions without it always unpack
         # Packed blocks could be neither trained nor scored in batches exactly.
         arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)

@@ -176,7 +176,7 @@ def apply(
         raise InputError(f"interventions {', '.join(combination) or '(none)'}: {problem}")
     try:
         items = _items(question, combination, pool, partial(_rng, question.id, seed, run), kind)
-    except _Refused as refused:
+    except NotPossible as refused:
         return NotApplicable(question.id, refused.reason, refused.interventions)
     if shots:
         examples = ShotMaker(shots_from or pool, pool, combination, seed, run).of(question, items[0][1], shots)
@@ -211,14 +211,6 @@ def _open(question: MathQuestion, kind: str) -> Asked:
     )
 
 
-class _Refused(Exception):
-    """What could not be applied, and why."""
-
-    def __init__(self, reason: str, interventions: Combination = ()) -> None:
-        super().__init__(reason)
-        self.reason, self.interventions = reason, interventions
-
-
 def _rng(question_id: str, seed: int, run: int, purpose: str) -> random.Random:
     return question_rng(question_id, seed, f"boat/{run}/{purpose}")
 
@@ -233,10 +225,10 @@ def _items(
 ) -> list[Asked]:
     problem = maths.obstacle(question) if isinstance(question, MathQuestion) else ""
     if problem or (isinstance(question, Question) and not question.answers):
-        raise _Refused(problem or "no option is right")
+        raise NotPossible(problem or "no option is right")
     for code in combination:
         if reason := _obstacles(question).get(code):
-            raise _Refused(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
+            raise NotPossible(reason, (code, *(c for c, needed in NEEDS.items() if needed == code)))
     if isinstance(question, MathQuestion):
         if not combination:
             return [_open(question, kind)]
@@ -263,8 +255,8 @@ def _changed(
         if code in changes:
             try:
                 presentation = changes[code](presentation, question, scene)
-            except NotPossible as reason:
-                raise _Refused(str(reason), (code,)) from None
+            except NotPossible as refused:
+                raise NotPossible(refused.reason, (code,)) from None
     return replace(presentation, interventions=combination)
 
 
@@ -321,7 +313,7 @@ class ShotMaker:
         rng = partial(_rng, f"{before}\x1f{other.id}", self.seed, self.run)
         try:
             items = _items(self.pool.original(other), combination, self.scenery, rng, "shot", true)
-        except _Refused:
+        except NotPossible:
             return None
         fitting = [p for _, p in items if "BT" not in combination or p.answers == {0 if true else 1}]
         shot = rng("item").choice(fitting) if fitting else None

@@ -150,7 +150,11 @@ OTHER_ALPHABETS = ("1", "I", "a")
 
 
 class NotPossible(Exception):
-    """An intervention found nothing to work with; the message says what."""
+    """Interventions that a question cannot take, or that found nothing to work with, and why."""
+
+    def __init__(self, reason: str, interventions: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.interventions = reason, interventions
 
 
 @dataclass(frozen=True)
@@ -313,11 +317,8 @@ def _mistakable(labels: tuple[str, ...], texts: list[str]) -> bool:
 def binary_transformation(question: Question, kind: str) -> list[tuple[Question, Presentation]]:
     """BT: one true/false item for each option, in the given order; the question is right if all items are."""
     right = right_contents(question)
-    items = []
-    for i, option in enumerate(question.options):
-        item = judging_item(question, option, i in right)
-        items.append((item, replace(judged(item, kind), item=str(i))))
-    return items
+    items = [judging_item(question, option, i in right) for i, option in enumerate(question.options)]
+    return [(item, replace(judged(item, kind), item=str(i))) for i, item in enumerate(items)]
 
 
 def judging_item(question: Question, answer: str, true: bool) -> Question:
@@ -337,11 +338,6 @@ def judged(item: Question, kind: str) -> Presentation:
     return replace(presentation, instruction=wording.true_false())
 
 
-def judged_in_other_order(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
-    """OS on a true/false item: False is above True; the labels, which are words, go with them."""
-    return replace(presentation, shown=presentation.shown[::-1])
-
-
 def judged_under_other_labels(presentation: Presentation, question: Question, scene: Scene) -> Presentation:
     """LR on a true/false item: digits or Roman numerals in place of T and F."""
     presentation = label_replacement(presentation, question, scene)
@@ -357,7 +353,8 @@ APPLY: Mapping[str, Change] = {
 }
 """What each intervention does to a presentation whose lines are in the question's order; applied in this order."""
 APPLY_TO_JUDGED: Mapping[str, Change] = {
-    "OS": judged_in_other_order,
+    # False is above True; the labels, which are words, go with them.
+    "OS": lambda presentation, *_: replace(presentation, shown=presentation.shown[::-1]),
     "LR": judged_under_other_labels,
 }
 """The same for true/false items."""
