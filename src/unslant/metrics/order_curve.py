@@ -19,7 +19,6 @@ from unslant.presentations import Order, orders_for
 from unslant.questions.question import Question
 
 SIZES = (2, 3, 4, 6, 8, 12, 24)
-KINDS = ("given:{k}", "cyclic:{k}", "balanced:{k}", "shared:{k}")
 MOST_QUESTIONS = 4_000
 """Questions compared, evenly spaced among more."""
 SAME = 0.01
@@ -80,21 +79,17 @@ class OrderCurve:
     def enough(self) -> OrderPoint | None:
         """The cheapest set that gives the same result to within :data:`SAME` (if costs are unknown, the smallest);
         None if no set does, or none that is cheaper than what was asked."""
-        near = [point for point in self.points[:-1] if point.apart <= SAME and not point.ordinary_runs >= self.spent]
-        cost = {point.orders: point.ordinary_runs if point.ordinary_runs >= 0 else math.inf for point in near}
-        return min(near, key=lambda point: (cost[point.orders], point.k, point.apart), default=None)
-
-    @property
-    def spent(self) -> float:
-        """Cost of the audit in ordinary runs; infinite if unknown."""
-        return self.ordinary_runs if self.ordinary_runs >= 0 else math.inf
+        # a cost that is not known (nan) is neither less nor more
+        near = [one for one in self.points[:-1] if one.apart <= SAME and not one.ordinary_runs >= self.ordinary_runs]
+        cost = {one.orders: one.ordinary_runs if one.ordinary_runs >= 0 else math.inf for one in near}
+        return min(near, key=lambda one: (cost[one.orders], one.k, one.apart), default=None)
 
 
 def set_names(n: int, k: int) -> list[str]:
     """Names of the sets of fewer than ``k`` orders of ``n`` movable options that are compared."""
     names = ["given", "reverse", *["latin"] * (n < k)]
     for size in (size for size in SIZES if size < k):
-        names += [str(size), *(kind.format(k=size) for kind in KINDS if size % n == 0)]
+        names += [str(size), *(f"{kind}:{size}" for kind in ("given", "cyclic", "balanced", "shared") if size % n == 0)]
     rotations = range(n, k, n) if all(size % n for size in SIZES) else ()
     return names + [f"cyclic:{size}" for size in rotations]
 

@@ -268,12 +268,9 @@ def _rank(products: Floats) -> int:
 
 
 def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -> dict[str, tuple[float, Floats]]:
-    """Term -> its variance and (Q,) the influence of each question on it, times Q.
+    """The variance of each term (name -> (M,) its cells, within questions), and (Q,) each question's influence times Q.
 
     Terms that have the same cells as a later one, or that the others determine, are left out.
-
-    Args:
-        terms: name -> (M,) its cell; all are within questions.
     """
     names = list(terms)
     names = [names[0], *(one for one in names[1:-1] if len(np.unique(terms[one])) not in (n, len(values))), names[-1]]

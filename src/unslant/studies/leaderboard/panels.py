@@ -36,7 +36,11 @@ def page(result: Leaderboard) -> Page:
         lines=_lines(result),
         tiles=_tiles(result),
         panels=(_ranking(result), _pairs(result), _sets(result), _pbm_accuracy(result), _ways(result)),
-        caveats=tuple(_missing(result)),
+        caveats=tuple(
+            f"{model} has no score over orders for {n:,} of {count(sum(result.sets.values()), 'question')}; "
+            "where any ranked model has none, the question counts for nobody."
+            for model, n in result.unpaired.items()
+        ),
         notes=tuple(_notes(result)),
         settings=settings_rows(
             Run(
@@ -290,16 +294,6 @@ def _ways(result: Leaderboard) -> Panel:
         "the tokens of one order from the mean length of a prompt (selection-bias paper, table 2).",
         short="Cost",
     )
-
-
-def _missing(result: Leaderboard) -> list[str]:
-    """Questions that do not count, by the model that has no score for them."""
-    shared = sum(result.sets.values())
-    return [
-        f"{model} has no score over orders for {n:,} of {count(shared, 'question')}; "
-        "where any ranked model has none, the question counts for nobody."
-        for model, n in result.unpaired.items()
-    ]
 
 
 def _notes(result: Leaderboard) -> list[str]:

@@ -123,7 +123,14 @@ class Pilot(Jsonable):
             computed = {name: number * ordinary for name, number in runs.items()}
             seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
             return replace(pilot, prompt_tokens=each, computed=computed, seconds=seconds)
-        return replace(pilot, prompt_tokens=_prompt_tokens(responses)) if responses else pilot
+        if not responses:
+            return pilot
+        # what a prompt of our own would have for the questions of a log, approximately
+        alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
+        some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
+        prompts = [cloze.prompts(present(question, given_order(question), alphabet))[0] for question in some]
+        length = fmean(len(prompt.as_text()) for prompt in prompts)
+        return replace(pilot, prompt_tokens=length / CHARACTERS_A_TOKEN)
 
     def with_two_more(self) -> Pilot:
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
@@ -145,14 +152,6 @@ class Pilot(Jsonable):
         )
         # only the change comes from the components: for the pilot's own orders, the variance is the one measured
         return min(max(self.between.value + planned - piloted, 0.0), self.accuracy * (1 - self.accuracy))
-
-
-def _prompt_tokens(responses: Responses) -> float:
-    """Approximate tokens of a prompt of our own for the questions of a log."""
-    alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
-    some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
-    prompts = [cloze.prompts(present(question, given_order(question), alphabet))[0] for question in some]
-    return fmean(len(prompt.as_text()) for prompt in prompts) / CHARACTERS_A_TOKEN
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,11 @@ class PlanResult(StudyResult):
     @classmethod
     def of(cls, pilot: Pilot, goal: PlanSettings) -> PlanResult:
         """Compare sets of orders."""
-        designs = [designed(name, pilot, goal) for name in _sets(pilot)]
+        n = pilot.options
+        names = ["given", *(f"given:{k}" for k in SIZES if k % n == 0 and k < math.factorial(n)), "auto"]
+        if pilot.spec not in names and _size(n, pilot.spec, pilot.in_words)[0] >= n:
+            names.append(pilot.spec)
+        designs = [designed(name, pilot, goal) for name in names]
         designs.sort(key=lambda one: one.tokens + one.output_tokens)
         balanced = [one for one in designs if one.score != PUBLISHED]
         narrowest = min(one.half_width for one in balanced)
@@ -231,23 +234,12 @@ class PlanResult(StudyResult):
 PUBLISHED = "as published"
 
 
-def _sets(pilot: Pilot) -> list[str]:
-    """The sets of orders compared."""
-    n = pilot.options
-    names = ["given", *(f"given:{k}" for k in SIZES if k % n == 0 and k < math.factorial(n)), "auto"]
-    return [*names, pilot.spec] if pilot.spec not in names and _size(n, pilot.spec, pilot.in_words)[0] >= n else names
+def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> Design:
+    """The questions that a set of orders needs for a goal, and what they cost.
 
-
-def designed(name: str, pilot: Pilot, goal: PlanSettings) -> Design:
-    """The questions that a set of orders needs for a goal, and what they cost."""
-    whole = _design(name, pilot, goal, 1.0)
-    if name != "auto" or pilot.in_words or whole.questions <= MOST_WHOLE:
-        return whole
-    return _design(name, pilot, goal, PART / whole.questions)
-
-
-def _design(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
-    """A design in which this part of the questions is asked in the whole set, and the others in a square of it."""
+    Args:
+        part: of the questions that is asked in the whole set, the others in a square of it.
+    """
     sizes = {n: _size(n, name, pilot.in_words) for n in pilot.by_options}
     # of a pilot in two phases, ``auto`` is what it cost itself
     tokens = pilot.computed.get(WHOLE if name == "auto" else name, pilot.computed.get(name, math.nan))
@@ -264,6 +256,8 @@ def _design(name: str, pilot: Pilot, goal: PlanSettings, part: float) -> Design:
     largest = pilot.accuracy * (1 - pilot.accuracy)
     variance = largest if name == "given" else pilot.variance(k, goal.repeats)
     n = _needed(pilot, goal, variance) if goal.aimed else goal.available or pilot.questions
+    if part == 1 and name == "auto" and not pilot.in_words and n > MOST_WHOLE:
+        return designed(name, pilot, goal, PART / n)
     between, left_open = pilot.between, goal.aimed and pilot.between.value and name != "given"
     least, most = (
         _needed(pilot, goal, min(end / between.value * variance, largest)) if left_open and end == end else math.nan
