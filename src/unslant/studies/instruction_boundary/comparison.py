@@ -87,6 +87,17 @@ class RankAgreement(Jsonable):
     spearman_p: float
 
 
+def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> RankAgreement | None:
+    """Compare robustness scores with external ones (higher is better); None if fewer than three models are in both."""
+    shared = [model for model in scores if model in external]
+    if len(shared) < LEAST_MODELS:
+        return None
+    ours, theirs = [scores[model] for model in shared], [external[model] for model in shared]
+    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
+    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
+    return RankAgreement(kendall, spearman, kendall_p, spearman_p)
+
+
 @dataclass(frozen=True)
 class BoundaryComparison(ComparedModels[BoundaryStudy]):
     """Several models on the same questions under the same settings, the most robust first."""
@@ -118,13 +129,7 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
     def agreement(self) -> RankAgreement | None:
         """Of the robustness score with the other ranking (P3, figure 6); None with fewer than three models in both."""
         scores = {name: one.value for name, one in self.comparison.scores("robustness").items() if one.defined}
-        shared = [name for name in scores if name in self.ranking]
-        if len(shared) < LEAST_MODELS:
-            return None
-        ours, theirs = [scores[name] for name in shared], [self.ranking[name] for name in shared]
-        kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
-        spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
-        return RankAgreement(kendall, spearman, kendall_p, spearman_p)
+        return leaderboard_agreement(scores, self.ranking)
 
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
