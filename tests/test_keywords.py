@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import unslant
+from unslant.auditing import AuditSettings
 from unslant.auditing.attention import ShownKeywords
-from unslant.auditing.settings import AuditSettings
 from unslant.models import ModelOptions
 from unslant.plugins.lm_eval.tasks import LmEvalKeywords, LmEvalSettings
 from unslant.studies.debias.settings import AdapterKeywords, AdapterSettings, PromptKeywords

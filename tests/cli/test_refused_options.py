@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import unslant
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.errors import InputError
 from unslant.prompts import usual_template
 from unslant.questions import JudgingQuestion

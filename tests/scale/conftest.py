@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes import RuleModel
 from unslant import Question
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.auditing.study import audit
 from unslant.scale import ShardOptions
 

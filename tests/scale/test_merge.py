@@ -16,7 +16,7 @@ import pytest
 from tests.fakes import FakeChat
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.auditing.study import audit
 from unslant.experiment.study import Study
 from unslant.models.base import ModelInfo, Scored, ScoringModel

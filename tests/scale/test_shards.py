@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError, audit
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.presentations import CONTROL
 from unslant.scale import ShardOptions
 from unslant.scale.plan import Shard, stretch

@@ -12,8 +12,8 @@ import pytest
 
 from tests.studies.label_guessers import when_unsure
 from unslant import load_questions
+from unslant.auditing import AuditSettings
 from unslant.auditing.attention import AttentionOverOrders, attention_over_orders
-from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
 from unslant.models.open import opened
 from unslant.presentations import parse_labels, present

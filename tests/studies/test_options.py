@@ -6,7 +6,7 @@ import pytest
 
 import unslant
 from tests.fakes import RuleModel
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.flags import with_options
 
 

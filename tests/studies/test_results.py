@@ -21,7 +21,7 @@ import pytest
 import unslant
 from tests.fakes import RuleModel
 from tests.reports.results import RESULTS, audited, compared, page_of
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import opened
 from unslant.questions import QuestionSet

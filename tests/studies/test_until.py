@@ -14,8 +14,8 @@ import pytest
 from tests.command_line import unslant
 from tests.fakes import RuleModel
 from tests.first_screens import said
+from unslant.auditing import AuditSettings
 from unslant.auditing.result import AuditResult
-from unslant.auditing.settings import AuditSettings
 from unslant.auditing.study import audit
 from unslant.auditing.until_rule import FIRST_WHOLE, SQUARE, Search
 from unslant.errors import InputError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from unslant.arrays import Floats
+from unslant.auditing import AuditSettings
 from unslant.auditing.orders import order_presentations
 from unslant.auditing.panels_scores import order_name
-from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError, ModelError
 from unslant.flags import with_options
 from unslant.models import ScoringModel
@@ -110,7 +110,7 @@ class AttentionOverOrders:
 
 
 class ShownKeywords(TypedDict, total=False):
-    """Fields of :class:`~unslant.auditing.settings.AuditSettings` that say how a question is shown."""
+    """Fields of :class:`~unslant.auditing.AuditSettings` that say how a question is shown."""
 
     orders: str
     labels: str

@@ -12,6 +12,7 @@ from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from unslant.auditing import AuditOutputs, AuditSettings
 from unslant.auditing.orders import (
     MOST_WHOLE,
     PART,
@@ -21,7 +22,6 @@ from unslant.auditing.orders import (
     orders_in_words,
     square_presentations,
 )
-from unslant.auditing.settings import AuditOutputs, AuditSettings
 from unslant.metrics.order_curve import set_names
 from unslant.models import Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.base import Encoded, TokenizingModel

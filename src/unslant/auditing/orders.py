@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from unslant.arrays import Bools, Floats
 from unslant.asking import Asked
-from unslant.auditing.settings import AuditSettings
+from unslant.auditing import AuditSettings
 from unslant.metrics import Bootstrap, Estimate, read_scores, wilson
 from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.estimate import normal_quantile

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from unslant.asking import ask
+from unslant.auditing import AuditOutputs, AuditSettings
 from unslant.auditing.cost import estimate, ordinary_cost
 from unslant.auditing.orders import OrderDesign, grown
 from unslant.auditing.result import AuditResult
-from unslant.auditing.settings import AuditOutputs, AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given
 from unslant.experiment.result import StudyResult

@@ -11,11 +11,11 @@ from statistics import fmean
 from typing import Any, Unpack
 
 from unslant.arrays import Jsonable
+from unslant.auditing import AuditSettings
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.cost import CHARACTERS_A_TOKEN, SAMPLED
 from unslant.auditing.orders import MOST_WHOLE, PART, WHOLE, audit_presentations, orders_in_words
 from unslant.auditing.result import AuditResult
-from unslant.auditing.settings import AuditSettings
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
 from unslant.experiment.result import StudyResult, listed_files, logs_in
