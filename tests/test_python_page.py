@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import unslant
-from unslant.responses.table import MEANINGS, SCHEMA
+from unslant.responses import MEANINGS, SCHEMA
 
 DOCS = Path(__file__).parents[1] / "docs"
 

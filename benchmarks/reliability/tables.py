@@ -21,8 +21,7 @@ from unslant import Question
 from unslant.files import dump_json
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
-from unslant.responses import Run
-from unslant.responses.table import Response, Responses
+from unslant.responses import Response, Responses, Run
 
 
 class Guesser(ScoringModel):

@@ -19,7 +19,7 @@ from .questions import Question as Question
 from .questions import QuestionSet as QuestionSet
 from .questions import load_questions as load_questions
 from .reports.report import Report as Report
-from .responses.table import Responses as Responses
+from .responses import Responses as Responses
 from .studies import compare as compare
 from .studies import read_result as read_result
 from .studies.base_rate.study import BaseRateResult as BaseRateResult

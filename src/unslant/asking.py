@@ -18,9 +18,8 @@ from unslant.presentations import Asked as Asked
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
 from unslant.questions import Question
-from unslant.responses import SCHEMA, Response, Responses
-from unslant.responses.table import AGAIN
-from unslant.responses.table import GENERATE as GENERATE
+from unslant.responses import AGAIN, SCHEMA, Response, Responses
+from unslant.responses import GENERATE as GENERATE
 
 if TYPE_CHECKING:
     from unslant.models import ChatModel, Model, Reply, ScoringModel

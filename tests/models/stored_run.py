@@ -27,8 +27,7 @@ from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Counterfactual, Writer, load_template
-from unslant.responses import Run
-from unslant.responses.table import Responses
+from unslant.responses import Responses, Run
 from unslant.store import Store
 
 LABELS = tuple("ABCDEFGHIJ")

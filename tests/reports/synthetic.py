@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from unslant import Question
 from unslant.auditing.result import AuditResult
+from unslant.responses import SCHEMA, Responses, text_ranks
 from unslant.responses.run import Run
-from unslant.responses.table import SCHEMA, Responses, text_ranks
 
 SUBJECTS = ("astronomy", "botany", "chess", "drainage law", "economics", "folklore", "geology", "heraldry")
 _STEM = "Item {i}: which of the four statements about {subject} holds in the case described, and why not the others?"

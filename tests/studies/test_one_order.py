@@ -23,9 +23,8 @@ from unslant.auditing.result import AuditResult, same_questions
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels
 from unslant.prompts import Cloze
-from unslant.responses import Responses
+from unslant.responses import SCHEMA, Responses
 from unslant.responses.importers import Log, Logged, joined
-from unslant.responses.table import SCHEMA
 from unslant.studies import compare
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from unslant.errors import InputError
 from unslant.presentations import NONE
-from unslant.responses.table import Response, Responses
+from unslant.responses import Response, Responses
 from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult, correct
 
 

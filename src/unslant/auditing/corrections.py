@@ -12,7 +12,7 @@ from unslant.debiasing.pride import ALPHA, drawn, label_prior, without_prior
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, choose
 from unslant.metrics.registry import metric
 from unslant.presentations import rotations
-from unslant.responses.table import GENERATE
+from unslant.responses import GENERATE
 
 LEAST_SHARE = 0.5
 """A method that can answer a smaller share of the questions is left out, so that the others keep theirs."""

@@ -16,9 +16,8 @@ from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
 from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
-from unslant.responses import Responses
+from unslant.responses import DECISION, Responses
 from unslant.responses.run import UntilRun
-from unslant.responses.table import DECISION
 
 if TYPE_CHECKING:
     from unslant.auditing.replies import Adaptive

@@ -16,8 +16,7 @@ from unslant.metrics.permutation import noise_floor
 from unslant.metrics.registry import metric
 from unslant.replies import stated_confidence
 from unslant.reports.numbers import count, number
-from unslant.responses import Response, Responses, Run
-from unslant.responses.table import AGAIN, GENERATE
+from unslant.responses import AGAIN, GENERATE, Response, Responses, Run
 
 MOST_ORDERS = 24
 """Where more orders than this were shown, their replies are counted together."""

@@ -28,8 +28,7 @@ from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.two_phase import beyond_places, whole_part
 from unslant.reports.numbers import count
-from unslant.responses import Responses
-from unslant.responses.table import GENERATE
+from unslant.responses import GENERATE, Responses
 
 if TYPE_CHECKING:
     from unslant.auditing.corrections import Correction

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from unslant.reports import Later
 from unslant.reports.numbers import count, percent, significant
-from unslant.responses import Responses, Run
+from unslant.responses import GENERATE, Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, Cost, Provenance
-from unslant.responses.table import GENERATE
 
 if TYPE_CHECKING:
     from unslant.metrics.shortcuts import Shortcut

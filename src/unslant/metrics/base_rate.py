@@ -18,7 +18,7 @@ from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import choose, credit, is_right, is_tie
 from unslant.presentations import CONTROL
-from unslant.responses.table import Responses
+from unslant.responses import Responses
 
 TIE_RULES = ("first", "split", "last")
 """Which label wins a tie: the first one shown, each tied label in part, or the last."""

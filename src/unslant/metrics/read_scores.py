@@ -15,8 +15,8 @@ from unslant.arrays import Bools, Floats, Ints, release_memory
 from unslant.errors import InputError
 from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
 from unslant.metrics.scores import OrderScores, Places, QuestionArrays
+from unslant.responses import AGAIN, DECISION, GENERATE, Response, Responses
 from unslant.responses.checks import NO_ANSWER
-from unslant.responses.table import AGAIN, DECISION, GENERATE, Response, Responses
 
 
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unslant.arrays import TIE_TOLERANCE as TIE_TOLERANCE
 from unslant.arrays import Bools, Floats, Ints
 from unslant.presentations.orders import auto_arrangements
-from unslant.responses.table import GENERATE
+from unslant.responses import GENERATE
 
 
 def tied(probs: Floats) -> Bools:

@@ -35,10 +35,10 @@ from unslant.models.open import opened
 from unslant.presentations import Presentation, orders_for, present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import Question
+from unslant.responses import Responses
 from unslant.responses.importers import Importer, importers
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.registry import Head
-from unslant.responses.table import Responses
 
 P = ParamSpec("P")
 _TOLERANCE = 1e-6

@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from unslant.errors import InputError, without_options
+from unslant.responses import SCHEMA
 from unslant.responses.checks import TableFile, joined, write_batches
 from unslant.responses.run import Run, ShardHeader
-from unslant.responses.table import SCHEMA
 from unslant.scale.plan import Plan
 from unslant.store import FINGERPRINT, same_identity
 

@@ -25,7 +25,7 @@ from unslant.metrics.preference.slots import (
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import extended
-from unslant.responses.table import DECISION
+from unslant.responses import DECISION
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 

@@ -25,9 +25,9 @@ from unslant.presentations import ALPHABETS, Presentation, given_order, present
 from unslant.presentations.orders import orders_for
 from unslant.questions import Question, load_questions
 from unslant.questions.pinned import find_pinned
+from unslant.responses import GENERATE
 from unslant.responses.importers import Log, Logged, joined
 from unslant.responses.importers.inspect_log import SHOWN, read_page, target_places
-from unslant.responses.table import GENERATE
 
 
 @overload

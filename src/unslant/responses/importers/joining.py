@@ -13,10 +13,10 @@ from unslant.arrays import Floats
 from unslant.errors import InputError, shown
 from unslant.presentations import NONE, alphabetical
 from unslant.questions.question import MAX_OPTIONS, Question
+from unslant.responses import GENERATE, Response, Responses, is_censored, text_ranks
 from unslant.responses.importers.logged import FILE, Consistency, Log, Logged, Order
 from unslant.responses.provenance import LoggedScore
 from unslant.responses.run import Hits, LogFacts, Run
-from unslant.responses.table import GENERATE, Response, Responses, is_censored, text_ranks
 
 UNPLACED = "unplaced"
 """Kind of a page whose log does not say which option was shown where."""

@@ -25,9 +25,9 @@ from unslant.presentations import CONTROL, NVR, alphabetical
 from unslant.questions.fields import find_fields
 from unslant.questions.formats import format_of, whole_records
 from unslant.questions.records import Record
+from unslant.responses import Response, Responses
 from unslant.responses.importers.registry import Head
 from unslant.responses.run import Run
-from unslant.responses.table import Response, Responses
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "question": ("question", "question_id", "question_index", "id", "qid", "item"),

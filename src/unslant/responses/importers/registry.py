@@ -16,9 +16,9 @@ from unslant.extras import load_row, with_plugins
 from unslant.files import MAX_BYTES, decoded, files_within, parse_json, read_bytes
 from unslant.questions.formats import all_readable, format_of, header_of, whole_records
 from unslant.questions.records import Record, object_records
+from unslant.responses import Responses
 from unslant.responses.importers.joining import joined
 from unslant.responses.importers.logged import Log, understood
-from unslant.responses.table import Responses
 
 _MEMORY = "memory"
 

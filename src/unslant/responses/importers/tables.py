@@ -20,11 +20,11 @@ from typing import Any
 from unslant.errors import InputError, one_of
 from unslant.questions.formats import stem_of
 from unslant.questions.records import items_of
+from unslant.responses import Responses
 from unslant.responses.importers.label_scores import has_label_scores, is_responses, load_recorded
 from unslant.responses.importers.logged import Consistency, Log, Logged, understood
 from unslant.responses.importers.page_rows import ANSWERS, FIELDS, VERDICTS, Readings, Row, columns_of
 from unslant.responses.importers.registry import Head, Importer
-from unslant.responses.table import Responses
 
 _TABLES = ("csv", "tsv", "xlsx", "memory")
 """Kinds of files and sources that no other program's logs are in."""

@@ -19,7 +19,7 @@ from unslant.metrics.registry import bounds_of, metric
 from unslant.metrics.scores import QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
-from unslant.responses.table import text_ranks
+from unslant.responses import text_ranks
 
 _SAME = 1e-6
 SPREAD = "a spread: no interval, but a test by swaps"
