@@ -164,7 +164,7 @@ def flips(answers: Sequence[int]) -> float:
     """Share of pairs of answers that differ; those below 0 are no answers. nan with fewer than two."""
     _, counts = np.unique([answer for answer in answers if answer >= 0], return_counts=True)
     n = counts.sum()
-    return float(1 - (counts * (counts - 1)).sum() / (n * (n - 1))) if n > 1 else float("nan")
+    return float(1 - (counts * (counts - 1)).sum() / (n * (n - 1))) if n > 1 else math.nan
 
 
 @metric("noise.between_orders", "flips between orders", "pairs of orders with different answers", unit="share")
@@ -322,25 +322,16 @@ def _chance_variance(right: Floats) -> float:
 def cochran(right: Floats, n_options: int) -> CochranTest:
     """Cochran's Q of (Q, K) answers that are right (1) or wrong (0), two questions and two orders at least."""
     questions, orders = right.shape
+    degrees = orders - 1
     rest = right - right.mean(axis=1, keepdims=True)
-    within = float((rest**2).sum())
-    if within == 0:
-        return CochranTest(n_options, orders, questions, 0.0, orders - 1, 1.0, 1.0)
-    q = orders * (orders - 1) * float((rest.sum(axis=0) ** 2).sum()) / (orders * within)
-    epsilon = _epsilon(np.atleast_2d(np.cov(rest, rowvar=False)), questions)
-    return CochranTest(n_options, orders, questions, q, orders - 1, epsilon, _chi2(q, orders - 1, epsilon))
-
-
-def _epsilon(covariance: Floats, questions: int) -> float:
-    """Huynh and Feldt's epsilon from the (K, K) covariance of answers minus their question's mean."""
-    degrees = len(covariance) - 1
-    square = float((covariance**2).sum())
-    if square == 0:
-        return 1.0
-    box = float(np.trace(covariance)) ** 2 / (degrees * square)
-    below = degrees * (questions - 1 - degrees * box)
-    epsilon = (questions * degrees * box - 2) / below if below > 0 else 1.0
-    return min(1.0, max(1 / degrees, epsilon))
+    within, covariance = float((rest**2).sum()), np.atleast_2d(np.cov(rest, rowvar=False))
+    q = orders * degrees * float((rest.sum(axis=0) ** 2).sum()) / (orders * within) if within else 0.0
+    epsilon, square = 1.0, float((covariance**2).sum())
+    if square:
+        box = float(np.trace(covariance)) ** 2 / (degrees * square)
+        below = degrees * (questions - 1 - degrees * box)
+        epsilon = min(1.0, max(1 / degrees, (questions * degrees * box - 2) / below)) if below > 0 else 1.0
+    return CochranTest(n_options, orders, questions, q, degrees, epsilon, _chi2(q, degrees, epsilon))
 
 
 def _chi2(q: float, degrees: float, epsilon: float) -> float:
