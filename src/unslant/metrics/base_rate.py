@@ -66,22 +66,17 @@ class LabelScores:
         right = np.zeros((size, width), bool)
         positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
         columns = {label: i for i, label in enumerate(labels)}
-        by_labels: dict[tuple[str, ...], list[int]] = {}
-        for r, order in enumerate(scored["labels"].to_pylist()):
-            by_labels.setdefault(tuple(order), []).append(r)
-        values, contents, answers = (scored[name].to_pylist() for name in ("logprobs", "contents", "answers"))
-        for order, rows in by_labels.items():
+        lists = (scored[name].to_pylist() for name in ("labels", "logprobs", "contents", "answers"))
+        for r, (order, values, contents, answers) in enumerate(zip(*lists, strict=True)):
             places = [columns.get(label, width) for label in order]
             if sorted(places) != list(range(len(order))):
                 what = f"{kind} {item}".strip()
                 raise InputError(
-                    f"question {ids[rows[0]]!r}, presentation {what!r}: labels {','.join(order)} where "
-                    f"the first {len(order)} of {','.join(labels)} are expected; measure each label set on its own"
+                    f"question {ids[r]!r}, presentation {what!r}: labels {','.join(order)} where the first "
+                    f"{len(order)} of {','.join(labels)} are expected; measure each label set on its own"
                 )
-            cells = np.ix_(rows, places)
-            logprobs[cells] = [values[r] for r in rows]
-            positions[cells] = range(len(order))
-            right[cells] = [[content in answers[r] for content in contents[r]] for r in rows]
+            logprobs[r, places], positions[r, places] = values, range(len(order))
+            right[r, places] = [content in answers for content in contents]
         subjects = tuple(scored["subject"].to_pylist())
         scores = cls(ids, subjects, tuple(labels), n_options, logprobs, right, positions)
         scores = scores.take(np.isfinite(logprobs.max(axis=1)))

@@ -96,11 +96,8 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     for j, label in enumerate((*scores.labels, "last")):
         column = np.full(len(scores), j) if j < scores.width else scores.n_options - 1
         predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
-        recall = bootstrap.ratio(
-            np.nan_to_num(hit),
-            np.nan_to_num(gold),
-            note="" if (gold > 0).any() else "the right option is never here",
-        )
+        missing = "" if (gold > 0).any() else "the right option is never here"
+        recall = bootstrap.ratio(np.nan_to_num(hit), np.nan_to_num(gold), note=missing)
         numbers = {
             "predicted": bootstrap.mean(predicted),
             "gold": by_design(gold),
