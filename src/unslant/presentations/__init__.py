@@ -33,8 +33,7 @@ from unslant.presentations.orders import (
     rotations,
     sampled_orders,
 )
-from unslant.questions.pinned import ROMAN, label_references, rename
-from unslant.questions.question import MAX_OPTIONS, Question
+from unslant.questions.question import MAX_OPTIONS, ROMAN, Question
 
 __all__ = [
     "ALPHABETS", "AUXILIARY", "CONTROL", "FOREIGN", "NONE", "NVR", "Asked", "Chooser", "Order", "Presentation",
@@ -255,6 +254,8 @@ def present(
 @lru_cache(maxsize=65536)
 def references(question: Question) -> dict[int, dict[str, int]]:
     """Which pinned options name others by label: index -> name in lower case -> index of what it names."""
+    from unslant.questions.pinned import label_references  # most questions have no such option
+
     named = label_references(question.options, f"{question.context}\n{question.stem}")
     return {i: names for i, names in named.items() if i in question.pinned}
 
@@ -264,6 +265,8 @@ def texts_under(question: Question, labels: Mapping[int, str]) -> tuple[str, ...
     texts = list(question.options)
     for i, names in references(question).items() if question.pinned else ():
         if any(labels[content] != ALPHABETS["A"][content] for content in names.values()):
+            from unslant.questions.pinned import rename
+
             texts[i] = rename(texts[i], {name: labels[content] for name, content in names.items()})
     return tuple(texts)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answers import RawAnswer
-from unslant.questions.pinned import ROMAN, find_pinned
-from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
+from unslant.questions.pinned import find_pinned
+from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS, ROMAN
 from unslant.questions.records import BadRecord, Record, is_missing, parse_list, parse_written
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -25,7 +25,6 @@ from unslant.questions.question import (
     canonical_line,
     question_of,
 )
-from unslant.questions.records import BadRecord, Record, is_missing, made_questions, object_records, settled
 from unslant.reference import embedded_questions_path
 from unslant.writing import write_atomically
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from unslant.questions.answers import AnswerReader
     from unslant.questions.fields import Draft
     from unslant.questions.recipes import Recipe
+    from unslant.questions.records import Record
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
 """Names of the question sets that ship with unslant."""
@@ -106,10 +106,12 @@ def load_questions(
     check_arguments(limit, answer_base, answer_kind)
     if not isinstance(fields or {}, Mapping):
         raise InputError(f"fields {fields!r}: give a dict of field and column, such as fields={{'answer': 'gold'}}")
-    source = settled(source)
-    whole = ready_made(source, Question, name)
-    if whole is None and not fields and (answer_base, answer_kind) == (None, "auto"):
-        whole = _embedded(source, name)
+    whole = _embedded(source, name) if not fields and (answer_base, answer_kind) == (None, "auto") else None
+    if whole is None:
+        from unslant.questions.records import settled
+
+        source = settled(source)
+        whole = ready_made(source, Question, name)
     if whole is None:
         opened = open_source(source, "questions", fields or {}, name)
         whole, _ = read_source(
@@ -142,6 +144,7 @@ def read_source(
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
     from unslant.questions.answers import AnswerReader, whole_numbers
     from unslant.questions.fields import draft, find_fields
+    from unslant.questions.records import is_missing
     from unslant.questions.reshape import pairs_of, reshape
 
     bad = Bad(skip)
@@ -199,6 +202,8 @@ def ready_made(source: Any, kind: type[AnyQuestion], name: str | None = None) ->
     Raises:
         InputError: if there are none, two have the same id, or they are of another kind.
     """
+    from unslant.questions.records import made_questions
+
     whole = source if isinstance(source, QuestionSet) else None
     questions = made_questions(source if whole is None else whole.questions, kind)
     if whole is None:
@@ -223,6 +228,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
         InputError: if the source does not exist, or holds another kind of question.
     """
     from unslant.questions.formats import iter_records, stem_of
+    from unslant.questions.records import object_records
 
     if not isinstance(source, str | Path):
         return Source(name or IN_MEMORY, type(source).__name__, object_records(source))
@@ -265,6 +271,8 @@ class Bad:
 
     def kept(self, attempts: Iterable[tuple[Record, Callable[[], Result]]]) -> list[Result]:
         """The results of the attempts on good records."""
+        from unslant.questions.records import BadRecord
+
         results = []
         for record, make in attempts:
             try:
@@ -282,6 +290,8 @@ class Bad:
 
     def claim(self, question_id: str, record: Record) -> None:
         """Refuse an id that an earlier record already has, naming both places."""
+        from unslant.questions.records import BadRecord
+
         if question_id in self._ids:
             reason = (
                 f"{question_id!r} was used before ({self._ids[question_id]}); give each its own, or number them by "

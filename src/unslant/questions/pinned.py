@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from unslant.questions.question import ROMAN
+
 _LONGEST = 1_000
 _NEITHER = r"(?:neither|nither|nether)"
 _QUANTITY = (
@@ -69,7 +71,6 @@ _NAMES = {
     "number": r"(?:\(\d{1,2}\)|\d{1,2}\b)",
     "numeral": r"(?:\((?:i{1,3}|iv|vi{0,3}|ix|x)\)|(?:i{1,3}|iv|vi{0,3}|ix|x)\b)",
 }
-ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii xxiv xxv xxvi".split()
 _JOIN = (
     r"(?: ?[,;] ?(?:(?:and|or|and/or|but not|not) )?| ?[&+/] ?| (?:and|or|and/or|nor|as well as|and not|but not|not) | "
     r"|(?<=\))(?=\())"

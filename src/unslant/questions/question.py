@@ -13,6 +13,7 @@ from unslant.files import check_text
 
 MIN_OPTIONS = 2
 MAX_OPTIONS = 100
+ROMAN = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii xxiv xxv xxvi".split()
 
 
 @dataclass(frozen=True, slots=True)
