@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from unslant.metrics import Bootstrap, Estimate
-from unslant.metrics.verdicts import FEWEST, p_of, verdict, verdicts
+from unslant.metrics.estimate import FEWEST, p_of, verdict, verdicts
 from unslant.reports.numbers import about, unsettled
 
 

@@ -23,8 +23,8 @@ from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.experiment.result import StudyResult
+from unslant.metrics.estimate import verdict
 from unslant.metrics.registry import question_metrics
-from unslant.metrics.verdicts import verdict
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias

@@ -14,7 +14,7 @@ from tests.studies.base_rate_results import colour_questions
 from tests.studies.boundary_rows import row as reply
 from tests.studies.fakes import RuleModel
 from unslant.experiment.result import StudyResult
-from unslant.metrics.verdicts import FEWEST
+from unslant.metrics.estimate import FEWEST
 from unslant.presentations import NONE
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run

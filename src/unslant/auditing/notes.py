@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
+from unslant.auditing.until_rule import ANYTIME
 from unslant.experiment.page_parts import cost_lines, logged_lines
 from unslant.metrics.decision_study import QUESTION
-from unslant.metrics.estimate import ANYTIME
 from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS

@@ -19,10 +19,10 @@ import pyarrow as pa
 from unslant.arrays import Floats, Ints
 from unslant.asking import Asked, Progress, ask
 from unslant.auditing.orders import OrderDesign
+from unslant.auditing.until_rule import ANYTIME, SQUARE, WHOLE, Search
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
-from unslant.auditing.until_rule import SQUARE, WHOLE, Search
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, read_scores
-from unslant.metrics.estimate import ANYTIME, CONFIDENCE
+from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.sampling import Sampling
 from unslant.metrics.two_phase import noise_between_squares

@@ -12,6 +12,9 @@ from .base_rate import standard_labels as standard_labels
 from .bootstrap import Bootstrap as Bootstrap
 from .catalogue import METRICS as METRICS
 from .estimate import Estimate as Estimate
+from .estimate import Verdict as Verdict
+from .estimate import verdict as verdict
+from .estimate import verdicts as verdicts
 from .estimate import wilson as wilson
 from .measures import Metrics as Metrics
 from .measures import PairedDifference as PairedDifference
@@ -39,6 +42,3 @@ from .scores import OrderScores as OrderScores
 from .scores import View as View
 from .scores import choose as choose
 from .scores import credit as credit
-from .verdicts import Verdict as Verdict
-from .verdicts import verdict as verdict
-from .verdicts import verdicts as verdicts

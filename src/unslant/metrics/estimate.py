@@ -1,20 +1,24 @@
 """A number with its interval and its N: the only form in which a metric leaves this package.
 
-With the intervals of proportions, and the one that may be looked at after every question.
+With the intervals of proportions, and one rule for when a number may be called higher, lower or the same, in every
+headline, tile and hypothesis: a difference is claimed only where the interval excludes the null, after correction for
+how many numbers were looked at. No difference is claimed only within a bound that the sentence states. Anything else is
+unclear, and the sentence says how many questions would settle it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Jsonable
+from unslant.metrics.sampling import LEAST_UNITS, holm
 
 CONFIDENCE = 0.95
 BY_DESIGN = "known by design: no interval"
@@ -185,94 +189,125 @@ def blaker(yes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, flo
     return bounds[0], bounds[1]
 
 
-ANYTIME = "anytime-valid, by betting, over questions"
-_MOST_STAKED = 0.75
-"""Share of the capital that is risked on one question at most."""
-_PRECISION = 1e-7
-"""Of the ends of an interval, as a share of the range."""
+Kind = Literal["above", "below", "equal", "unclear"]
+
+FEWEST = LEAST_UNITS
+"""Questions (models, pairs) below which nothing is claimed, however clear the interval looks."""
+POWER = 0.8
+MOST_TIMES = 1000
+"""A number of questions beyond this many times those at hand is not a prospect, and a noisy guess."""
 
 
-class ConfidenceSequence:
-    """The mean of bounded values, ever more precise as questions come, by betting against every other mean.
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of one estimate.
 
-    Hedged capital (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", Theorem 3):
-    for each candidate mean m, one gambler bets that the mean is above m, and another that it is below. At the true
-    mean the game is fair, and the chance that a gambler's capital ever grows by a factor of 2/alpha is at most alpha/2
-    (Ville 1939). So the means against which neither gambler got there form an interval that holds the truth after
-    every question at once with probability 1 - alpha, however one decided to stop. Values need only be bounded and
-    come in random order: no normal distribution, no least number of questions.
-
-    The stake on a question is the best one for an interval at ``horizon``; a wrong horizon costs width, never
-    coverage. At the horizon the interval reaches sqrt(2 log(2/alpha)) = 2.72 standard errors
-    to each side, against 1.96 for a single look at a number of questions fixed beforehand.
-
-    Questions that share a passage count as one draw: the mean is then the ratio of totals and weights. Values may lie
-    outside the bounds of their mean (an estimate of each question's, say), by a known part of the range.
-
-    Args:
-        bounds: least and greatest possible value.
-        confidence: 1 - alpha.
+    Attributes:
+        kind: ``above`` or ``below`` the null; ``equal`` to it, to within the bound; or ``unclear``.
+        p: two-sided, corrected for how many were looked at; nan without an interval.
+        needed: questions on which a distance as large as that measured would settle the matter with probability 0.8;
+            None where it is settled, or where no number can be named.
     """
 
-    def __init__(self, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE) -> None:
-        self.floor, self.range = bounds[0], bounds[1] - bounds[0]
-        self.target = math.log(2 / (1 - confidence))
-        self._totals, self._weights, self._stakes, self._beyond = (np.zeros(0) for _ in range(4))
-        self._sums = np.array([0.5, 1.0])  # one imagined question, as in the paper
-        self._squares, self._seen = 0.25, 1.0
+    kind: Kind
+    estimate: Estimate
+    p: float
+    needed: int | None
 
-    def __len__(self) -> int:
-        return len(self._totals)
+    @property
+    def differs(self) -> bool:
+        """Whether a difference may be claimed."""
+        return self.kind in ("above", "below")
 
-    def add(self, totals: Floats, weights: Floats, horizon: float, beyond: Floats | None = None) -> None:
-        """Further draws, in the order in which they came.
+    @property
+    def too_few(self) -> bool:
+        """Whether there are too few questions for any claim."""
+        return self.estimate.n < FEWEST
 
-        Args:
-            totals: (U,) sum of the values of each draw's questions over the most questions that a draw can have.
-            weights: (U,) number of its questions over the same, 0 to 1; all 1 where draws are single questions.
-            horizon: number of draws after which one expects to stop, by what was known before these.
-            beyond: (U,) how far outside the bounds a value can lie, as a share of the range; by default not at all.
-        """
-        y = (totals - self.floor * weights) / self.range
-        # each stake depends on the draws before it alone: only so does the capital stay a fair game
-        sums = self._sums + np.cumsum(np.stack([y, weights], axis=1), axis=0)
-        deviations = (y - weights * sums[:, 0] / sums[:, 1]) ** 2
-        squares = self._squares + np.concatenate([[0.0], np.cumsum(deviations)])
-        variances = squares / (self._seen + np.arange(len(y) + 1))
-        stakes = np.sqrt(2 * self.target / (max(horizon, 1.0) * variances[:-1]))
-        self._totals, self._weights = np.concatenate([self._totals, y]), np.concatenate([self._weights, weights])
-        self._stakes = np.concatenate([self._stakes, stakes])
-        self._beyond = np.concatenate([self._beyond, np.zeros(len(y)) if beyond is None else beyond])
-        if len(y):
-            self._sums, self._squares, self._seen = sums[-1], float(squares[-1]), self._seen + len(y)
 
-    def interval(self) -> tuple[float, float]:
-        """Least and greatest mean that no gambler has won against; the bounds before the first question."""
-        low = self._edge(self._totals)
-        high = 1 - self._edge(self._weights - self._totals)
-        return self.floor + self.range * min(low, high), self.floor + self.range * max(low, high)
+def verdict(
+    estimate: Estimate, *, null: float = 0.0, bound: float | None = None, looked_at: int = 1, p: float | None = None
+) -> Verdict:
+    """What may be said of an estimate.
 
-    def ever_excluded(self, mean: float) -> bool:
-        """Whether the interval was without this mean after any of the questions."""
-        m = (mean - self.floor) / self.range
-        sides = (self._totals, m), (self._weights - self._totals, 1 - m)
-        return any(bool((np.cumsum(self._gains(y, at)) >= self.target).any()) for y, at in sides)
+    Equality is shown by two one-sided tests: the whole interval lies within ``bound`` of the null (at 95 % rather than
+    the usual 90 %, so that the interval printed next to the claim shows it). A difference within it counts as none.
 
-    def _gains(self, y: Floats, m: float) -> Floats:
-        """(U,) what each draw adds to the log capital of who bets that the mean of ``y`` is above m."""
-        stakes = np.minimum(self._stakes, _MOST_STAKED / np.maximum(m + self._beyond, 1e-12))
-        gains: Floats = np.log1p(stakes * (y - self._weights * m))
-        return gains
+    Args:
+        null: value of no effect: 0 for a difference, chance for an accuracy.
+        looked_at: how many numbers this one was picked from (Bonferroni); see also :func:`verdicts`.
+        p: of an exact test of the same null, uncorrected; a claim then needs both the test and the interval.
 
-    def _edge(self, y: Floats) -> float:
-        """The greatest m that was won against, 0 if none was."""
-        from scipy.optimize import brentq
+    Example::
 
-        # The capital falls with m, so that there is one root: so does each stake, and by less than the value's distance
-        # from m where that is lost.
-        def ahead(m: float) -> float:
-            return float(self._gains(y, m).sum()) - self.target
+        verdict(differences["accuracy"], bound=0.02).kind  # "unclear"
+    """
+    return _verdict(estimate, null, bound, looked_at * p_of(estimate, null, p), looked_at)
 
-        if not len(y) or ahead(0.0) <= 0:
-            return 0.0
-        return float(brentq(ahead, 0.0, 1.0, xtol=_PRECISION)) if ahead(1.0) < 0 else 1.0
+
+def verdicts(
+    estimates: Sequence[Estimate],
+    *,
+    null: float = 0.0,
+    bound: float | None = None,
+    p: Sequence[float | None] | None = None,
+) -> list[Verdict]:
+    """Verdicts on a family of estimates, their differences corrected for their number (Holm 1979).
+
+    Claims of equality are not corrected: that all of a family are equal needs each to be shown at its own level
+    (Berger 1982).
+
+    Args:
+        p: see :func:`verdict`, one each.
+    """
+    tests = p or [None] * len(estimates)
+    corrected = holm([p_of(one, null, test) for one, test in zip(estimates, tests, strict=True)])
+    return [_verdict(one, null, bound, p, len(estimates)) for one, p in zip(estimates, corrected, strict=True)]
+
+
+def p_of(estimate: Estimate, null: float, test: float | None = None) -> float:
+    """Two-sided p-value that the interval implies, or that of an exact test if larger; nan where nothing is claimed.
+
+    Student's t with half as many degrees of freedom as there are questions to spare, like the intervals themselves
+    (:meth:`unslant.metrics.sampling.Sampling.degrees`); exactly at the end of the interval it is 1 - confidence.
+    """
+    if estimate.n < FEWEST or math.isnan(estimate.low) or not math.isfinite(estimate.value):
+        return math.nan
+    from scipy.special import stdtr, stdtrit
+
+    degrees = (estimate.n - 1) / 2
+    gap, half = abs(estimate.value - null), _half(estimate, null)
+    p = 1.0
+    if gap:
+        t = gap / half * float(stdtrit(degrees, 0.5 + estimate.confidence / 2)) if half else math.inf
+        p = 2 * float(stdtr(degrees, -t))
+    return p if test is None or math.isnan(test) else max(p, test)
+
+
+def _half(estimate: Estimate, null: float) -> float:
+    """Half-width of the interval on the side of the null; of the other side, where it ends at the value."""
+    below, above = estimate.value - estimate.low, estimate.high - estimate.value
+    return (below or above) if estimate.value > null else (above or below)
+
+
+def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, looked_at: int) -> Verdict:
+    if math.isnan(p):
+        return Verdict("unclear", estimate, p, None)
+    p = min(1.0, p)
+    # Equality goes first: what lies within the bound is none that matters, even where it is significant.
+    if bound is not None and null - bound <= estimate.low and estimate.high <= null + bound:
+        return Verdict("equal", estimate, p, None)
+    if p < 1 - estimate.confidence and estimate.excludes(null):
+        return Verdict("above" if estimate.value > null else "below", estimate, p, None)
+    return Verdict("unclear", estimate, p, _needed(estimate, null, bound, looked_at))
+
+
+def _needed(estimate: Estimate, null: float, bound: float | None, looked_at: int) -> int | None:
+    """Questions that would settle it: half-widths shrink with the root of their number."""
+    gap = abs(estimate.value - null)
+    target = max(gap, (bound or 0.0) - gap)  # either end of the question may come within reach first
+    each, usual = (normal_quantile(1 - (1 - estimate.confidence) / m) for m in (looked_at, 1))
+    wanted = _half(estimate, null) / usual * (each + NormalDist().inv_cdf(POWER))
+    if target <= 0 or wanted <= 0 or wanted > math.sqrt(MOST_TIMES) * target:
+        return None
+    return max(estimate.n + 1, math.ceil(estimate.n * (wanted / target) ** 2))

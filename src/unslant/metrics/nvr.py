@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats, jsonable
 from unslant.metrics.accuracy import accuracy
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.estimate import CONFIDENCE, Estimate, verdict
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores, is_right
-from unslant.metrics.verdicts import verdict
 
 MATERIAL = 0.02
 """Least distance from the median of the other variants at which a significant variant is reported."""

@@ -15,9 +15,9 @@ from unslant.arrays import Jsonable, jsonable
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.accuracy import LEVEL, above_chance
+from unslant.metrics.estimate import p_of
 from unslant.metrics.sampling import holm
 from unslant.metrics.shortcuts import longest
-from unslant.metrics.verdicts import p_of
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made

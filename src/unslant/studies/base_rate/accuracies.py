@@ -16,10 +16,9 @@ import numpy as np
 from unslant.arrays import Floats, Ints, json_fields, json_number
 from unslant.metrics import Bootstrap, Estimate, verdict, wilson
 from unslant.metrics.base_rate import ALPHA, TIE_RULES, LabelScores
-from unslant.metrics.estimate import CONFIDENCE
+from unslant.metrics.estimate import CONFIDENCE, FEWEST
 from unslant.metrics.registry import metric
 from unslant.metrics.scores import tied as tied_labels
-from unslant.metrics.verdicts import FEWEST
 from unslant.reports.numbers import number, percent
 
 TIE_LIMIT = 0.10

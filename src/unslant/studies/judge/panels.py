@@ -11,7 +11,7 @@ import numpy as np
 from unslant.arrays import Ints
 from unslant.experiment.page_parts import asked_about, cost_lines, in_ordinary_runs, logged_lines, spent
 from unslant.metrics import METRICS, Estimate
-from unslant.metrics.verdicts import FEWEST
+from unslant.metrics.estimate import FEWEST
 from unslant.presentations import ALPHABETS
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from unslant.metrics.estimate import ConfidenceSequence
+from unslant.auditing.until_rule import ConfidenceSequence
 
 DRAWS = 300
 
