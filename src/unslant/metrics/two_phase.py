@@ -16,24 +16,17 @@ the same way (:func:`extended`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from unslant.arrays import Bools, Floats, Ints
-from unslant.metrics.accuracy import accuracy
+from unslant.metrics.accuracy import accuracy, expected_accuracy, robust_accuracy, vote_accuracy
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.registry import (
-    METRICS,
-    Numbers,
-    QuestionMetric,
-    metric,
-    question_metric,
-    question_metrics,
-)
+from unslant.metrics.registry import Numbers, metric, question_metric, question_metrics
 from unslant.metrics.sampling import LEAST_UNITS
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, QuestionArrays, View
 from unslant.presentations.orders import auto_arrangements, latin_squares
@@ -90,7 +83,7 @@ def over_squares(scores: OrderScores) -> tuple[OrderScores, Ints]:
 def noise_between_squares(scores: OrderScores) -> Floats:
     """(n,) variance of the share right between the squares of each question shown in all orders."""
     pairs, rows = over_squares(replace(whole_part(scores), full=scores.full))
-    right, counts = cast(QuestionMetric, METRICS["expected_accuracy"]).values(pairs), np.bincount(rows)
+    right, counts = expected_accuracy(pairs), np.bincount(rows)
     mean, square = (np.bincount(rows, right**power) / np.maximum(1, counts) for power in (1, 2))
     return np.asarray(np.maximum(0.0, square - mean**2)[counts > 0])
 
@@ -121,13 +114,13 @@ def least_margin(scores: OrderScores) -> Floats:
     return margins
 
 
-def _over_square(scores: OrderScores, key: str) -> Floats:
+def _over_square(scores: OrderScores, values: Callable[[OrderScores], Floats]) -> Floats:
     """(Q,) a metric over the square of each question, mean over all squares of those shown in all orders."""
     if scores.full is None:
         return np.full(len(scores), np.nan)
     pairs, rows = over_squares(scores)
     counts = np.bincount(rows, minlength=len(scores))
-    totals = np.bincount(rows, cast(QuestionMetric, METRICS[key]).values(pairs), len(scores))
+    totals = np.bincount(rows, values(pairs), len(scores))
     return np.asarray(np.divide(totals, counts, out=np.full(len(scores), np.nan), where=counts > 0))
 
 
@@ -138,21 +131,23 @@ NO_SQUARES = "every question was shown in the same orders, not in Latin squares"
                  unit="share", short="voted over a square", missing=NO_SQUARES)  # fmt: skip
 def square_vote_accuracy(scores: OrderScores) -> Floats:
     """The vote over the orders that every question was asked in; ``vote_accuracy`` is over all orders."""
-    return _over_square(scores, "vote_accuracy")
+    return _over_square(scores, vote_accuracy)
 
 
 @question_metric("place_accuracy", "accuracy, right in every place", "right wherever the right option is put",
                  unit="share", short="right in every place", missing=NO_SQUARES)  # fmt: skip
 def place_accuracy(scores: OrderScores) -> Floats:
     """Right in every order of a Latin square, which puts the right option in every place once."""
-    return _over_square(scores, "robust_accuracy")
+    return _over_square(scores, robust_accuracy)
 
 
 @question_metric("square_pbm", "PBM over a square", "variance of an option's probability over one Latin square",
                  digits=4, bounds=(0.0, 0.25), short="PBM, square", missing=NO_SQUARES)  # fmt: skip
 def square_pbm(scores: OrderScores) -> Floats:
     """Smaller than PBM, because it misses what differs between squares."""
-    return _over_square(scores, "pbm")
+    from unslant.metrics.permutation import question_pbm  # here, as tables list its metrics after these
+
+    return _over_square(scores, question_pbm)
 
 
 @metric("beyond_places", "PBM beyond places", "share of PBM that neither options nor places explain", unit="share")

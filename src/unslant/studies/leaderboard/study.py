@@ -27,16 +27,7 @@ from unslant.questions import Question, QuestionSet
 from unslant.reach import Reach
 from unslant.reports.numbers import file_name, listed
 from unslant.responses.provenance import Provenance
-from unslant.studies.leaderboard.ranking import (
-    KEYS,
-    RANK_BY,
-    Pair,
-    QuestionPool,
-    Standing,
-    compared,
-    named,
-    standings,
-)
+from unslant.studies.leaderboard.ranking import KEYS, RANK_BY, Pair, QuestionPool, Standing, compared, named, standings
 
 ONE, PLAIN, CACHED, TREE, ASKED = (
     "one order", "all orders, each prompt alone", "all orders, question-context cache", "all orders, prefix tree",
