@@ -23,8 +23,8 @@ from unslant.debiasing.asker import ModelAsker, RecordedAsker
 from unslant.debiasing.base import debias
 from unslant.debiasing.vote import Vote
 from unslant.metrics import read_scores, wilson
+from unslant.models.hf import plan
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.tree import plan
 from unslant.presentations import present
 from unslant.presentations.orders import balanced_rounds
 from unslant.questions import Question, load_questions

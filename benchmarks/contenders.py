@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from unslant.models.base import Cost, Encoded
+from unslant.models.hf import common_prefix
 from unslant.models.hf.model import TransformersModel
 from unslant.models.hf.tokenization import Encoder
-from unslant.models.hf.tree import common_prefix
 from unslant.prompts import Prompt
 
 Scores = list[NDArray[np.float64]]

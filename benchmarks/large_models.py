@@ -18,8 +18,8 @@ from statistics import median
 from transformers import AutoTokenizer
 
 from unslant.auditing.orders import order_presentations
+from unslant.models.hf import common_prefix, plan
 from unslant.models.hf.tokenization import Encoder
-from unslant.models.hf.tree import common_prefix, plan
 from unslant.presentations import parse_labels
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Writer, load_template

@@ -11,8 +11,8 @@ from benchmarks.measure import measured
 from benchmarks.random_models import Shape, random_model, tokenizer
 from benchmarks.results import geometric_mean, speedups
 from benchmarks.workloads import WORKLOADS
+from unslant.models.hf import common_prefix, other_costs
 from unslant.models.hf.tokenization import Encoder
-from unslant.models.hf.tree import common_prefix, other_costs
 
 pytestmark = pytest.mark.thorough
 

@@ -15,9 +15,9 @@ import transformers
 from tests.models.samples import sample_prompts
 from unslant import InputError, ModelError, open_model
 from unslant.models.base import Cost
+from unslant.models.hf import plan
 from unslant.models.hf.attention import TreeContext
 from unslant.models.hf.engine import PlainEngine, TreeEngine, _kept_rows
-from unslant.models.hf.tree import plan
 from unslant.models.open import address_of
 from unslant.models.options import ModelOptions
 

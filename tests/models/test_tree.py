@@ -13,9 +13,8 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForC
 
 from tests.models.scoring import distinct_nodes
 from unslant.models.base import Cost, Encoded
-from unslant.models.hf import attention
+from unslant.models.hf import attention, other_costs, plan
 from unslant.models.hf.engine import PlainEngine, TreeEngine, using
-from unslant.models.hf.tree import other_costs, plan
 
 _SIZES = {
     "vocab_size": 97,

@@ -112,14 +112,14 @@ class TokenCounter:
 
     def whole(self, questions: Iterable[Question]) -> int:
         """Tokens of the published order, each prompt whole."""
-        from unslant.models.hf.tree import other_costs
+        from unslant.models.hf import other_costs
 
         encoded = self.model.encode(self._prompts(self._published(questions)))
         return other_costs(encoded, [""] * len(encoded))[0]
 
     def tree(self, questions: Iterable[Question], orders: str) -> tuple[int, int]:
         """Distinct tokens of an audit's prompts, and how many of them begin every prompt."""
-        from unslant.models.hf.tree import common_prefix, node_count
+        from unslant.models.hf import common_prefix, node_count
 
         encoded = self._encoded(page for question in questions for _, page in self.design.in_orders(question, orders))
         first = encoded[0].context
@@ -127,7 +127,7 @@ class TokenCounter:
 
     def added(self, questions: Iterable[Question], presentations: Iterable[Presentation]) -> int:
         """Distinct tokens that presentations add to those of questions."""
-        from unslant.models.hf.tree import node_count
+        from unslant.models.hf import node_count
 
         encoded = self._encoded(self._published(questions))
         return node_count([*encoded, *self._encoded(presentations)]) - node_count(encoded)

@@ -13,10 +13,9 @@ from torch import Tensor
 from unslant.debiasing.asker import Asker
 from unslant.errors import InputError
 from unslant.models.base import Encoded, Ids
-from unslant.models.hf import attention
+from unslant.models.hf import attention, plan
 from unslant.models.hf.engine import TreeEngine, float32_output, padded, using
 from unslant.models.hf.model import TransformersModel
-from unslant.models.hf.tree import plan
 from unslant.presentations import Presentation
 
 _UNLIMITED = 1 << 30

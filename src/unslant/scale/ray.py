@@ -21,7 +21,7 @@ from typing import Any
 from unslant.errors import InputError, ModelError, UnslantError, first_line
 from unslant.extras import needed, refusal
 from unslant.models.base import Encoded, ModelInfo
-from unslant.models.hf.tree import other_costs
+from unslant.models.hf import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
 from unslant.scale.replica import About, Elsewhere, Part, Replica

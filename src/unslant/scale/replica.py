@@ -13,8 +13,8 @@ from typing import Any
 
 from unslant.errors import UnslantError
 from unslant.models.base import Cost, Encoded, Journal, ModelInfo, Scored, TokenizingModel
+from unslant.models.hf import other_costs
 from unslant.models.hf.identity import PROMPTS, spread
-from unslant.models.hf.tree import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
 

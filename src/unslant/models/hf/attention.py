@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
-from unslant.models.hf.tree import Batch
+from unslant.models.hf import Batch
 
 NAME = "unslant_tree"
 _CHUNK = 64

@@ -22,8 +22,7 @@ from torch.nn.functional import linear
 
 from unslant.arrays import Floats, Ints
 from unslant.models.base import Cost, Encoded, Ids
-from unslant.models.hf import attention
-from unslant.models.hf.tree import Batch, distinct_sequences, plan
+from unslant.models.hf import Batch, attention, distinct_sequences, plan
 from unslant.store import digest
 
 _LOGIT_ELEMENTS = 1 << 26
@@ -117,7 +116,7 @@ class Engine(ABC):
 
 
 class TreeEngine(Engine):
-    """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf.tree`).
+    """Scores through the prefix tree, every distinct node once (see :mod:`unslant.models.hf`).
 
     Exact: results equal those of :class:`PlainEngine` to float tolerance.
     """

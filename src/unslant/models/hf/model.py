@@ -15,10 +15,10 @@ import torch
 from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
+from unslant.models.hf import other_costs
 from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine
 from unslant.models.hf.identity import PROMPTS, Identifier, agreement, is_cut, spread
 from unslant.models.hf.tokenization import Encoder
-from unslant.models.hf.tree import other_costs
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
 from unslant.store import digest

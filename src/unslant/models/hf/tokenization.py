@@ -25,7 +25,7 @@ import numpy as np
 
 from unslant.errors import InputError, ModelError, first_line
 from unslant.models.base import Encoded, Ids
-from unslant.models.hf.tree import common_prefix, sort_key
+from unslant.models.hf import common_prefix, sort_key
 from unslant.presentations import ALPHABETS
 from unslant.prompts import Message, Prompt
 from unslant.prompts.rendering import written_chat

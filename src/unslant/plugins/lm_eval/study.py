@@ -21,7 +21,7 @@ from unslant.experiment.run_record import run_of, with_run
 from unslant.flags import with_options
 from unslant.metrics import Estimate, wilson
 from unslant.models import ModelOptions, ScoringModel
-from unslant.models.hf.tree import other_costs
+from unslant.models.hf import other_costs
 from unslant.models.open import address_of, opened
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
 from unslant.plugins.lm_eval.option_fields import Request

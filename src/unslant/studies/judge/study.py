@@ -200,6 +200,6 @@ def _tokens(model: Any, prompts: Sequence[Any]) -> int:
     """Tokens of prompts run one by one, whole; 0 where the model does not count them."""
     if not isinstance(model, TokenizingModel) or not prompts:
         return 0
-    from unslant.models.hf.tree import other_costs
+    from unslant.models.hf import other_costs
 
     return other_costs(model.encode(prompts), [""] * len(prompts))[0]
