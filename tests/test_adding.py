@@ -304,7 +304,7 @@ def test_a_recipe_is_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 STUDY = '''
 from dataclasses import dataclass
 
-from unslant.experiment.options import PromptOptions
+from unslant.experiment import PromptOptions
 from unslant.experiment.result import RecordedResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.presentations import present

@@ -15,7 +15,7 @@ from benchmarks.reliability import Options, Row
 from tests.serving import Fault, FaultServer
 from unslant import Question, audit
 from unslant.errors import MostlyFailedError
-from unslant.experiment.options import OutputOptions
+from unslant.experiment import OutputOptions
 from unslant.experiment.outputs import write_outputs
 from unslant.models.answered import ModelChanged
 from unslant.models.decisions import DecisionModel

@@ -13,7 +13,7 @@ from cyclopts import App
 
 from tests.command_line import Ran
 from unslant.cli import app
-from unslant.experiment.options import ShardOptions, StoreOptions
+from unslant.experiment import ShardOptions, StoreOptions
 from unslant.reference import reference_names
 from unslant.studies import STUDIES, TOP, study_named
 

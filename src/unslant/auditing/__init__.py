@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
-from unslant.experiment.options import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
+from unslant.experiment import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
 from unslant.flags import check_unused
 from unslant.responses.provenance import money
 

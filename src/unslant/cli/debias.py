@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+import unslant.experiment as o
 from unslant.debiasing import method_named
 from unslant.errors import InputError, MostlyFailedError
-from unslant.experiment import options as o
 from unslant.flags import Without, check_unused
 from unslant.models.options import scoring_options
 from unslant.studies.debias.settings import AdapterSettings, AnswerSettings

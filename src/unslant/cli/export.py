@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+import unslant.experiment as o
 from unslant.auditing.exports import EVERY_EVAL, ExportOptions
 from unslant.auditing.exports import export as write
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
-from unslant.experiment import options as o
 
 
 def export(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+import unslant.experiment as o
 from unslant.cli.commands import register
 from unslant.errors import InputError
-from unslant.experiment import options as o
 from unslant.flags import Without, pairs
 from unslant.reach import Reach
 from unslant.studies.plan import PlanSettings

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
+import unslant.experiment as o
 from unslant.errors import MostlyFailedError
-from unslant.experiment import options as o
 from unslant.flags import check_unused
 from unslant.reach import Reach
 

@@ -13,10 +13,10 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
+import unslant.experiment as o
 from unslant.cli import call, repeat
 from unslant.cli.commands import register
 from unslant.errors import InputError, one_line
-from unslant.experiment import options as o
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
 from unslant.store import RecordedRun, Store, default_path

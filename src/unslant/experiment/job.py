@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from unslant.asking import Asked, Progress, ask, ask_for_replies
-from unslant.experiment.options import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
+from unslant.experiment import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
 from unslant.models.open import open_chat, open_model, opened
 from unslant.scale import WHOLE, Share
 

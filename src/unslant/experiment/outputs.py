@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
-from unslant.experiment.options import OutputOptions, ReportOptions
+from unslant.experiment import OutputOptions, ReportOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from unslant.asking import Progress, at_once, no_progress
 from unslant.errors import UnslantError, one_line
-from unslant.experiment.options import StoreOptions
+from unslant.experiment import StoreOptions
 from unslant.experiment.run_record import check_same
 from unslant.models import ScoringModel
 from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets

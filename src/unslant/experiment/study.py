@@ -15,11 +15,10 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
+import unslant.experiment as o
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, for_the_caller, naming_flags
-from unslant.experiment import options as o
-from unslant.experiment.job import Asking, Given, Job
-from unslant.experiment.options import (
+from unslant.experiment import (
     GenerateOptions,
     ModelOptions,
     OutputOptions,
@@ -27,6 +26,7 @@ from unslant.experiment.options import (
     ShardOptions,
     StoreOptions,
 )
+from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.result import RecordedResult, StudyResult, listed_files, logs_in, tables_of
 from unslant.flags import Flag, Heading, Without, by_kind, check_unused, part_of
 from unslant.models.base import Model, is_whole

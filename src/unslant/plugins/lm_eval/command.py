@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import unslant.experiment as o
 from unslant.errors import InputError
-from unslant.experiment import options as o
 from unslant.flags import Flag
 from unslant.plugins.lm_eval.tasks import LmEvalSettings
 from unslant.reach import Reach

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypedDict
 import numpy as np
 
 from unslant.errors import InputError, first_line
-from unslant.experiment.options import Options
+from unslant.experiment import Options
 from unslant.extras import needed
 from unslant.flags import check_unused
 from unslant.plugins.lm_eval.option_fields import Request

@@ -14,8 +14,8 @@ import pyarrow as pa
 from unslant.arrays import json_fields, jsonable
 from unslant.asking import Asked
 from unslant.errors import InputError, MostlyFailedError
+from unslant.experiment import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
 from unslant.experiment.outputs import check_file
 from unslant.experiment.result import RecordedResult, StudyResult
 from unslant.experiment.study import Keywords, Study, function

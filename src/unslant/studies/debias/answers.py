@@ -16,7 +16,7 @@ from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
 from unslant.debiasing.vote import Undebiased, Vote
 from unslant.errors import InputError
-from unslant.experiment.options import WITH_LOG, check_generate, check_no_model
+from unslant.experiment import WITH_LOG, check_generate, check_no_model
 from unslant.experiment.page_parts import unanswered
 from unslant.experiment.result import logs_in, tables_of
 from unslant.flags import by_kind, check_unused, with_options

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
 from unslant.debiasing.lora1 import TrainKeywords, TrainSettings
-from unslant.experiment.options import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
+from unslant.experiment import ElicitOptions, Names, Pool, Pools, PromptOptions, ScoredLabelOptions
 from unslant.models.options import ModelKeywords
 from unslant.reach import Reach
 

@@ -19,8 +19,8 @@ from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
+from unslant.experiment import ReportOptions
 from unslant.experiment.job import Given, Job
-from unslant.experiment.options import ReportOptions
 from unslant.experiment.run_record import model_block, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of

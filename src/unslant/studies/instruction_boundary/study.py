@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from unslant.asking import Progress, generate_all
 from unslant.errors import InputError, one_of
+from unslant.experiment import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
 from unslant.experiment.result import StudyResult

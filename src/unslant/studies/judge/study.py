@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from unslant.asking import elicitation_of
 from unslant.errors import InputError
+from unslant.experiment import ElicitOptions, ScoredLabelOptions
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import ElicitOptions, ScoredLabelOptions
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused

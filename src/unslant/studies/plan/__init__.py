@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from unslant.errors import InputError
-from unslant.experiment.options import Options
+from unslant.experiment import Options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+import unslant.experiment as o
 from unslant.asking import Asked
 from unslant.errors import InputError
-from unslant.experiment import options as o
 from unslant.experiment.result import StudyResult
 from unslant.files import Cell, TableRow
 from unslant.flags import Flag

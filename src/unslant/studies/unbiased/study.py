@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from unslant.asking import Asked, read_labels
 from unslant.errors import InputError
+from unslant.experiment import Numbers, PromptOptions, ShotOptions
 from unslant.experiment.job import Asking, Given
-from unslant.experiment.options import Numbers, PromptOptions, ShotOptions
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
@@ -77,11 +77,11 @@ class UnbiasedSettings(ComposeSettings):
 
     @property
     def in_words(self) -> bool:
-        """See :attr:`~unslant.experiment.options.Options.in_words`."""
+        """See :attr:`~unslant.experiment.Options.in_words`."""
         return self.generate
 
     def load(self, source: Any, maths: bool = False) -> QuestionSet[Any]:
-        """See :meth:`~unslant.experiment.options.LoadOptions.load`."""
+        """See :meth:`~unslant.experiment.LoadOptions.load`."""
         return super().load(source, maths or self.maths)
 
     def recorded(self, *left_out: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
-from unslant.experiment.options import Options
+from unslant.experiment import Options
 from unslant.metrics.registry import metric
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Writer

@@ -17,8 +17,8 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
 from unslant.errors import InputError
+from unslant.experiment import PromptOptions, Temperatures
 from unslant.experiment.job import Given, Job
-from unslant.experiment.options import PromptOptions, Temperatures
 from unslant.experiment.run_record import check_same, model_block, provenance, requests_of
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
