@@ -37,7 +37,8 @@ from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
 from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, spread_answers
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
-from unslant.metrics.preference.slots import effects_of, place_shares, unsure_questions
+from unslant.metrics.preference import place_shares, unsure_questions
+from unslant.metrics.preference.habit import effects_of
 from unslant.metrics.registry import bounds_of, question_metrics
 
 Floats = NDArray[np.float64]

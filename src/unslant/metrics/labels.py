@@ -20,6 +20,7 @@ from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 MIN_GOLD = 10
 """A label's recall counts towards the corrected spreads when it rests on at least this many right answers."""
 
@@ -243,3 +244,8 @@ def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int]:
     note = "chance taken out: no interval" + (f"; {left_out} labels with few right answers left out" * (left_out > 0))
     spread, relative = np.sqrt(np.maximum(0.0, pooled / questions)).tolist()
     return Estimate.bare(spread, questions, note), Estimate.bare(relative, questions, note), left_out
+
+
+def ordinal(place: int) -> str:
+    """``first`` for 0."""
+    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"

@@ -184,6 +184,15 @@ class Sampling:
         return _Grouping(unit, stratum, np.bincount(stratum))
 
 
+def student(sampling: Sampling, values: Floats) -> tuple[float, float]:
+    """t and two-sided p of "the mean is 0" for (Q,) values, without nan; p is nan for fewer than two."""
+    finite = np.isfinite(values)
+    if finite.sum() < 2:
+        return 0.0, math.nan
+    t, p = sampling.student(np.nan_to_num(values)[:, None], finite)
+    return float(t[0]), float(p[0])
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number (Holm 1979); ``nan`` stays and is not counted."""
     ranked = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))

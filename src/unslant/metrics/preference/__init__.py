@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,23 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.metrics.bootstrap import SHARE, Bootstrap
+from unslant.arrays import Floats, Ints
+from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.labels import at_slot
-from unslant.metrics.preference.habit import FEWEST, Kind, Place, Places, Search
-from unslant.metrics.preference.slots import (
-    LAST,
-    SlotEffect,
-    Unit,
-    effects_of,
-    place_shares,
-    slot_effects,
-    unsure_questions,
-)
+from unslant.metrics.labels import at_slot, ordinal
+from unslant.metrics.preference.habit import FEWEST, Effects, Kind, Place, Places, Search, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
-from unslant.metrics.scores import OrderScores
+from unslant.metrics.sampling import holm, student
+from unslant.metrics.scores import OrderScores, credit
 from unslant.metrics.two_phase import extended
 from unslant.responses import DECISION
+
+LAST = "last"
 
 Finding = Literal["habit", "own places", "trace", "none", "open"]
 
@@ -41,6 +37,109 @@ lie within."""
 STICKY = 0.9
 """A question is stuck to a place when that place gets at least this share of its answers."""
 UNKNOWN = "cannot be distinguished"
+
+
+@metric("unsure", "unsure", "questions whose answer changes with the order or the labels", unit="share")
+def unsure_questions(scores: OrderScores) -> Floats:
+    """(Q,) 1 where the answer changes with the order or the place of the labels, 0 where not; nan with one order."""
+    result = np.full(len(scores), np.nan)
+    for block in scores.blocks:
+        if block.k > 1:
+            # All pages count alike. Were questions picked by their orders alone, content would seem to attract less
+            # there than on the other pages, and the label it carries on those more.
+            others = [np.where(view.ok, view.chosen, -1)[block.index] for view in scores.relabelled]
+            pages = np.column_stack([block.chosen, *others])
+            changes = ((pages >= 0) & (pages != pages.max(axis=1, keepdims=True))).any(axis=1)
+            result[block.index] = np.where((block.chosen >= 0).any(axis=1), changes, np.nan)
+    return result
+
+
+def place_shares(scores: OrderScores, unsure: Floats) -> tuple[Floats, Floats]:
+    """(Q, N) share of orders in which each place was taken, and that expected of a model that goes by content alone.
+
+    It chooses the same contents equally often: 1/n where every option was everywhere equally often. nan where a
+    question is not unsure.
+    """
+    shares, expected = (np.full((len(scores), scores.width), np.nan) for _ in range(2))
+    for block in scores.blocks:
+        picks = credit(block.probs)
+        by_content = np.broadcast_to(picks.mean(axis=1, keepdims=True), picks.shape)
+        shares[block.index, : block.n] = block.by_position(picks).mean(axis=1)
+        expected[block.index, : block.n] = block.by_position(by_content).mean(axis=1)
+    shares[unsure != 1] = expected[unsure != 1] = np.nan
+    return shares, expected
+
+
+@dataclass(frozen=True)
+class SlotEffect:
+    """One label (wherever it is) or one position (with any label).
+
+    Attributes:
+        label: the label as written (``last label``: that of each question's last), or ``first``, ``second``, ...
+            ``last``.
+        effect: what it adds to the log-probability of an option, in nats, beyond the other labels (or positions); mean
+            over unsure questions.
+        excess: the same for the choice: what it adds to the share of unsure answers.
+        chosen: share of unsure answers in its place over the orders, where label and position go together; ties
+            shared evenly.
+        expected: ``chosen`` for a model that goes by content alone.
+        p: of "it adds nothing" (in nats where there are probabilities), corrected for the number of rows (Holm 1979).
+    """
+
+    label: str
+    effect: Estimate
+    excess: Estimate
+    chosen: Estimate
+    expected: float
+    p: float
+
+
+@metric("chosen", "chosen when unsure", "share of orders, where unsure", unit="share")
+@metric("expected", "expected", "chosen when unsure by a model going by content alone", unit="share", plain=True)
+@metric("preference.effect", "effect", "added to an option's log-probability when unsure", digits=2, unit="nats",
+        signed=True)  # fmt: skip
+@metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
+@metric("preference.labels.p", "p", "it adds nothing; corrected for the number of rows", unit="p", source="Holm 1979")
+def slot_effects(
+    scores: OrderScores,
+    effects: Mapping[Unit, Effects],
+    shares: Floats,
+    expected: Floats,
+    bootstrap: Bootstrap,
+) -> tuple[tuple[SlotEffect, ...], tuple[SlotEffect, ...]]:
+    """The effect of every label, and of every position.
+
+    Args:
+        effects: :func:`effects_of`.
+        shares, expected: :func:`place_shares`.
+    """
+    mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
+    columns = [np.full(len(scores), i) for i in range(scores.width)]
+    labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
+    positions = [(ordinal(i), column) for i, column in enumerate(columns[: scores.width - (not mixed)])]
+
+    def table(kind: str, slots: list[tuple[str, Ints]]) -> tuple[SlotEffect, ...]:
+        of_unit = {unit: getattr(one, kind) for unit, one in effects.items()}
+        tested = of_unit.get("nats", of_unit["shares"])
+        p_values = holm([student(bootstrap.sampling, at_slot(tested, column))[1] for _, column in slots])
+        rows = []
+        for (name, column), p in zip(slots, p_values, strict=True):
+            choice, share, by_content = (at_slot(x, column) for x in (of_unit["shares"], shares, expected))
+            choice, unsure = choice[np.isfinite(choice)], np.isfinite(share).any()
+            missing = "label and position are together on every page" if unsure else "no unsure question"
+            effect = excess = Estimate.undefined(missing)
+            if len(choice):
+                # where nearly all are at their most, no interval we know covers as it should
+                excess = Estimate.bare(float(choice.mean()), len(choice), "no interval: see the share chosen, and p")
+                effect = Estimate.undefined("answers in words: no probabilities")
+                if "nats" in of_unit:
+                    effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
+            content = float(np.nanmean(by_content)) if unsure else math.nan
+            chosen = bootstrap.mean(share, note="" if unsure else missing)
+            rows.append(SlotEffect(name, effect, excess, chosen, content, p))
+        return tuple(rows)
+
+    return table("labels", labels), table("positions", [*positions, (LAST, last)])
 
 
 @dataclass(frozen=True)
@@ -95,9 +194,8 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
     Two things are read off the same cells: how much each label and each position adds
-    (:mod:`unslant.metrics.preference.slots`), and which few of them explain it all
-    (:mod:`~unslant.metrics.preference.habit`), the sentence. The cells are log-probabilities, or choices where there
-    are no probabilities.
+    (:func:`slot_effects`), and which few of them explain it all (:class:`Search`), the sentence. The cells are
+    log-probabilities, or choices where there are no probabilities.
 
     Example::
 
