@@ -20,7 +20,8 @@ from unslant.models.hf.identity import _plain
 from unslant.models.hf.loading import load_model
 from unslant.models.hf.model import TransformersModel
 from unslant.models.stored import StoredModel
-from unslant.store import Store, fingerprint_text, known_as
+from unslant.responses.provenance import fingerprint_text, known_as
+from unslant.store import Store
 
 pytestmark = pytest.mark.thorough
 

@@ -24,7 +24,7 @@ KILLED = """
 import os, signal, sys
 import unslant.asking
 from unslant.cli import main
-from unslant.store.scores import Pass
+from unslant.store import Pass
 
 unslant.asking.AT_ONCE = 10  # a portion is scored and stored, the next is not
 write = Pass.write

@@ -1,18 +1,20 @@
-"""How a result was made: the block ``provenance`` that every file we write carries, what asking has cost, and what was
-seen of the models that were asked."""
+"""How a result was made: the block ``provenance`` that every file we write carries, what asking has cost, what was
+seen of the models that were asked, and whether two were the same one."""
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from itertools import chain, zip_longest
 from typing import Annotated, Any, ClassVar, Self, cast
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unslant.arrays import json_fields
+from unslant.arrays import Floats, json_fields
 from unslant.errors import InputError, without_options
 
 
@@ -311,3 +313,33 @@ class LoggedScore(Record):
             parts = parts or [f"{reported}."]
             parts.append(f"Without the rows that failed ({self.failed:,}), which do not count below, it is {rest:.3f}.")
         return " ".join(parts)
+
+
+FINGERPRINT = "fingerprint"
+"""The entry of an identity that is compared number by number: a few scores of fixed prompts."""
+
+
+def fingerprint_text(values: Floats, noise: float) -> str:
+    """Numbers, and how far apart those of one model may lie."""
+    # Their last bits differ between processes (number of threads, processor, a GPU's order of summing). Rounding would
+    # not help: scores on either side of a rounding boundary would still differ.
+    return f"{noise:g}: " + " ".join(f"{value:.9g}" for value in values)
+
+
+def known_as(identity: Mapping[str, str], known: Iterable[str]) -> Mapping[str, str]:
+    """The first identity of those ``known`` (as JSON) that means the same model; the identity itself if none does."""
+    return next((other for other in map(json.loads, known) if same_identity(other, identity)), identity)
+
+
+def same_identity(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two identities are of one model."""
+    same = {**one, FINGERPRINT: ""} == {**other, FINGERPRINT: ""}
+    return same and _close(one.get(FINGERPRINT), other.get(FINGERPRINT))
+
+
+def _close(one: str | None, other: str | None) -> bool:
+    if one is None or other is None:
+        return one == other
+    noise = float(one.partition(": ")[0])
+    first, second = (np.array(text.partition(": ")[2].split(), dtype=np.float64) for text in (one, other))
+    return len(first) == len(second) and bool((np.abs(first - second) <= noise).all())

@@ -16,9 +16,9 @@ import pyarrow as pa
 from unslant.errors import InputError, without_options
 from unslant.responses import SCHEMA
 from unslant.responses.checks import TableFile, joined, write_batches
+from unslant.responses.provenance import FINGERPRINT, same_identity
 from unslant.responses.run import Run, ShardHeader
 from unslant.scale.plan import Plan
-from unslant.store import FINGERPRINT, same_identity
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as memory holds."""

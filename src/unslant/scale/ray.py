@@ -24,8 +24,8 @@ from unslant.models.base import Encoded, ModelInfo
 from unslant.models.hf import other_costs
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
+from unslant.responses.provenance import known_as
 from unslant.scale.replica import About, Elsewhere, Part, Replica
-from unslant.store import known_as
 
 _SHARE = 0.5
 """Share of an actor's CPUs to reserve with Ray: an actor that reserves all of them blocks every other job."""

@@ -1,24 +1,234 @@
 """The run store: every score and reply as it arrives, in one crash-safe file that several processes may share.
 
 :class:`Store` opens passes, looks up what others have scored, and recognises models by their fingerprints.
+
+One call of ``score`` or ``generate`` is a *pass*. The prompts that run together decide the last bits of every score, so
+the key of a pass is its model and its whole list of prompts. A pass that resumes after a crash runs the same batches
+as before, and its scores are bit for bit those of a run without the crash. It takes over the scores that other passes
+of the model have when it begins, and claims the rest then: scores looked up later would change its batches. A reply
+does not depend on other prompts of its call, so a call takes over all replies that there are when it begins or resumes.
+
+Rows are checked against their checksums when read: a damaged row is an error that names the command to repair it
+(:mod:`unslant.store.repair`), never a score.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from unslant.arrays import Floats
-from unslant.store import scores
-from unslant.store.database import Database, StoreError, default_path
+from unslant.arrays import Bools, Floats, Ints, are_logprobs
+from unslant.errors import ModelError
+from unslant.responses.provenance import known_as
+from unslant.store.database import Database, StoreError, damaged, default_path
 from unslant.store.runs import RecordedRun, Runs
-from unslant.store.scores import Kept, KeptReply, Pass, Result, digest
-from unslant.store.tables import insert, is_whole, select, signed, vouch
+from unslant.store.tables import TABLES, digest, insert, is_whole, result_checksum, select, signed, vouch
 
 __all__ = ["Kept", "KeptReply", "Pass", "RecordedRun", "Store", "StoreError", "default_path", "digest"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The scores of one prompt, the places of upper bounds among them, and the model and system the server named."""
+
+    table: ClassVar = "scores"
+    independent: ClassVar = False
+
+    logprobs: Floats
+    bounds: tuple[int, ...] = ()
+    by: tuple[str, str] = ("", "")
+
+    def to_bytes(self) -> bytes:
+        """Eight bytes a score; then, for bounds and names, JSON, and its length in two bytes."""
+        # A store holds millions of rows, and nearly all have scores alone: no byte is spent on saying so. Padding keeps
+        # the length of other rows off multiples of 8, which tells the two apart.
+        blob = np.ascontiguousarray(self.logprobs, dtype="<f8").tobytes()
+        more = ({"bounds": self.bounds} if self.bounds else {}) | ({"by": self.by} if any(self.by) else {})
+        if not more:
+            return blob
+        text = json.dumps(more).encode()
+        text += b" " * ((len(text) + 2) % 8 == 0)
+        return blob + text + len(text).to_bytes(2, "little")
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> Kept:
+        """What :meth:`to_bytes` wrote."""
+        whole = len(blob) - (int.from_bytes(blob[-2:], "little") + 2 if len(blob) % 8 else 0)
+        more = json.loads(blob[whole:-2]) if whole < len(blob) else {}
+        logprobs = np.frombuffer(blob[:whole], dtype="<f8").copy()
+        return cls(logprobs, tuple(more.get("bounds", ())), tuple(more.get("by", ("", ""))))
+
+
+@dataclass(frozen=True)
+class KeptReply:
+    """The reply to one prompt.
+
+    Attributes:
+        declined: the provider says that the model declined.
+        tokens: of the prompt, of the reply, and of the reasoning in the reply; None where unknown.
+        by: the model and the system that the reply named.
+        cut: the reply reached the longest length allowed.
+    """
+
+    table: ClassVar = "replies"
+    independent: ClassVar = True
+
+    text: str
+    declined: bool = False
+    tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+    by: tuple[str, str] = ("", "")
+    cut: bool = False
+
+    def to_bytes(self) -> bytes:
+        """JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> KeptReply:
+        """What :meth:`to_bytes` wrote."""
+        data = json.loads(blob)
+        return cls(data["text"], data["declined"], tuple(data["tokens"]), tuple(data["by"]), data["cut"])
+
+
+# ``table`` holds them; ``independent``: they do not depend on what else the call asked.
+Result = TypeVar("Result", Kept, KeptReply)
+
+
+@dataclass
+class Pass(Generic[Result]):
+    """One call of ``score`` or ``generate``, as far as it has come.
+
+    Attributes:
+        kind: the class of its results.
+        key: digest of ``keys``, which identifies the pass.
+        keys: of its prompts, in order.
+        planned: positions that it scores itself, ascending; it took over the others when it began.
+        cost: counts of what it has scored itself, by name, as of the last reading.
+        done: results as of the last reading, including those taken over.
+    """
+
+    database: Database
+    kind: type[Result]
+    id: int
+    key: bytes
+    keys: Sequence[bytes]
+    planned: Ints
+    cost: dict[str, Any]
+    done: int = 0
+
+    def stored(self) -> dict[int, Result]:
+        """Results so far, by position; updates ``cost`` and ``done``; StoreError if a result is damaged."""
+        results, wrong, table = {}, 0, self.kind.table
+        with self.database.snapshot() as connection:
+            self._read_progress(connection)
+            for row in select(connection, table, "pass = ?", self.id):
+                _, position, prompt, blob, _ = row
+                asked = is_whole(table, row) and 0 <= position < len(self.keys) and prompt == self.keys[position]
+                if asked:
+                    results[position] = self.kind.from_bytes(blob)
+                wrong += not asked
+        if wrong:
+            raise damaged(self.database, f"{wrong:,} of {len(results) + wrong:,} stored {table} are")
+        return results
+
+    def state(self, stretch: str) -> bytes:
+        """The last state written of this stretch, empty if there is none; updates ``cost`` and ``done``."""
+        # In one snapshot: a state and a count of different moments would skip prompts, or ask them twice.
+        with self.database.snapshot() as connection:
+            self._read_progress(connection)
+            row = select(connection, "states", "pass = ? AND stretch = ?", self.id, stretch).fetchone()
+        return bytes(row[3]) if row and is_whole("states", row) else b""  # a damaged state costs only time
+
+    def _read_progress(self, connection: sqlite3.Connection) -> None:
+        row = pass_row(self.database, connection, "id", self.id)
+        if not row:
+            raise damaged(self.database, "the record of a call is")
+        self.cost, self.done = json.loads(row["cost"]), row["done"]
+
+    def write(
+        self,
+        rows: Iterable[tuple[int, Result]],
+        done: int,
+        cost: Mapping[str, float] = MappingProxyType({}),
+        states: Mapping[str, tuple[int, bytes]] = MappingProxyType({}),
+    ) -> None:
+        """Store ``rows``, and in the same transaction how far the pass has come with them.
+
+        Args:
+            done: results including these rows and those taken over.
+            states: stretch -> its step, and what the engine needs to continue after it.
+
+        Raises:
+            StoreError: if the store cannot be written; then nothing of it is stored.
+            ModelError: if one of the scores is not a log-probability.
+        """
+        with self.database.transaction() as connection:
+            before = pass_row(self.database, connection, "id", self.id)
+            if before.get("key") != self.key:
+                raise StoreError(
+                    f"{self.database.path}: the run was deleted by another command while it was at work; run it again"
+                )
+            # INSERT OR IGNORE: another process on the same pass may have written some of them, with equal scores.
+            insert(connection, self.kind.table, (self._row(position, result) for position, result in rows))
+            # done < ?: of two processes on the same pass, the one behind must not set the other back.
+            updated = connection.execute(
+                "UPDATE passes SET done = ?, cost = ? WHERE id = ? AND done < ?",
+                (done, json.dumps(dict(cost)), self.id, done),
+            )
+            if updated.rowcount:
+                vouch(connection, "passes", "id = ?", self.id)
+            # Nobody would delete a state written after another process has finished the pass.
+            for stretch, (step, state) in states.items() if before["done"] < len(self.keys) else ():
+                connection.execute(
+                    "INSERT INTO states VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET step = excluded.step, state = excluded.state, checksum = excluded.checksum "
+                    "WHERE excluded.step > step",
+                    signed("states", self.id, stretch, step, state),
+                )
+            if done == len(self.keys):
+                connection.execute("DELETE FROM states WHERE pass = ?", (self.id,))
+
+    def _row(self, position: int, result: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
+        if isinstance(result, Kept) and not are_logprobs(result.logprobs):
+            scores = result.logprobs.tolist()
+            raise ModelError(f"prompt {position + 1} was given {scores}: not log-probabilities, so not stored")
+        return result_row(result.table, self.id, position, self.keys[position], result.to_bytes())
+
+
+def result_row(
+    table: str, number: int, position: int, prompt: bytes, blob: bytes
+) -> tuple[int, int, bytes, bytes, int]:
+    """A row of ``scores`` or ``replies``, with its checksum."""
+    return number, position, prompt, blob, result_checksum(table, number, position, prompt, blob)
+
+
+def pass_row(database: Database, connection: sqlite3.Connection, column: str, value: object) -> dict[str, Any]:
+    """The record of a pass, column -> value; empty if there is none; StoreError if it is damaged."""
+    row = select(connection, "passes", f"{column} = ?", value).fetchone()
+    if row is not None and not is_whole("passes", row):
+        raise damaged(database, "the record of a call is")
+    return dict(zip(TABLES["passes"], row, strict=False)) if row else {}
+
+
+def planned_positions(bits: bytes | None, total: int) -> Ints:
+    """Positions from the column ``planned``."""
+    if bits is None:
+        return np.arange(total)
+    return np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(bits), dtype=np.uint8), count=total))
+
+
+def planned_bits(planned: Bools) -> bytes:
+    """The column ``planned`` for positions that are true."""
+    return zlib.compress(np.packbits(planned).tobytes())
+
 
 _LOOKED_UP = 500
 """Keys in one query: SQLite takes 999 variables in its oldest builds."""
@@ -72,7 +282,7 @@ class Store:
                 # The pass claims its prompts for good before it asks any: a resumed pass must not look up again, since
                 # other batches would change the last bits of its scores.
                 planned = np.array([prompt not in blobs for prompt in keys], dtype=bool)
-                bits = scores.planned_bits(planned) if blobs else None
+                bits = planned_bits(planned) if blobs else None
                 taken_over = len(keys) - int(planned.sum())
                 values = (None, key, kind.table, _text(identity), len(keys), taken_over, bits, "{}", 0)
                 number = connection.execute(f"INSERT INTO passes VALUES ({', '.join('?' * 9)})", values).lastrowid or 0
@@ -81,16 +291,16 @@ class Store:
             elif not kind.independent:
                 blobs = {}
             rows = ((i, prompt, blobs[prompt]) for i, prompt in enumerate(keys) if prompt in blobs)
-            insert(connection, kind.table, (scores.result_row(kind.table, opened.id, *row) for row in rows))
+            insert(connection, kind.table, (result_row(kind.table, opened.id, *row) for row in rows))
             if run:
                 insert(connection, "run_passes", [signed("run_passes", run, opened.id, 1)], "REPLACE")
         return opened
 
     def _find(self, kind: type[Result], key: bytes, keys: Sequence[bytes]) -> Pass[Result] | None:
         with self._database.reading() as connection:
-            if not (row := scores.pass_row(self._database, connection, "key", key)):
+            if not (row := pass_row(self._database, connection, "key", key)):
                 return None
-        planned = scores.planned_positions(row["planned"], len(keys))
+        planned = planned_positions(row["planned"], len(keys))
         return Pass(self._database, kind, row["id"], key, keys, planned, json.loads(row["cost"]))
 
     def _lookup(self, kind: type[Result], keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -103,7 +313,7 @@ class Store:
                 marks = ",".join("?" * len(some))
                 for row in select(connection, kind.table, f"prompt IN ({marks}) ORDER BY pass, position", *some):
                     if not is_whole(kind.table, row):
-                        raise scores.damaged(self._database, f"one of the stored {kind.table} is")
+                        raise damaged(self._database, f"one of the stored {kind.table} is")
                     blobs.setdefault(row[2], row[3])
         return blobs
 
@@ -127,7 +337,7 @@ class Store:
         with self._database.transaction() as connection:
             for row in select(connection, "passes", "identity = ?", _text(identity)).fetchall():
                 if not is_whole("passes", row):
-                    raise scores.damaged(self._database, "the record of a call is")
+                    raise damaged(self._database, "the record of a call is")
                 for table in ("scores", "replies", "states"):
                     connection.execute(f"DELETE FROM {table} WHERE pass = ?", row[:1])
                 connection.execute("UPDATE passes SET done = 0, planned = NULL, cost = '{}' WHERE id = ?", row[:1])
@@ -167,33 +377,3 @@ def _pieces(keys: Sequence[bytes]) -> Iterator[list[bytes]]:
     distinct = sorted(set(keys))
     for start in range(0, len(distinct), _LOOKED_UP):
         yield distinct[start : start + _LOOKED_UP]
-
-
-FINGERPRINT = "fingerprint"
-"""The entry of an identity that is compared number by number: a few scores of fixed prompts."""
-
-
-def fingerprint_text(values: Floats, noise: float) -> str:
-    """Numbers, and how far apart those of one model may lie."""
-    # Their last bits differ between processes (number of threads, processor, a GPU's order of summing). Rounding would
-    # not help: scores on either side of a rounding boundary would still differ.
-    return f"{noise:g}: " + " ".join(f"{value:.9g}" for value in values)
-
-
-def known_as(identity: Mapping[str, str], known: Iterable[str]) -> Mapping[str, str]:
-    """The first identity of those ``known`` (as JSON) that means the same model; the identity itself if none does."""
-    return next((other for other in map(json.loads, known) if same_identity(other, identity)), identity)
-
-
-def same_identity(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two identities are of one model."""
-    same = {**one, FINGERPRINT: ""} == {**other, FINGERPRINT: ""}
-    return same and _close(one.get(FINGERPRINT), other.get(FINGERPRINT))
-
-
-def _close(one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
-        return one == other
-    noise = float(one.partition(": ")[0])
-    first, second = (np.array(text.partition(": ")[2].split(), dtype=np.float64) for text in (one, other))
-    return len(first) == len(second) and bool((np.abs(first - second) <= noise).all())

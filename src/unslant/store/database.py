@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import sqlite3
 import threading
 import warnings
@@ -374,4 +375,12 @@ def explanation(message: str) -> str:
     return (
         f"not a run store, or damaged ({message}); try unslant runs repair, which keeps what is whole, move it away, "
         f"or {_ELSEWHERE}"
+    )
+
+
+def damaged(database: Database, what: str) -> StoreError:
+    """The error for rows whose checksum is wrong."""
+    return StoreError(
+        f"{database.path}: {what} damaged; drop what is damaged with: unslant runs repair --store "
+        f"{shlex.quote(str(database.path))} (the same command then asks only for what was lost)"
     )

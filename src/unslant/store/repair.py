@@ -24,10 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from unslant.store import pages, tables
+from unslant.store import pages, planned_bits, result_row, tables
 from unslant.store.database import DamagedError, Database, StoreError, is_open, opening
 from unslant.store.runs import run_id
-from unslant.store.scores import planned_bits, result_row
 from unslant.store.tables import TABLES, file_id, insert, select, sibling
 from unslant.writing import sync_folder
 

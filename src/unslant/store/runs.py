@@ -17,9 +17,8 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.reach import url_without_secrets
-from unslant.store.database import Database, StoreError
-from unslant.store.scores import damaged, digest
-from unslant.store.tables import TABLES, columns, insert, is_whole, select, signed, vouch
+from unslant.store.database import Database, StoreError, damaged
+from unslant.store.tables import TABLES, columns, digest, insert, is_whole, select, signed, vouch
 
 _REPAIR = "unslant runs repair"
 

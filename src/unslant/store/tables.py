@@ -9,12 +9,14 @@ import stat
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
+from hashlib import blake2b
 from pathlib import Path
 
 VERSION = 6
 """Version of the tables. Every checksum includes it: a row of another version is never read as one of this version."""
 APPLICATION = 0x756E736C
 """SQLite's ``application_id`` of a store, which tells it from the database of another program."""
+_KEY_BYTES = 16
 PAGE = 4096
 """Bytes of a page; not the default of SQLite, which depends on its build: a repair must know it without the header."""
 
@@ -127,6 +129,15 @@ def is_whole(table: str, row: tuple[object, ...] | list[object]) -> bool:
         and isinstance(blob, bytes)
         and result_checksum(table, number, position, prompt, blob) == check
     )
+
+
+def digest(*parts: bytes) -> bytes:
+    """A key of 16 bytes; lengths count, so (ab, c) and (a, bc) have different digests."""
+    key = blake2b(digest_size=_KEY_BYTES)
+    for part in parts:
+        key.update(len(part).to_bytes(8, "little"))
+        key.update(part)
+    return key.digest()
 
 
 def columns(table: str, prefix: str = "") -> str:

@@ -29,8 +29,7 @@ from unslant.arrays import Floats
 from unslant.models.base import Cost, Encoded
 from unslant.models.hf.engine import PlainEngine
 from unslant.models.hf.foreign import Scan, cells
-from unslant.responses.provenance import Agreement
-from unslant.store import fingerprint_text
+from unslant.responses.provenance import Agreement, fingerprint_text
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
 """How far log-probabilities of the fixed prompts may differ between two processes with the same model: the number of
