@@ -258,7 +258,7 @@ def test_what_a_foreign_object_holds_does_not_matter(model: TransformersModel, t
 
 
 def test_a_library_function_in_place_of_another_is_another_model(model: TransformersModel, monkeypatch: Patch) -> None:
-    from unslant.models.hf.foreign import Scan
+    from unslant.models.hf.identity import Scan
 
     before = Scan(model.model, model.tokenizer)
     monkeypatch.setattr(torch.nn.functional, "silu", torch.nn.functional.gelu)
@@ -276,7 +276,7 @@ def test_what_no_look_finds_the_prompts_that_were_asked_find(
     """Stored prompts are scored again before any is recalled, the longest among them."""
     with Store(tmp_path / "s.sqlite3") as store:
         before = score(StoredModel(model, store), PROMPTS)
-        monkeypatch.setattr("unslant.models.hf.foreign._installed_function", lambda function: True)
+        monkeypatch.setattr("unslant.models.hf.identity._installed_function", lambda function: True)
         own = modeling_llama.LlamaMLP.forward
         monkeypatch.setattr(modeling_llama.LlamaMLP, "forward", functools.wraps(own)(lambda s, x: late(own(s, x))))
         kept = StoredModel(model, store)

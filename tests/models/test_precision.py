@@ -15,7 +15,7 @@ from tests.models.samples import QUESTIONS, sample_prompts
 from tests.models.scoring import load, score, tokenizer_of
 from tests.models.zoo import ZooFolder
 from unslant.models.base import Cost, Scored, facts_of
-from unslant.models.hf import identity
+from unslant.models.hf import identity, precision
 from unslant.models.hf.engine import PlainEngine, float32_output
 from unslant.models.hf.model import TransformersModel
 from unslant.responses.provenance import Agreement
@@ -126,7 +126,7 @@ def test_agreement_with_float32_is_measured_on_the_run_and_reported(zoo_model: Z
     apart = np.abs(np.concatenate([found[i] - exact[i] for i in range(len(encoded))]))
     # the copy in float32 has the weights as they were rounded, so it differs a little from the model as it was
     assert told.mean == pytest.approx(apart.mean(), rel=0.9)
-    monkeypatch.setattr(identity, "_free_memory", lambda: 0)
+    monkeypatch.setattr(precision, "_free_memory", lambda: 0)
     assert facts_of(model)["half_precision"] == Agreement()
     assert "half_precision" not in facts_of(load(zoo_model("llama", small=True)))
 
@@ -135,15 +135,15 @@ def test_agreement_counts_other_answers(zoo_model: ZooFolder, monkeypatch) -> No
     model = half(zoo_model("llama", small=True)).model
     encoded = half(zoo_model("llama", small=True)).encode(sample_prompts()[:6])
     scores = iter([[np.log([0.6, 0.4])] * 6, [np.log([0.6, 0.4])] * 4 + [np.log([0.4, 0.6])] * 2])
-    monkeypatch.setattr(identity, "_scores", lambda model, encoded: next(scores))
-    found = identity.agreement(model, encoded)
+    monkeypatch.setattr(precision, "plain_scores", lambda model, encoded: next(scores))
+    found = precision.agreement(model, encoded)
     assert found is not None
     assert asdict(found) == pytest.approx(
         {"prompts": 6, "argmax": 4 / 6, "largest": np.log(1.5), "mean": np.log(1.5) / 3}
     )
     single = iter([[np.log([0.6])] * 6, [np.log([0.5])] * 6])
-    monkeypatch.setattr(identity, "_scores", lambda model, encoded: next(single))
-    found = identity.agreement(model, encoded)
+    monkeypatch.setattr(precision, "plain_scores", lambda model, encoded: next(single))
+    found = precision.agreement(model, encoded)
     assert found is not None
     assert found.argmax is None
 

@@ -332,3 +332,17 @@ def _product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     parts = [linear(hidden, some.float()) for some in torch.split(weight, rows)]
     logits = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
     return logits if bias is None else logits + bias.float()
+
+
+def is_cut(model: Any) -> bool:
+    """Whether this process holds only a part of the model's weights, so that all must compute in step."""
+    return any(is_part(parameter) for parameter in model.parameters())
+
+
+def is_part(tensor: Tensor) -> bool:
+    """Whether this process holds only a part of a tensor (tensor parallelism)."""
+    if not torch.distributed.is_available():
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)

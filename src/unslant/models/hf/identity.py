@@ -1,4 +1,4 @@
-"""Fingerprint of a loaded model: everything that, if changed, may change a score; and its agreement with float32.
+"""Fingerprint of a loaded model: everything that, if changed, may change a score; and code that no digest covers.
 
 Digests cover what was loaded rather than its files: tensors, configurations, module settings, hooks, the code that
 runs, and the log-probabilities of a few fixed prompts. So a model changed in memory, in any way, is another model.
@@ -6,30 +6,31 @@ runs, and the log-probabilities of a few fixed prompts. So a model changed in me
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from transformers import PreTrainedConfig
 
 from unslant import __version__
 from unslant.arrays import Floats
 from unslant.models.base import Cost, Encoded
-from unslant.models.hf.engine import PlainEngine
-from unslant.models.hf.foreign import Scan, cells
-from unslant.responses.provenance import Agreement, fingerprint_text
+from unslant.models.hf.engine import PlainEngine, is_cut, is_part
+from unslant.responses.provenance import fingerprint_text
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
 """How far log-probabilities of the fixed prompts may differ between two processes with the same model: the number of
@@ -73,7 +74,7 @@ class Identifier:
         # First: a short prompt resets rotary frequencies, which are buffers, and would change the digest of weights.
         vocabulary = int(model.get_input_embeddings().weight.shape[0])
         ids = np.random.default_rng(20240617).integers(0, vocabulary, (2, 12), dtype=np.int32)
-        scores = np.concatenate(_scores(model, [Encoded(row[:8], tuple(row[8:, None])) for row in ids]))
+        scores = np.concatenate(plain_scores(model, [Encoded(row[:8], tuple(row[8:, None])) for row in ids]))
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)
         adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
@@ -115,7 +116,7 @@ def weights_digest(model: Any) -> str:
         return name, hashlib.sha256(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest()
 
     if is_cut(model):  # one by one, since all processes must put together the same tensor
-        whole = ((name, cast(Any, t).full_tensor() if _is_part(t) else t) for name, t in _tensors(model))
+        whole = ((name, cast(Any, t).full_tensor() if is_part(t) else t) for name, t in _tensors(model))
         return _digest(list(map(one, whole)))
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
         return _digest(list(pool.map(one, _tensors(model))))
@@ -129,7 +130,7 @@ def _checksum(model: Any) -> str:
     checksum = hashlib.sha256()
     for name, tensor in _tensors(model):
         checksum.update(name.encode())
-        tensor = cast(Any, tensor).to_local() if _is_part(tensor) else tensor
+        tensor = cast(Any, tensor).to_local() if is_part(tensor) else tensor
         for sums in _sums(tensor.contiguous().reshape(-1).view(torch.uint8)):
             checksum.update(sums.cpu().numpy().data)
     return checksum.hexdigest()
@@ -227,61 +228,169 @@ def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
     return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
 
 
-def agreement(model: Any, encoded: Sequence[Encoded]) -> Agreement:
-    """Compare a model in half precision with a copy of it in float32, both on whole prompts.
-
-    Returns:
-        An agreement on no prompts if a float32 copy does not fit into free memory, or the model is quantised or cut.
-    """
-    if getattr(model, "is_quantized", False) or is_cut(model):
-        return Agreement()
-    needed = 4 * sum(parameter.numel() for parameter in model.parameters())
-    on_gpu = model.device.type == "cuda"
-    if 1.1 * needed >= torch.cuda.mem_get_info(model.device)[0] if on_gpu else 2 * needed >= _free_memory():
-        return Agreement()
-    try:
-        wide = copy.deepcopy(model).float()
-        half, exact = _scores(model, encoded), _scores(wide, encoded)
-    except torch.OutOfMemoryError:
-        return Agreement()
-    apart = np.abs(np.concatenate(half) - np.concatenate(exact))
-    same = [one.argmax() == other.argmax() for one, other in zip(half, exact, strict=True) if len(one) > 1]
-    return Agreement(
-        prompts=len(encoded),
-        argmax=float(np.mean(same)) if same else None,
-        largest=float(apart.max()),
-        mean=float(apart.mean()),
-    )
-
-
-def _scores(model: Any, encoded: Sequence[Encoded]) -> list[Floats]:
+def plain_scores(model: Any, encoded: Sequence[Encoded]) -> list[Floats]:
+    """Of whole prompts, without the tree."""
     scores = dict(PlainEngine(model, _BUDGET).score(encoded, Cost()))
     return [scores[i] for i in range(len(encoded))]
 
 
-def _free_memory() -> int:
-    """Bytes that this process may still take, on Linux; 0 where nothing says so."""
-    limits = []
-    with suppress(OSError):
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        limits.append(1024 * int(lines["MemAvailable"].split()[0]))
-    with suppress(OSError, ValueError):  # in a container, /proc/meminfo is the whole machine's
-        limit, used = (int((Path("/sys/fs/cgroup") / f"memory.{name}").read_text()) for name in ("max", "current"))
-        limits.append(limit - used)
-    return min(limits, default=0)
+# Code that acts on a loaded model and comes from no installed library: hooks, patched methods and functions.
+#
+# What such code does may depend on anything: a counter, the length of a prompt, an attribute of an object that it
+# closes over. No digest covers all of that, so scores of a model with foreign code are neither stored nor reused. The
+# scan covers the objects of the model and of its tokenizer, their classes, and the libraries whose functions they call.
+# Code that came with a model (``transformers_modules``) counts as installed: its files are digested.
+
+_LEVELS, _MOST = 5, 1000
+"""Levels of nesting, and entries of a container, that are looked at: enough for hooks, bounded for everything else."""
+_PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.nn.Module, ModuleType)
+_LIBRARIES = (
+    *(f"transformers.{name}" for name in ("activations", "cache", "generation", "integrations", "mask", "model", "py")),
+    *("peft.tuners", "peft.peft_model", "accelerate.hooks", "torch.nn", "torch.functional", "torch._tensor"),
+)
+_COMPILED = ("__compiled_fn", "__resume_at")
+"""Names under which ``torch.compile`` puts compiled code next to a library's function. On a GPU unslant's own attention
+is compiled this way; a compiled function of somebody else keeps its own name."""
+_BEFORE = ("__init__", "__setstate__")
+"""Methods that act before a model is scored, so exchanging them changes no score: ``torch.compile`` does so in all
+modules when it is first used."""
+_OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 
 
-# Weights cut across processes (tensor parallelism)
+class Scan:
+    """One look at all code that acts on a model now.
+
+    Attributes:
+        foreign: where foreign code is, and its name.
+        digest: of the functions that names refer to, so that one library function in place of another shows.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self._seen: dict[int, object] = {}  # held, so that no other object gets the same id meanwhile
+        self._functions: set[int] = set()
+        self._names = hashlib.sha256()
+        self._foreign: dict[str, None] = {}
+        for name, module in model.named_modules():
+            for key, value in vars(module).items():
+                if key not in _OF_MODULES:
+                    self._look(value, f"{name or type(model).__name__}.{key}")
+        self._look(vars(tokenizer), "tokenizer")
+        kinds = {kind for thing in (*model.modules(), tokenizer) for kind in type(thing).__mro__}
+        for kind in sorted({*kinds, torch.Tensor}, key=_name):
+            self._look(kind, _name(kind))
+            self._bindings(_name(kind), vars(kind))
+        homes = {kind.__module__ for kind in kinds} | {"torch"}
+        for name, library in sorted(sys.modules.items()):
+            if isinstance(library, ModuleType) and (name in homes or name.startswith(_LIBRARIES)):
+                self._library(name, vars(library), name in homes or name == "torch.nn.functional")
+        hooks = torch.nn.modules.module
+        for hook in (hooks._global_forward_hooks, hooks._global_forward_pre_hooks):
+            self._look(dict(hook), "hook of all modules")
+        functions = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        for mode in (*functions, *_get_current_dispatch_mode_stack()):  # they intercept every call of torch
+            self._look(mode, "mode of torch")
+        self.foreign, self.digest = tuple(self._foreign), self._names.hexdigest()
+
+    def _library(self, name: str, values: Mapping[str, Any], used: bool) -> None:
+        """Scan a Python module; the names of its functions are digested where the model surely uses it."""
+        values = {key: value for key, value in list(values.items()) if not key.startswith(_COMPILED)}
+        for key, value in values.items():
+            if isinstance(value, FunctionType):
+                self._function(value, f"{name}.{key}")
+            elif isinstance(value, type) and value.__module__ == name and id(value) not in self._seen:
+                self._bindings(f"{name}.{key}", vars(value), note=False)
+            elif type(value) is dict or hasattr(type(value), "_global_mapping"):  # of attention, masks, activations
+                entries = value if type(value) is dict else {**value._global_mapping, **value._local_mapping}
+                for entry, function in list(entries.items()):
+                    if isinstance(function, FunctionType):
+                        self._function(function, f"{name}.{key}[{entry!r}]")
+        if used:
+            self._bindings(name, values)
+
+    def _bindings(self, owner: str, values: Mapping[str, Any], note: bool = True) -> None:
+        for key, value in list(values.items()):
+            function = getattr(value, "__func__", getattr(value, "fget", value))
+            if isinstance(function, FunctionType | functools.partial | MethodType):
+                self._function(function, f"{owner}.{key}")
+            if note and key not in _BEFORE and isinstance(function, FunctionType | BuiltinFunctionType):
+                self._names.update(f"{owner}.{key}={function.__module__}.{function.__qualname__}\n".encode())
+
+    def _function(self, value: Any, where: str, depth: int = 0) -> None:
+        if isinstance(value, functools.partial | MethodType):
+            self._look(value, where, depth)
+            return
+        if id(value) in self._functions:
+            return
+        self._functions.add(id(value))
+        if not _installed_function(value):
+            self._foreign[f"{where} ({value.__module__}.{value.__qualname__})"] = None
+        for inner in (value.__dict__.get("__wrapped__"), *cells(value)) if value.__dict__ or value.__closure__ else ():
+            if isinstance(inner, FunctionType | MethodType | functools.partial) and depth < _LEVELS:
+                self._function(inner, where, depth + 1)
+
+    def _look(self, value: Any, where: str, depth: int = 0) -> None:
+        """Scan everything within a value that could be, or hold, a function."""
+        if isinstance(value, _PLAIN) or depth > _LEVELS or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        inside: Iterator[Any] = iter(())
+        if isinstance(value, FunctionType):
+            self._function(value, where)
+            inside = iter((*cells(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()))
+        elif isinstance(value, MethodType):
+            inside = iter((value.__func__, value.__self__))
+        elif isinstance(value, functools.partial):
+            inside = iter((value.func, *value.args, *value.keywords.values()))
+        elif isinstance(value, dict):
+            inside = iter(list(dict.values(value))[:_MOST])
+        elif isinstance(value, list | tuple | set | frozenset):
+            inside = iter(list(value)[:_MOST])
+        kind = value if isinstance(value, type) else type(value)
+        if not _installed_module(kind.__module__):
+            self._foreign[f"{where} ({_name(kind)})"] = None
+        elif not isinstance(value, type | torch.Tensor) and depth < 2:
+            inside = iter((*inside, *getattr(value, "__dict__", {}).values()))
+        for one in inside:
+            self._look(one, where, depth + 1)
 
 
-def is_cut(model: Any) -> bool:
-    """Whether this process holds only a part of the model's weights, so that all must compute in step."""
-    return any(_is_part(parameter) for parameter in model.parameters())
+def cells(function: FunctionType) -> list[Any]:
+    """What a function closes over."""
+    contents = []
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not filled yet
+            contents.append(cell.cell_contents)
+    return contents
 
 
-def _is_part(tensor: Tensor) -> bool:
-    if not torch.distributed.is_available():
-        return False
-    from torch.distributed.tensor import DTensor
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
-    return isinstance(tensor, DTensor)
+
+def _installed_function(function: FunctionType) -> bool:
+    file = function.__code__.co_filename
+    if file.startswith("<"):  # compiled from text, as dataclasses do
+        module = function.__module__ or function.__globals__.get("__name__", "")
+        return file.startswith("<frozen") or _installed_module(str(module))
+    return _installed_file(file)
+
+
+def _installed_module(name: str) -> bool:
+    if name.startswith("namedtuple_"):
+        return True
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    return module is not None and name != "__main__" and (file is None or _installed_file(file))
+
+
+@functools.cache
+def _installed_file(file: str) -> bool:
+    return file.startswith(_roots()) or "transformers_modules" in Path(file).parts
+
+
+@functools.cache
+def _roots() -> tuple[str, ...]:
+    """Folders of installed code: Python's, its packages', and unslant's own."""
+    paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    paths |= {str(Path(torch.__file__).parent.parent), str(Path(__file__).parents[2])}
+    return tuple(f"{folder}/" for path in sorted(paths) for folder in {path, str(Path(path).resolve())})

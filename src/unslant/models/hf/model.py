@@ -16,8 +16,8 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs
-from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine
-from unslant.models.hf.identity import PROMPTS, Identifier, agreement, is_cut, spread
+from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine, is_cut
+from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
 from unslant.responses.provenance import SpecialTokens
@@ -135,12 +135,14 @@ class TransformersModel(ResumableModel):
         """
         facts = dict(self.info.facts)
         if self.model.dtype in (torch.bfloat16, torch.float16) and self.sample:
+            from unslant.models.hf.precision import agreement
+
             facts["half_precision"] = agreement(self.model, self.sample)
         return facts
 
     @property
     def foreign_code(self) -> tuple[str, ...]:
-        """See :mod:`unslant.models.hf.foreign`; as of the last :meth:`identify`."""
+        """See :class:`unslant.models.hf.identity.Scan`; as of the last :meth:`identify`."""
         return self._identifier.code.foreign
 
     def agrees(self, encoded: Sequence[Encoded], known: Sequence[Floats]) -> bool:
