@@ -1,9 +1,12 @@
-"""From the table of responses to :class:`OrderScores`, column by column (no Python object per row)."""
+"""From the table of responses to :class:`OrderScores`, column by column (no Python object per row).
+
+Its rows first become :class:`OrderRows`; then it is found which are a question's order set, and which single views.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,21 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints, release_memory
 from unslant.errors import InputError
-from unslant.metrics.order_rows import ROLES, OrderRows, labels_at, order_scores
-from unslant.metrics.scores import OrderScores, Places, QuestionArrays
+from unslant.metrics.scores import (
+    BOTH_REVERSED,
+    GIVEN,
+    ORDER,
+    REVERSE,
+    ROLES,
+    ROWS_AT_ONCE,
+    Block,
+    OrderRows,
+    OrderScores,
+    Places,
+    QuestionArrays,
+    View,
+    labels_at,
+)
 from unslant.responses import AGAIN, DECISION, GENERATE, Response, Responses
 from unslant.responses.checks import NO_ANSWER
 
@@ -22,7 +38,7 @@ from unslant.responses.checks import NO_ANSWER
 def read_scores(responses: Responses | Iterable[Response], elicitation: str = "") -> OrderScores:
     """Read the presentations of kind ``order``, ``given``, ``reverse``, and those with the labels in other places.
 
-    ``order`` rows are the order set, see :func:`~unslant.metrics.order_rows.order_scores`. Rows of other presentations
+    ``order`` rows are the order set, see :func:`order_scores`. Rows of other presentations
     and repeats beyond the first are ignored. A reply (no log-probabilities) counts as
     probability 1 for the one option it names; one that is unparsed, refused, or names none or several has no answer.
 
@@ -36,8 +52,7 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     if not isinstance(responses, Responses):
         responses = Responses.from_rows(responses)
     if not elicitation:
-        present = pc.unique(responses.table["elicitation"]).to_pylist()
-        present = [name for name in present if name != AGAIN]
+        present = [name for name in pc.unique(responses.table["elicitation"]).to_pylist() if name != AGAIN]
         elicitation = present[0] if present in ([GENERATE], [DECISION]) else "cloze"
     columns: dict[str, Any] = {}
     same: dict[Any, Any] = {}  # few different values: one object each
@@ -46,7 +61,8 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         for i, name in enumerate(piece["question_id"].to_pylist()):
             if name not in columns:
                 first.setdefault(name, i)
-        rows = piece.select(_OF_QUESTION).take(pa.array(first.values(), pa.int64())).to_pydict().values()
+        of_question = piece.select(["subject", "n_options", "answers", "pinned", "text_ranks"])
+        rows = of_question.take(pa.array(first.values(), pa.int64())).to_pydict().values()
         for name, *values in zip(first, *rows, strict=True):
             hashable = (tuple(value) if isinstance(value, list) else value for value in values)
             columns[name] = tuple(same.setdefault(value, value) for value in hashable)
@@ -70,13 +86,13 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
         labels = _encoded(labels, vocabulary)
         for n, part in parts.items():
             rows = np.flatnonzero(questions.n_options[codes] == n)
-            fields = vars(_rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets))
-            part.append((dict(fields), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
+            arrays = vars(_rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets))
+            part.append((dict(arrays), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
         n_censored += piece["status"].to_pylist().count("censored")
         n_bounds += len(_lists(piece["bounds"])[1])
     release_memory()
     label_rows = {n: np.concatenate([labels for _, labels in part]) for n, part in parts.items()}
-    groups = {n: _joined([fields for fields, _ in part]) for n, part in parts.items()}
+    groups = {n: _joined([arrays for arrays, _ in part]) for n, part in parts.items()}
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
     del parts, label_rows
     adaptive, phases = responses.run.adaptive, responses.run.two_phase
@@ -103,14 +119,10 @@ def _among(ids: Sequence[str], names: Sequence[str] | None) -> Bools | None:
     return None if names is None else np.isin(np.asarray(ids), np.asarray(names, str))
 
 
-_ROWS_AT_ONCE = 1 << 17
-_OF_QUESTION = ["subject", "n_options", "answers", "pinned", "text_ranks"]
-
-
 def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
     """The rows to read, some at a time: no copy of a long table is made."""
-    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-        piece = table.slice(start, _ROWS_AT_ONCE)
+    for start in range(0, table.num_rows, ROWS_AT_ONCE):
+        piece = table.slice(start, ROWS_AT_ONCE)
         mask = pc.and_(pc.equal(piece["elicitation"], elicitation), pc.is_in(piece["kind"], pa.array(ROLES)))
         if (piece := piece.filter(pc.and_(mask, pc.equal(piece["repeat"], 0)))).num_rows:
             yield piece
@@ -222,3 +234,166 @@ def _standard_labels(
                     f"{','.join(vocabulary[c] for c in expected)} are expected; measure each label set on its own"
                 )
     return [vocabulary[code] for code in longest]
+
+
+def order_scores(
+    questions: QuestionArrays,
+    groups: Mapping[int, OrderRows],
+    labels: Sequence[str],
+    elicitation: str = "cloze",
+    stopped: Bools | None = None,
+    full: Bools | None = None,
+    every_in_orders: bool = True,
+) -> OrderScores:
+    """Sort rows into order sets and views.
+
+    The given order is the ``order`` row that shows it, or the ``given`` row; likewise the reversed one. Within one
+    option count and number of pinned options, a question with fewer orders than the others is incomplete; questions
+    in ``full`` are compared with one another, and so are the others.
+
+    Args:
+        groups: option count -> rows of its questions.
+        labels: the standard label sequence.
+        stopped, full: see :class:`OrderScores`.
+        every_in_orders: whether a question without any ``order`` row is one whose orders are missing.
+
+    Raises:
+        InputError: if a question has the same order twice, or a row does not show the order that its role says.
+    """
+    none = np.zeros(len(questions), bool)
+    blocks = _blocks(groups, questions, none if stopped is None else stopped, none if full is None else full)
+    complete, in_orders = none.copy() if stopped is None else stopped.copy(), none.copy()
+    for block in blocks:
+        complete[block.index] = True
+    names = ("given", "reversed", "labels_reversed", "both_reversed", "labels_shifted")
+    views: dict[str, Any] = {name: _view(groups, questions, role) for role, name in enumerate(names, GIVEN)}
+    if full is not None:  # the square of another question may hold it by chance, more often the fewer its options
+        turned = views["reversed"]
+        views["reversed"] = replace(turned, ok=turned.ok & full, probs=np.where(full[:, None], turned.probs, 0.0))
+    for rows in groups.values():
+        in_orders[rows.question[rows.role == ORDER]] = True
+    missing = ~complete & (in_orders | (every_in_orders & in_orders.any()))
+    return OrderScores(
+        **{f.name: getattr(questions, f.name) for f in fields(QuestionArrays)},
+        labels=tuple(labels),
+        blocks=blocks,
+        **views,
+        n_rows=sum(len(rows.ok) for rows in groups.values()),
+        n_failed=sum(int((~rows.ok).sum()) for rows in groups.values()),
+        n_unanswered=sum(int((rows.ok & ~rows.by_position.any(axis=1)).sum()) for rows in groups.values()),
+        n_incomplete=int(missing.sum()),
+        elicitation=elicitation,
+        stopped=stopped,
+        full=full,
+        label_mass=_mean_mass(groups, len(questions), ROLES[:1] if full is not None else ROLES),
+    )
+
+
+_ALL = 1 - 1e-6
+"""Where every row has at least this mass, it is not a model's: the scores are normalised over the labels."""
+
+
+def _mean_mass(groups: Mapping[int, OrderRows], size: int, roles: Sequence[str]) -> Floats | None:
+    """(Q,) mean over a question's rows; nan where no row has it. None where scores are normalised over labels.
+
+    Args:
+        roles: of the rows; those that every question has.
+    """
+    total, rows = np.zeros(size), np.zeros(size)
+    for group in groups.values():
+        if group.mass is not None:
+            counted = np.isfinite(group.mass) & (group.role < len(roles))
+            np.add.at(total, group.question[counted], group.mass[counted])
+            np.add.at(rows, group.question[counted], 1)
+    mean: Floats = np.divide(total, rows, out=np.full(size, np.nan), where=rows > 0)
+    return None if rows.any() and np.nanmin(mean) > _ALL else mean
+
+
+def _reversed_contents(questions: QuestionArrays, n: int) -> Places:
+    """(Q, n) content at each position with the movable options reversed; meaningful where n_options == n."""
+    pinned = questions.pinned[:, :n]
+    # positions of movable options first, in order, then pinned ones: the k-th movable swaps with the k-th last
+    order = np.argsort(pinned, axis=1, kind="stable")
+    movable = n - pinned.sum(axis=1, keepdims=True)
+    k = np.arange(n)
+    partner = np.take_along_axis(order, np.where(k < movable, movable - 1 - k, k), axis=1)
+    result = np.empty_like(order, np.int16)
+    np.put_along_axis(result, order, partner, axis=1)
+    return result
+
+
+def _view(groups: Mapping[int, OrderRows], questions: QuestionArrays, role: int) -> View:
+    size, width = questions.answers.shape
+    ok = np.zeros(size, bool)
+    probs = np.zeros((size, width))
+    positions = np.tile(np.arange(width, dtype=np.int64), (size, 1))
+    labels = positions.copy()
+    decided = np.zeros(size, np.int64) if any(rows.decided is not None for rows in groups.values()) else None
+    for n, rows in groups.items():
+        of_role = rows.role == role
+        candidates = np.flatnonzero(of_role | (rows.role == ORDER) if role in (GIVEN, REVERSE) else of_role)
+        expected: Places = np.arange(n)
+        if role in (REVERSE, BOTH_REVERSED):
+            expected = _reversed_contents(questions, n)[rows.question[candidates]]
+        matches = np.zeros_like(of_role)
+        matches[candidates] = (rows.contents[candidates] == expected).all(axis=1)
+        if (of_role & ~matches).any():
+            row = int(np.flatnonzero(of_role & ~matches)[0])
+            order = np.broadcast_to(expected, (len(candidates), n))[np.searchsorted(candidates, row)]
+            raise InputError(
+                f"question {questions.ids[rows.question[row]]!r}, presentation {ROLES[role]!r}: shows its options in "
+                f"order {tuple(int(c) for c in rows.contents[row])}, not {tuple(int(c) for c in order)}"
+            )
+        for source in (matches & ~of_role, of_role):
+            which = np.flatnonzero(source & rows.ok)
+            question = rows.question[which]
+            ok[question] = True
+            probs[question, :n], at = rows.by_content(which)
+            positions[question, :n], labels[question, :n] = at, labels_at(role, n)[at]
+            if decided is not None and rows.decided is not None:
+                decided[question] = rows.decided[which]
+    return View(ok, probs, positions, labels, decided)
+
+
+def _blocks(
+    groups: Mapping[int, OrderRows], questions: QuestionArrays, stopped: Bools, full: Bools
+) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for n, rows in groups.items():
+        which = np.flatnonzero(rows.role == ORDER)
+        if not which.size:
+            continue
+        # by question, then lexicographically by content from top to bottom
+        which = which[np.lexsort((*rows.contents[which].T[::-1], rows.question[which]))]
+        question, contents = rows.question[which], rows.contents[which]
+        again = (question[1:] == question[:-1]) & (contents[1:] == contents[:-1]).all(axis=1)
+        if again.any():
+            row = int(np.flatnonzero(again)[0])
+            raise InputError(
+                f"question {questions.ids[question[row]]!r} has order {tuple(int(c) for c in contents[row])} twice: "
+                "two runs, or two questions of the same id, are mixed in one table"
+            )
+        at, start, counts = np.unique(question, return_index=True, return_counts=True)
+        failed = np.add.reduceat((~rows.ok[which]).astype(np.int64), start) > 0
+        pinned = questions.pinned[at, :n].sum(axis=1)
+        most = np.zeros((2, n + 1), np.int64)
+        in_orders, phase = ~stopped[at], full[at].astype(np.int64)
+        np.maximum.at(most, (phase[in_orders], pinned[in_orders]), counts[in_orders])
+        complete = ~failed & (counts == most[phase, pinned]) & in_orders
+        for part, k in np.unique(np.stack([phase, counts])[:, complete], axis=1).T:
+            alike = complete & (counts == k) & (phase == part)
+            row_index = which[(start[alike][:, None] + np.arange(k)).ravel()]
+            probs, positions = rows.by_content(row_index)
+            index = at[alike]
+            blocks.append(
+                Block(
+                    index,
+                    probs.reshape(-1, k, n),
+                    positions.reshape(-1, k, n),
+                    questions.answers[index, :n],
+                    questions.pinned[index, :n],
+                    questions.text_ranks[index, :n],
+                    None if rows.decided is None else rows.decided[row_index].reshape(-1, k),
+                )
+            )
+    return tuple(blocks)

@@ -343,3 +343,49 @@ def over_orders(scores: OrderScores, value: Callable[[Block], NDArray[np.generic
         if block.k >= least:
             result[block.index] = value(block)
     return result
+
+
+ROLES = ("order", "given", "reverse", "labels-reversed", "both-reversed", "labels-shifted")
+"""Kinds of presentation that order metrics read."""
+ORDER, GIVEN, REVERSE, LABELS_REVERSED, BOTH_REVERSED, LABELS_SHIFTED = range(6)
+ROWS_AT_ONCE = 1 << 17
+
+
+def labels_at(role: int, n: int) -> Ints:
+    """(n,) which label of the standard sequence is at each position, from the top, in presentations of a role."""
+    if role in (LABELS_REVERSED, BOTH_REVERSED):
+        return np.arange(n)[::-1]
+    return (np.arange(n) + (role == LABELS_SHIFTED)) % n
+
+
+@dataclass(frozen=True)
+class OrderRows:
+    """R rows of the questions with n options.
+
+    Attributes:
+        question: (R,) place of the question in :class:`QuestionArrays`.
+        role: (R,) index into :data:`ROLES`.
+        contents: (R, n) content at each position, from the top.
+        by_position: (R, n) its probability; zeros where the reply has no answer.
+        ok: (R,) whether the model replied.
+        decided: (R,) the content chosen, where something else than the place decides between tied options.
+        mass: (R,) probability that all labels hold together, of the whole vocabulary; nan where it is not known.
+    """
+
+    question: Places
+    role: Places
+    contents: Places
+    by_position: Floats
+    ok: Bools
+    decided: Ints | None = None
+    mass: Floats | None = None
+
+    def by_content(self, which: NDArray[np.intp]) -> tuple[Floats, Places]:
+        """Probability and position of every content, (R, n) each, for the rows ``which``."""
+        shape = len(which), self.contents.shape[1]
+        probs, positions = np.empty(shape), np.empty(shape, np.int16)
+        for start in range(0, len(which), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            positions[some] = np.argsort(self.contents[which[some]], axis=1)
+            probs[some] = np.take_along_axis(self.by_position[which[some]], positions[some], axis=1)
+        return probs, positions

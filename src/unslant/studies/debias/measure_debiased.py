@@ -13,10 +13,10 @@ from unslant.debiasing.base import Debiaser, Outcome, left_out
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, measure
 from unslant.metrics.bootstrap import RESAMPLES, spread_answers
 from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_bias, rstd
-from unslant.metrics.order_rows import ROLES, OrderRows, order_scores
 from unslant.metrics.permutation import order_accuracy
+from unslant.metrics.read_scores import order_scores
 from unslant.metrics.registry import bounds_of, metric
-from unslant.metrics.scores import QuestionArrays
+from unslant.metrics.scores import ROLES, OrderRows, QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
 from unslant.responses import text_ranks
