@@ -32,8 +32,8 @@ from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
 from unslant.auditing import AuditSettings
-from unslant.auditing.cost import TokenCounter
 from unslant.auditing.orders import WHOLE, OrderDesign, audit_presentations
+from unslant.auditing.study import TokenCounter
 from unslant.presentations import control_presentations, parse_labels, present
 from unslant.presentations.shots import ShotChooser
 from unslant.prompts import Cloze, Prompt, Writer, load_template

@@ -8,9 +8,8 @@ import pytest
 from tests.fakes import RuleModel
 from tests.studies.small_models import random_model
 from training.world import question_sets
-from unslant.auditing.cost import COUNTED
 from unslant.auditing.result import AuditResult
-from unslant.auditing.study import audit
+from unslant.auditing.study import COUNTED, audit
 from unslant.models import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import present

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from unslant.asking import ask
 from unslant.auditing import AuditOutputs, AuditSettings
-from unslant.auditing.cost import estimate, ordinary_cost
-from unslant.auditing.orders import OrderDesign, grown
+from unslant.auditing.orders import WHOLE, OrderDesign, grown
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
-from unslant.models import GenerateOptions
-from unslant.questions import SKEWED
+from unslant.metrics.order_curve import set_names
+from unslant.models import Cost, GenerateOptions, ScoringModel
+from unslant.models.base import Encoded, TokenizingModel
+from unslant.presentations import Presentation, orders_for
+from unslant.prompts import Prompt
+from unslant.questions import SKEWED, Question
 from unslant.responses import Responses
 
 
@@ -72,6 +77,8 @@ class Audit(Study[AuditSettings]):
     def run(self, given: Given[AuditSettings], outputs: Any, store: Any) -> None:
         if not outputs.dry_run:
             return super().run(given, outputs, store)
+        from unslant.auditing.cost import estimate
+
         self.check(given)
         settings = self.settings_of_each(given)
         self.check_replies(given, settings)
@@ -139,3 +146,102 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         until=until,
         two_phase=two_phase,
     )
+
+
+# What an ordinary run costs, which asks the published order of every question alone, each prompt run whole
+
+COUNTED = 20
+"""Questions, at most, whose tokens are counted for the cost of other sets of orders."""
+_SHARE = 6
+"""Of more questions than that one in six, down to half as many: counting is to cost little compared with asking."""
+_AT_ONCE = 1_000
+
+
+def ordinary_cost(
+    model: ScoringModel, spent: Cost, design: OrderDesign, questions: Iterable[Question]
+) -> tuple[int, dict[str, float]]:
+    """What an ordinary run costs, and in such runs an audit in other sets of orders; nothing is run.
+
+    Args:
+        spent: the cost of the run so far.
+        design: what was asked.
+        questions: those asked here; fewer than the design's in a shard.
+
+    Returns:
+        ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
+        model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
+        in the orders asked and in every smaller set, from :data:`COUNTED` questions or fewer of the commonest number of
+        options; empty where tokens cannot be counted.
+    """
+    local, asked, everyone = model.unwrapped, list(questions), design.questions.questions
+    if not isinstance(local, TokenizingModel):
+        mean = spent.tokens_plain / spent.prompts if spent.prompts else 0
+        return round(mean * len(asked)), {}
+    counter = TokenCounter(local, design)
+    ordinary = sum(counter.whole(asked[at : at + _AT_ONCE]) for at in range(0, len(asked), _AT_ONCE))
+    kinds = Counter((len(question.options), question.pinned) for question in everyone if question.movable)
+    if not kinds:
+        return ordinary, {}
+    kind = kinds.most_common(1)[0][0]
+    alike = [question for question in everyone if (len(question.options), question.pinned) == kind]
+    most = COUNTED if len(alike) <= COUNTED else min(COUNTED, max(COUNTED // 2, len(alike) // _SHARE))
+    sample = alike[:: -(-len(alike) // most)]
+    once = counter.added(sample, [page for _, page in design.controls])
+    orders = design.settings.orders
+    every = orders if design.full is None else WHOLE
+    n, each = len(everyone), counter.whole(sample) / len(sample)
+    runs = {}
+    # the largest set first: its prompts are tokenized in one call, and most of the others' are among them
+    for name in (every, *set_names(len(alike[0].movable), len(orders_for(alike[0], every)))):
+        computed, shared = counter.tree(sample, name)
+        total = (computed - shared) * n / len(sample) + shared + once
+        runs[name] = round(total / (each * n), 4)
+    if design.full is not None:
+        part = len(design.full) / n
+        runs[orders] = round(part * runs[every] + (1 - part) * runs.get("latin", runs[every]), 4)
+    return ordinary, runs
+
+
+class TokenCounter:
+    """Counts the tokens of questions under sets of orders, as an audit would compute them; runs nothing."""
+
+    def __init__(self, model: TokenizingModel, design: OrderDesign) -> None:
+        self.model, self.design = model, design
+        # sets of orders have many presentations in common
+        self._known: dict[tuple[str, tuple[int, ...], tuple[str, ...]], list[Encoded]] = {}
+
+    def whole(self, questions: Iterable[Question]) -> int:
+        """Tokens of the published order, each prompt whole."""
+        from unslant.models.hf import other_costs
+
+        encoded = self.model.encode(self._prompts(self._published(questions)))
+        return other_costs(encoded, [""] * len(encoded))[0]
+
+    def tree(self, questions: Iterable[Question], orders: str) -> tuple[int, int]:
+        """Distinct tokens of an audit's prompts, and how many of them begin every prompt."""
+        from unslant.models.hf import common_prefix, node_count
+
+        encoded = self._encoded(page for question in questions for _, page in self.design.in_orders(question, orders))
+        first = encoded[0].context
+        return node_count(encoded), min(common_prefix(first, item.context) for item in encoded)
+
+    def added(self, questions: Iterable[Question], presentations: Iterable[Presentation]) -> int:
+        """Distinct tokens that presentations add to those of questions."""
+        from unslant.models.hf import node_count
+
+        encoded = self._encoded(self._published(questions))
+        return node_count([*encoded, *self._encoded(presentations)]) - node_count(encoded)
+
+    def _published(self, questions: Iterable[Question]) -> list[Presentation]:
+        return [page for question in questions for _, page in self.design.published(question)]
+
+    def _prompts(self, presentations: Iterable[Presentation]) -> list[Prompt]:
+        return [prompt for one in presentations for prompt in self.design.elicitation.prompts(one)]
+
+    def _encoded(self, presentations: Iterable[Presentation]) -> list[Encoded]:
+        """Each presentation is written and tokenized once, and kept: for a sample of questions only."""
+        by_key = {(one.question_id, one.contents, one.labels): one for one in presentations}
+        new = {key: self._prompts([one]) for key, one in by_key.items() if key not in self._known}
+        encoded = iter(self.model.encode([prompt for prompts in new.values() for prompt in prompts]))
+        self._known |= {key: list(islice(encoded, len(prompts))) for key, prompts in new.items()}
+        return [one for key in by_key for one in self._known[key]]
