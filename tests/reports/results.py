@@ -27,12 +27,13 @@ from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.debiasing.lora1 import Epoch
-from unslant.experiment.run_record import model_block, provenance
+from unslant.experiment.job import provenance
 from unslant.presentations import NONE
 from unslant.questions import QuestionSet
 from unslant.reports.page import Describes, Page
 from unslant.responses import Responses, Run
 from unslant.responses.importers import Log, Logged, joined
+from unslant.responses.provenance import model_block
 from unslant.studies.base_rate.study import BaseRateResult, PublishedCell
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias

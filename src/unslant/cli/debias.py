@@ -135,7 +135,7 @@ def train(
     with recording(store, quiet) as record:
         loader = record.loader(partial(open_model, model, models), settings.sampled(question_set))
         log = run(loader, question_set, out, settings, progress=record.progress)
-        record.note_score(log)
+        record.note_score(log.key_number)
     if not quiet:
         print(*question_set.report.caveats, log.summary(), f"adapter in {out}: use it with --adapter {out}", sep="\n")
     record.check_kept()

@@ -52,10 +52,10 @@ def replies(
     """
     from functools import partial
 
+    from unslant.experiment.job import requests_of
     from unslant.experiment.outputs import STDOUT, check_file, write_json
     from unslant.experiment.page_parts import mostly_failed
     from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
-    from unslant.experiment.run_record import requests_of
     from unslant.experiment.running import recording
     from unslant.models.open import address_of, open_chat
     from unslant.replies import read_replies

@@ -161,7 +161,7 @@ def rerun(
       unslant rerun served.json --base-url http://127.0.0.1:8080/v1
     """
     from unslant.cli import repeat
-    from unslant.experiment.run_record import EXPECTED
+    from unslant.experiment.running import EXPECTED
 
     block = read_provenance(file)
     if not block.command or block.command[0] not in AGAIN:

@@ -87,6 +87,14 @@ class StudyResult:
         """The outcome in one sentence."""
         return self.page().headline
 
+    def key_number(self) -> str:
+        """The first key number, or the headline, for ``unslant runs list``."""
+        from unslant.reports.numbers import number
+
+        page = self.page()
+        tile = page.tiles[0] if page.tiles and not self.failure else None
+        return f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
+
     def summary(self, width: int = 100, color: bool = False, details: bool = False) -> str:
         """Text for a terminal: one screen, or every panel in full with ``details``."""
         from unslant.reports import text
@@ -132,7 +140,8 @@ class StudyResult:
     @property
     def provenance(self) -> Provenance:
         """How the result was made."""
-        from unslant.experiment.run_record import combined, model_block, provenance
+        from unslant.experiment.job import combined, provenance
+        from unslant.responses.provenance import model_block
 
         if self.parts:
             return combined([part.provenance for part in self.parts])

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -18,14 +19,13 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from unslant.asking import Progress, at_once, no_progress
-from unslant.errors import UnslantError, one_line
+from unslant.errors import InputError, UnslantError, one_line
 from unslant.experiment import StoreOptions
-from unslant.experiment.run_record import check_same
-from unslant.models import ScoringModel
+from unslant.models import ScoringModel, facts_of
 from unslant.reach import COMMAND, ON_INTERRUPT, url_without_secrets, without_secrets
+from unslant.responses.provenance import Provenance, model_block
 
 if TYPE_CHECKING:
-    from unslant.experiment.result import StudyResult
     from unslant.models import ChatModel, Model
     from unslant.questions import QuestionSet
     from unslant.responses import Responses
@@ -138,18 +138,13 @@ class Recording:
             with self._after_asking():
                 self._store.runs.keep_responses(self._run, written.getvalue())
 
-    def note_score(self, result: StudyResult | str) -> None:
-        """Store the score of the run for ``unslant runs list``: the first key number of the result, or its headline."""
+    def note_score(self, score: str | Callable[[], str]) -> None:
+        """Store the score of the run, or what a function gives, for ``unslant runs list``."""
         if self._store is None or not self._run:
             return
-        if not isinstance(result, str):
-            from unslant.reports.numbers import number
-
-            page = result.page()
-            tile = page.tiles[0] if page.tiles and not result.failure else None
-            result = f"{number(tile.estimate, tile.metric)} {tile.metric.name}" if tile else page.headline
+        text = score if isinstance(score, str) else score()
         with self._after_asking():
-            self._store.runs.note_score(self._run, result)
+            self._store.runs.note_score(self._run, text)
 
     @contextmanager
     def _after_asking(self) -> Iterator[None]:
@@ -353,3 +348,36 @@ def _duration(seconds: float) -> str:
     if not minutes:
         return f"{rest} s"
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+EXPECTED: ContextVar[Provenance | None] = ContextVar("expected", default=None)
+"""How the result was made that a command repeats (``unslant rerun``)."""
+
+
+def check_same(questions: Any = None, model: Any = None) -> None:
+    """Refuse to repeat a command on other questions or another model; does nothing if no command is repeated.
+
+    Args:
+        questions: a set of questions.
+        model: a model, or its :func:`model_block`.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    expected = EXPECTED.get()
+    if expected is None:
+        return
+    checks = []
+    if questions is not None:
+        digests = [entry.digest for entry in expected.questions]
+        checks.append(("questions", getattr(questions, "name", ""), questions.digest, digests))
+    if model is not None:
+        block = model if isinstance(model, dict) else model_block(model.name, facts_of(model))
+        checks.append(("model", block["name"], block["digest"], [entry.digest for entry in expected.models]))
+    for what, name, digest, digests in checks:
+        if any(digests) and digest not in digests:
+            then = ", ".join(one[:12] for one in digests)
+            raise InputError(
+                f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
+                "override with --anyway"
+            )

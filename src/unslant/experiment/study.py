@@ -183,7 +183,7 @@ class Study(Generic[S]):
                 record.note_score(f"shard {shard}")
             else:
                 result = self.measure(job)
-                record.note_score(result)
+                record.note_score(result.key_number)
         if shard:
             return write_all(record.check_kept, partial(write_shard, responses, cast(OutputOptions, outputs)))
         return write_outputs(result, outputs, *job.saves, *self.also(result, given), record.check_kept)

@@ -3,11 +3,14 @@ seen of the models that were asked, and whether two were the same one."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from importlib import metadata
 from itertools import chain, zip_longest
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -16,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unslant.arrays import Floats, json_fields
 from unslant.errors import InputError, without_options
+from unslant.reach import url_without_secrets
 
 
 class AskedModel(BaseModel, strict=True, extra="allow"):
@@ -313,6 +317,37 @@ class LoggedScore(Record):
             parts = parts or [f"{reported}."]
             parts.append(f"Without the rows that failed ({self.failed:,}), which do not count below, it is {rest:.3f}.")
         return " ".join(parts)
+
+
+_NOT_THE_MODEL = frozenset(
+    "model adapter fingerprint engine attention device dtype torch transformers peft base_url".split()
+)
+"""Entries of an identity that say how, where and under which name a model ran, but not which one it is."""
+
+
+def model_block(name: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The part on one model, and the versions of the libraries that ran it.
+
+    Args:
+        facts: :func:`unslant.models.facts_of` the model, if it was loaded.
+    """
+    facts = facts or {}
+    identity: Mapping[str, str] = facts.get("identity", {})
+    device = identity.get("device", "")
+    if device == "cuda" and "torch" in sys.modules:
+        device = f"cuda ({sys.modules['torch'].cuda.get_device_name()})"
+    itself = {key: value for key, value in identity.items() if key not in _NOT_THE_MODEL}
+    libraries = ["torch", "transformers"] + ["peft"] * bool(identity.get("adapter config"))
+    versions = {name: identity[name] for name in libraries if identity.get(name)}
+    return {
+        "name": url_without_secrets(name),
+        "digest": hashlib.sha256(json.dumps(itself, sort_keys=True).encode()).hexdigest() if itself else "",
+        "revision": str(facts.get("revision", "")),
+        "dtype": identity.get("dtype", ""),
+        "device": device,
+        "adapter": identity.get("adapter", ""),
+        "versions": versions | ({"tokenizers": metadata.version("tokenizers")} if versions else {}),
+    }
 
 
 FINGERPRINT = "fingerprint"

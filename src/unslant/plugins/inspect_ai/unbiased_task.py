@@ -16,7 +16,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, 
 from inspect_ai.solver import TaskState, generate
 
 from unslant.asking import reply_row
-from unslant.experiment.run_record import run_of
+from unslant.experiment.job import run_of
 from unslant.models import GenerateOptions
 from unslant.models.chat import Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of

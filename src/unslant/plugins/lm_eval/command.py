@@ -67,6 +67,6 @@ def lm_eval(
         if len(results) == 1:
             record.keep(results[0].responses)
         result = results[0] if len(results) == 1 else AuditComparison.of(results)
-        record.note_score(result)
+        record.note_score(result.key_number)
     also = [lambda: write_atomically(samples, "".join(f"{line}\n" for line in lines))] if samples else []
     write_outputs(result, outputs, *also, record.check_kept)

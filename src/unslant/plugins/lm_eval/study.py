@@ -17,7 +17,7 @@ from unslant.arrays import Floats, jsonable
 from unslant.asking import Progress, ask, no_progress, score_all
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError, first_line
-from unslant.experiment.run_record import run_of, with_run
+from unslant.experiment.job import run_of, with_run
 from unslant.flags import with_options
 from unslant.metrics import Estimate, wilson
 from unslant.models import ModelOptions, ScoringModel

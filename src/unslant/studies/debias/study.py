@@ -20,14 +20,14 @@ from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
 from unslant.experiment import ReportOptions
-from unslant.experiment.job import Given, Job
-from unslant.experiment.run_record import model_block, provenance
+from unslant.experiment.job import Given, Job, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.stored import StoredModel
 from unslant.presentations import parse_labels, question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
+from unslant.responses.provenance import model_block
 from unslant.studies.debias.measure_debiased import (
     MEASURES,
     Listings,

@@ -15,8 +15,8 @@ from unslant.asking import Progress, no_progress
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.lora1 import Epoch, TrainSettings
 from unslant.errors import InputError
+from unslant.experiment.job import provenance
 from unslant.experiment.result import StudyResult
-from unslant.experiment.run_record import provenance
 from unslant.extras import needed
 from unslant.files import dump_json, parse_json, read_text
 from unslant.flags import by_kind, part_of, with_options

@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from unslant.asking import Progress, generate_all
 from unslant.errors import InputError, one_of
 from unslant.experiment import FieldOptions, LabelOptions, Names, Temperatures
-from unslant.experiment.job import Asking, Given
+from unslant.experiment.job import Asking, Given, provenance, requests_of
 from unslant.experiment.ranking import RankingOptions
 from unslant.experiment.reply_judge import CERTAIN, ReplyJudge
 from unslant.experiment.result import StudyResult
-from unslant.experiment.run_record import check_same, provenance, requests_of
+from unslant.experiment.running import check_same
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from unslant.errors import InputError
 from unslant.experiment.comparison import check_comparable
-from unslant.experiment.job import Given, Job
+from unslant.experiment.job import Given, Job, provenance
 from unslant.experiment.outputs import check_folder
 from unslant.experiment.page_parts import settings_rows, spent
 from unslant.experiment.result import StudyResult, write_tables
-from unslant.experiment.run_record import provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.flags import check_unused, part_of

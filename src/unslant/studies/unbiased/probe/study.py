@@ -18,8 +18,8 @@ from unslant.arrays import Floats
 from unslant.asking import Asked, Progress, ask, ask_for_replies, generate_all, no_progress, score_all
 from unslant.errors import InputError
 from unslant.experiment import PromptOptions, Temperatures
-from unslant.experiment.job import Given, Job
-from unslant.experiment.run_record import check_same, model_block, provenance, requests_of
+from unslant.experiment.job import Given, Job, provenance, requests_of
+from unslant.experiment.running import check_same
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
@@ -30,6 +30,7 @@ from unslant.presentations.interventions import VANILLA, Composed, apply, compos
 from unslant.prompts import Cloze, Message, Prompt, Writer
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses, Run
+from unslant.responses.provenance import model_block
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
 from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST
 from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable, load_accuracy, load_scores, result_of
