@@ -17,7 +17,7 @@ from statistics import median
 
 from transformers import AutoTokenizer
 
-from unslant.auditing.orders import order_presentations
+from unslant.auditing import order_presentations
 from unslant.models.hf import common_prefix, plan
 from unslant.models.hf.tokenization import Encoder
 from unslant.presentations import parse_labels

@@ -31,8 +31,7 @@ from benchmarks.contenders import Contender, Library, LmEval, cost_of
 from benchmarks.measure import load, machine, measured
 from unslant import audit, load_model, open_model
 from unslant.arrays import jsonable
-from unslant.auditing import AuditSettings
-from unslant.auditing.orders import WHOLE, OrderDesign, audit_presentations
+from unslant.auditing import WHOLE, AuditSettings, OrderDesign, audit_presentations
 from unslant.auditing.study import TokenCounter
 from unslant.presentations import control_presentations, parse_labels, present
 from unslant.presentations.shots import ShotChooser

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import audit_presentations
 from unslant.auditing.study import audit
 from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planted import Planted, at, planted_scores
-from unslant.auditing.orders import PART, next_part
+from unslant.auditing import PART
+from unslant.auditing.phases import next_part
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import order_slots

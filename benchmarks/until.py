@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage import MODELS, SETS
 from benchmarks.two_phase import recorded as recorded_table
-from unslant.auditing.orders import WHOLE as WHOLE_ORDERS
+from unslant.auditing import WHOLE as WHOLE_ORDERS
 from unslant.auditing.until import certainty
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import WHOLE, Search

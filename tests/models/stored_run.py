@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.models.samples import QUESTIONS, SHOTS
 from unslant.asking import ask
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import audit_presentations
 from unslant.errors import UnslantError
 from unslant.models import stored
 from unslant.models.hf.model import TransformersModel

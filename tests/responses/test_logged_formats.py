@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.first_screens import said
+from unslant.auditing import audit_presentations
 from unslant.auditing.comparison import audit_logs
-from unslant.auditing.orders import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.presentations import parse_labels

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.shards import EACH, merge_all, write_all
 from tests.scale.conftest import QUESTIONS
 from unslant import Question
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import audit_presentations
 from unslant.scale import merge as merging
 from unslant.scale.plan import planned
 

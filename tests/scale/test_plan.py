@@ -14,8 +14,7 @@ import pytest
 from tests.fakes import RuleModel
 from tests.scale.conftest import QUESTIONS, rule_model
 from unslant import InputError
-from unslant.auditing import AuditSettings
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import AuditSettings, audit_presentations
 from unslant.auditing.study import audit
 from unslant.models.base import Scored
 from unslant.presentations import control_presentations, present

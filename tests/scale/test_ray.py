@@ -75,7 +75,7 @@ def test_a_store_is_shared_with_one_process(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray")
 @pytest.mark.skipif(sys.platform != "linux", reason="names of processes are read as Linux shows them")
 def test_twenty_random_kills_lose_nothing() -> None:
-    from unslant.auditing.orders import audit_presentations
+    from unslant.auditing import audit_presentations
     from unslant.presentations import parse_labels
     from unslant.prompts import Cloze, Writer, load_template
     from unslant.questions import load_questions

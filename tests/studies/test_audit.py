@@ -12,7 +12,7 @@ import pytest
 from tests.first_screens import said
 from tests.studies.label_guessers import QUESTIONS, when_unsure
 from unslant import InputError, Question
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import audit_presentations
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 

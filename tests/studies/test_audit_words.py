@@ -13,8 +13,8 @@ from tests.chatting import RuleChat
 from tests.first_screens import said
 from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
+from unslant.auditing import orders_in_words
 from unslant.auditing.notes import adaptive_lines
-from unslant.auditing.orders import orders_in_words
 from unslant.auditing.panels import caveats
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit

@@ -15,10 +15,9 @@ import pytest
 from tests.command_line import unslant
 from tests.first_screens import said
 from tests.reports.results import audited, logged_texts
-from unslant.auditing import AuditSettings
+from unslant.auditing import AuditSettings, audit_presentations
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
-from unslant.auditing.orders import audit_presentations
 from unslant.auditing.result import AuditResult, same_questions
 from unslant.metrics import Bootstrap, mcnemar
 from unslant.presentations import parse_labels

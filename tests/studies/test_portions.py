@@ -16,7 +16,7 @@ import unslant.asking
 from tests.fakes import RuleModel
 from unslant import InputError, Question
 from unslant.asking import ask
-from unslant.auditing.orders import audit_presentations
+from unslant.auditing import audit_presentations
 from unslant.auditing.study import audit
 from unslant.metrics import read_scores
 from unslant.models.base import ModelInfo, Scored, ScoringModel

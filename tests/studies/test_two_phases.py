@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import unslant.auditing
 from tests.fakes import RuleModel
 from tests.metrics.synthetic import make_questions
-from unslant.auditing import orders
+from unslant.auditing import phases
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.responses import Responses
@@ -38,8 +39,8 @@ def after_another(stem: str, labels: list[str], texts: list[str]) -> list[float]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "MOST_WHOLE", 20)
-    monkeypatch.setattr(orders, "PART", 16)
+    monkeypatch.setattr(unslant.auditing, "MOST_WHOLE", 20)
+    monkeypatch.setattr(unslant.auditing, "PART", 16)
 
 
 def shown(result: AuditResult) -> Counter[tuple[str, str]]:
@@ -74,13 +75,13 @@ def test_of_more_a_part_is_asked_in_all_orders_and_the_rest_in_a_square() -> Non
 
 @pytest.mark.thorough
 def test_the_part_grows_until_intervals_are_narrow_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "WIDTH", 1.5)
+    monkeypatch.setattr(phases, "WIDTH", 1.5)
     grown = audit(RuleModel(leans_more), QUESTIONS)
     assert grown.run.two_phase is not None
     size = len(grown.run.two_phase.full)
     assert 16 < size < len(QUESTIONS)
-    monkeypatch.setattr(orders, "PART", size)
-    monkeypatch.setattr(orders, "WIDTH", 100.0)
+    monkeypatch.setattr(unslant.auditing, "PART", size)
+    monkeypatch.setattr(phases, "WIDTH", 100.0)
     at_once = audit(RuleModel(leans_more), QUESTIONS)
     assert at_once.run.two_phase == grown.run.two_phase
     assert at_once.metrics.to_dict() == grown.metrics.to_dict()
@@ -93,7 +94,7 @@ def test_the_part_grows_until_the_mean_over_orders_is_narrow_enough(between: flo
     squares -= squares.mean(axis=1, keepdims=True)
     while True:
         means = 0.5 + questions + np.where(np.arange(size) < part, 0.0, squares[:, 0])
-        larger = orders.part_for_mean(means, squares[:part].var(axis=1), np.arange(size) < part)
+        larger = phases.part_for_mean(means, squares[:part].var(axis=1), np.arange(size) < part)
         if larger == part:
             break
         part = larger
@@ -103,8 +104,8 @@ def test_the_part_grows_until_the_mean_over_orders_is_narrow_enough(between: flo
 
 def test_a_part_without_noisy_questions_does_not_pass_for_a_precise_mean() -> None:
     means = np.where(np.arange(1000) % 25 == 24, 0.5, 0.25)  # the others stay where they are in every square
-    assert orders.part_for_mean(means, np.zeros(3), np.arange(1000) < 3) > 3
-    assert orders.part_for_mean(np.full(1000, 0.25), np.zeros(100), np.arange(1000) < 100) == 100
+    assert phases.part_for_mean(means, np.zeros(3), np.arange(1000) < 3) > 3
+    assert phases.part_for_mean(np.full(1000, 0.25), np.zeros(100), np.arange(1000) < 100) == 100
 
 
 def test_a_table_says_what_was_asked(tmp_path: Path) -> None:
@@ -157,8 +158,8 @@ def planted(habit: Callable[[int, str, int], float]) -> Callable[[str, list[str]
 @pytest.mark.thorough
 @pytest.mark.parametrize("habit", HABITS)
 def test_the_habit_named_is_that_of_all_orders(habit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "MOST_WHOLE", 200)
-    monkeypatch.setattr(orders, "PART", 100)
+    monkeypatch.setattr(unslant.auditing, "MOST_WHOLE", 200)
+    monkeypatch.setattr(unslant.auditing, "PART", 100)
     model, questions = RuleModel(planted(HABITS[habit])), make_questions(600, subjects=2)
     part, whole = audit(model, questions), audit(model, questions, orders="cyclic:24")
     assert part.run.two_phase is not None

@@ -1,15 +1,50 @@
-"""The audit: every question in many orders, and what the score is worth. This file holds its options."""
+"""The audit: every question in many orders, and what the score is worth.
 
-from dataclasses import dataclass
+This file holds its options, and the orders in which it shows each question. With more than :data:`MOST_WHOLE`
+questions, asking every one in all orders buys little precision. Each question is then asked in a Latin square of its
+orders, and a random part of them in all orders. Rearranged labels and the reversed order, which a square does not have,
+are asked of the part only.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
 from unslant.experiment import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
 from unslant.flags import check_unused
+from unslant.presentations import (
+    Asked,
+    Chooser,
+    Order,
+    Presentation,
+    auto_square,
+    control_presentations,
+    cyclic_orders,
+    given_order,
+    labels_for,
+    orders_for,
+    parse_labels,
+    present,
+    reversed_order,
+)
+from unslant.prompts import Cloze, Decision, Elicitation
+from unslant.questions import Question, QuestionSet
+from unslant.questions.loaders import sample
 from unslant.responses.provenance import money
+from unslant.responses.run import TwoPhaseRun
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "in_all_orders", "ask_again")
 """Fields that say nothing where labels are scored."""
+MOST_ORDERS = 6
+"""Default number of orders of a question where replies are read: they are expensive."""
+MOST_WHOLE = 200
+"""Up to this many questions, all are asked in all orders."""
+PART = 100
+"""Questions that are asked in all orders to begin with."""
+WHOLE = "cyclic:24"
+"""``--orders`` that asks every question what ``auto`` asks of the part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,3 +133,173 @@ class AuditOutputs(OutputOptions):
         """The price of tokens in and out, as the end of a sentence; empty where none is given."""
         spent = money(tokens, replies, self.price, self.output_price)
         return f", {spent:,.2f} at this price" if spent == spent else ""
+
+
+def order_presentations(
+    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0
+) -> list[Presentation]:
+    """A question's order set, plus the given and the reversed order if they are not in it."""
+    return square_presentations(
+        question, orders_for(question, orders, seed), alphabet, reverse=reversed_order(question)
+    )
+
+
+def square_presentations(
+    question: Question, orders: Sequence[Order], alphabet: tuple[str, ...], **more: Order
+) -> list[Presentation]:
+    """The orders, plus the given one and those of ``more`` kinds if they are not among them."""
+    others = {"given": given_order(question)} | more
+    return [
+        *(present(question, order, alphabet) for order in orders),
+        *(present(question, order, alphabet, kind) for kind, order in others.items() if order not in orders),
+    ]
+
+
+def audit_presentations(
+    question: Question, orders: str, alphabet: tuple[str, ...], seed: int = 0, *, own_labels: bool = True
+) -> list[Presentation]:
+    """The :func:`order_presentations` of a question, and rearranged labels.
+
+    Labels are reversed in the given and in the reversed order. With three options or more they are also shifted by one,
+    because reversal leaves the middle label in place, and only a shift separates label from position there. Questions
+    whose options are all pinned have a single order, hence no reversed one. ``latin`` shows only the square and the
+    published order: its point is the price.
+
+    Args:
+        own_labels: false for a decision endpoint, which labels the options itself: they cannot be rearranged.
+    """
+    if orders == "latin":
+        return square_presentations(question, orders_for(question, orders, seed), alphabet)
+    presentations = order_presentations(question, orders, alphabet, seed)
+    if not own_labels:
+        return presentations
+    published, reverse = given_order(question), reversed_order(question)
+    labels = labels_for(alphabet, len(question.options))
+    upside_down = labels[::-1]
+    presentations.append(present(question, published, kind="labels-reversed", labels=upside_down))
+    if reverse != published:
+        presentations.append(present(question, reverse, kind="both-reversed", labels=upside_down))
+    if len(labels) > 2:
+        presentations.append(present(question, published, kind="labels-shifted", labels=(*labels[1:], labels[0])))
+    return presentations
+
+
+def orders_in_words(question: Question, spec: str, seed: int = 0) -> list[Order]:
+    """The orders in which replies are asked for; ``auto`` is the rotations, or six of them for more options."""
+    if spec != "auto":
+        return orders_for(question, spec, seed)
+    turns = cyclic_orders(question)
+    few = min(len(turns), MOST_ORDERS)
+    return [turns[k * len(turns) // few] for k in range(few)]
+
+
+@dataclass(frozen=True)
+class OrderDesign:
+    """Which orders and labels of each question an audit shows, where labels are scored.
+
+    Attributes:
+        own_labels: see :func:`audit_presentations`.
+        full: ids of the questions asked in all orders, where the others are asked in a square; None where every
+            question is asked alike, or ``--until`` chooses as it goes.
+    """
+
+    questions: QuestionSet[Question]
+    settings: AuditSettings
+    elicitation: Elicitation
+    chooser: Chooser
+    own_labels: bool = True
+    full: frozenset[str] | None = None
+    _sizes: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, questions: QuestionSet[Question], settings: AuditSettings, *, own_labels: bool = True) -> Self:
+        """The design of an audit; beyond :data:`MOST_WHOLE` questions, :data:`PART` of them are asked in all orders.
+
+        Raises:
+            InputError: if questions, labels, orders or worked examples are incompatible.
+        """
+        writer, chooser = settings.writer(), settings.chooser(questions, parse_labels(settings.labels))
+        design = cls(questions, settings, Cloze(writer) if own_labels else Decision.of(writer), chooser, own_labels)
+        for question in questions:
+            design.prompts_in_all(question)
+            chooser(question)
+        phased = settings.until is None and settings.orders == "auto" and len(questions) > MOST_WHOLE
+        return design.with_part(PART) if phased else design
+
+    def with_part(self, size: int) -> Self:
+        """A copy with ``size`` questions in all orders, by subject; those of a smaller part are among them."""
+        part = sample(self.questions.questions, size, self.settings.seed)
+        return replace(self, full=frozenset(question.id for question in part))
+
+    @cached_property
+    def alphabet(self) -> tuple[str, ...]:
+        return parse_labels(self.settings.labels)
+
+    def asked(self) -> Iterator[Asked]:
+        """Everything: what each question is shown in, then the controls."""
+        for question in self.questions:
+            yield from self.shown(question)
+        yield from self.controls
+
+    def shown(self, question: Question) -> list[Asked]:
+        """Every presentation of a question, with its worked examples."""
+        return self.whole(question) if self.full is None or question.id in self.full else self.square(question)
+
+    def whole(self, question: Question) -> list[Asked]:
+        """Every presentation of a question that is asked in all orders."""
+        return self.in_orders(question, self.settings.orders)
+
+    def square(self, question: Question) -> list[Asked]:
+        """A Latin square of the orders of ``auto``, and the published order."""
+        orders = auto_square(question, self.settings.seed)
+        return self._with_shots(question, square_presentations(question, orders, self.alphabet))
+
+    def published(self, question: Question) -> list[Asked]:
+        """The published order alone."""
+        return self._with_shots(question, [present(question, given_order(question), self.alphabet, "given")])
+
+    def in_orders(self, question: Question, orders: str) -> list[Asked]:
+        """What an audit with these ``--orders`` shows."""
+        seed, own_labels = self.settings.seed, self.own_labels
+        pages = audit_presentations(question, orders, self.alphabet, seed, own_labels=own_labels)
+        return self._with_shots(question, pages)
+
+    def _with_shots(self, question: Question, pages: Iterable[Presentation]) -> list[Asked]:
+        examples = self.chooser(question)
+        return [(question, page.with_shots(examples)) for page in pages]
+
+    @cached_property
+    def controls(self) -> list[Asked]:
+        """Prompts without content, which show what labels get by themselves."""
+        sizes = sorted({len(question.options) for question in self.questions} if self.own_labels else ())
+        return [one for n in sizes for one in control_presentations(n, self.alphabet, seed=self.settings.seed)]
+
+    def prompts_in_all(self, question: Question) -> int:
+        """Prompts of a question that is asked in all orders."""
+        shape = len(question.options), question.pinned
+        if shape not in self._sizes:
+            self._sizes[shape] = len(self.whole(question))
+        return self._sizes[shape]
+
+    @property
+    def prompts_of_all(self) -> int:
+        """Prompts of an audit that asks every question in all orders."""
+        return sum(map(self.prompts_in_all, self.questions)) + len(self.controls)
+
+    @property
+    def expected(self) -> int:
+        """About how many prompts this audit has, for the progress."""
+        if self.full is None:
+            return self.prompts_of_all
+        whole = (question.id in self.full for question in self.questions)
+        return sum(
+            self.prompts_in_all(question) if every else len(question.movable) + 1
+            for question, every in zip(self.questions, whole, strict=True)
+        )
+
+    @property
+    def recorded(self) -> TwoPhaseRun | None:
+        """What a run says about its two phases."""
+        if self.full is None:
+            return None
+        return TwoPhaseRun(full=tuple(sorted(self.full)), of_prompts=self.prompts_of_all)

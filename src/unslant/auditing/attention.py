@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.auditing import AuditSettings
-from unslant.auditing.orders import order_presentations
+from unslant.auditing import AuditSettings, order_presentations
 from unslant.auditing.panels_scores import order_name
 from unslant.errors import InputError, ModelError
 from unslant.flags import with_options

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from unslant.auditing import AuditOutputs, AuditSettings
-from unslant.auditing.orders import (
+from unslant.auditing import (
     MOST_WHOLE,
     PART,
+    AuditOutputs,
+    AuditSettings,
     OrderDesign,
     audit_presentations,
     orders_in_words,

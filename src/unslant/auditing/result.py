@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from unslant.arrays import Ints, jsonable
-from unslant.auditing.orders import WHOLE
+from unslant.auditing import WHOLE
 from unslant.experiment.result import Paired, RecordedResult, StudyResult
 from unslant.metrics import (
     Bootstrap,

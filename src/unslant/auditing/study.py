@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from unslant.asking import ask
-from unslant.auditing import AuditOutputs, AuditSettings
-from unslant.auditing.orders import WHOLE, OrderDesign, grown
+from unslant.auditing import WHOLE, AuditOutputs, AuditSettings, OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.job import Asking, Given
@@ -132,7 +131,10 @@ def _scored(asking: Asking[AuditSettings]) -> Responses:
         responses, texts, until, two_phase = ask_until(model, design, progress=asking.progress)
     else:
         responses = score(share.cut(design.asked()), presentations=share.presentations or design.expected)
-        if not asking.shards.shard:  # a shard cannot know how narrow the intervals of the whole run are
+        # a shard cannot know how narrow the intervals of the whole run are
+        if design.full is not None and not asking.shards.shard:
+            from unslant.auditing.phases import grown
+
             design, responses = grown(design, responses, score)
         two_phase = design.recorded
     tokens, order_costs = ordinary_cost(model, asking.cost, design, share.own(asking.questions))

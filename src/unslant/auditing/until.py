@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from unslant.arrays import Floats, Ints
 from unslant.asking import Asked, Progress, ask
-from unslant.auditing.orders import OrderDesign
+from unslant.auditing import OrderDesign
 from unslant.auditing.until_rule import ANYTIME, SQUARE, WHOLE, Search
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, read_scores

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unslant.asking import Asked, ask_again, ask_for_replies
-from unslant.auditing import AuditSettings
-from unslant.auditing.orders import orders_in_words
+from unslant.auditing import AuditSettings, orders_in_words
 from unslant.errors import InputError
 from unslant.experiment.job import Asking
 from unslant.models import ChatModel

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from unslant.auditing.orders import order_presentations
+from unslant.auditing import order_presentations
 from unslant.errors import InputError, first_line, shortened
 from unslant.plugins.lm_eval.option_fields import (
     CLOZE,

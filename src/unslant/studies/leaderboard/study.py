@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from unslant.arrays import Jsonable
-from unslant.auditing import AuditSettings
-from unslant.auditing.orders import OrderDesign
+from unslant.auditing import AuditSettings, OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import Audit
 from unslant.errors import InputError, one_of

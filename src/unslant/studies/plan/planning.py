@@ -11,10 +11,9 @@ from statistics import fmean
 from typing import Any, Unpack
 
 from unslant.arrays import Jsonable
-from unslant.auditing import AuditSettings
+from unslant.auditing import MOST_WHOLE, PART, WHOLE, AuditSettings, audit_presentations, orders_in_words
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.cost import CHARACTERS_A_TOKEN, SAMPLED
-from unslant.auditing.orders import MOST_WHOLE, PART, WHOLE, audit_presentations, orders_in_words
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
