@@ -47,7 +47,7 @@ class Counted(RuleModel):
 @pytest.fixture
 def portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unslant.asking, "AT_ONCE", 30)
-    monkeypatch.setattr(sys.modules["unslant.metrics.read_scores"], "_ROWS_AT_ONCE", 47)
+    monkeypatch.setattr(sys.modules["unslant.metrics.read_scores"], "ROWS_AT_ONCE", 47)
 
 
 def test_an_audit_in_portions_is_the_audit(request: pytest.FixtureRequest, tmp_path: Path) -> None:
