@@ -34,7 +34,7 @@ from scipy.special import stdtrit
 
 from benchmarks.planted import Planted, at, none, planted_scores
 from unslant.metrics import Bootstrap, Estimate, OrderScores, measure, wilson
-from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, spread_answers
+from unslant.metrics.bootstrap import DIFFERENCE, SHARE, UNBOUNDED, Room, spread_answers
 from unslant.metrics.labels import at_slot, given_slots, order_slots
 from unslant.metrics.nvr import nvr_values
 from unslant.metrics.preference import place_shares, unsure_questions
@@ -132,6 +132,7 @@ class Number:
     denominators: Floats
     bounds: tuple[float, float] = SHARE
     swings: bool = False
+    room: Room = "bounds, unsure"
 
     @classmethod
     def mean(cls, values: Floats, bounds: tuple[float, float] = SHARE, swings: bool = False) -> Number:
@@ -201,6 +202,10 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["Nvr-A"] = Number.mean(right[:, 0])
     distinct: dict[str, Number] = {}
     for name, number in found.items():
+        if name in ("mean over orders less chance", "Nvr-A", "vote less as reported"):
+            number = replace(number, room="bounds")
+        elif name.startswith(("predicted", "recall", "A chosen")):
+            number = replace(number, room="unsure")
         if name != "chance" and number.varies and not any(number.same(other) for other in distinct.values()):
             distinct[name] = number
     return distinct
@@ -302,7 +307,7 @@ def plain_intervals(number: Number, rows: NDArray[np.intp]) -> Iterator[tuple[fl
 def interval(bootstrap: Bootstrap, number: Number, rows: NDArray[np.intp]) -> Estimate:
     """The number of some rows of the pool."""
     numerators, denominators = number.numerators[rows], number.denominators[rows]
-    return bootstrap.ratio(numerators, denominators, bounds=number.bounds, swings=number.swings)
+    return bootstrap.ratio(numerators, denominators, bounds=number.bounds, swings=number.swings, room=number.room)
 
 
 def table(results: Sequence[Coverage]) -> str:

@@ -197,7 +197,7 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
         parts.append(part)
         for key in ESTIMATED:
             bounds, whole = bounds_of(key), pool.whole[key][drawn]
-            usual = bootstrap.mean(whole, bounds=bounds)
+            usual = bootstrap.mean(whole, bounds=bounds, room="bounds, unsure")
             tallies[key].add(bootstrap.two_phase(found.values[key], found.known[key], part, bounds=bounds), usual)
         own = {key: pool.over_squares(key, squares, rows, n) for key in _AVERAGED}
         every = {key: pool.whole[key][drawn] for key in _AVERAGED}
@@ -209,10 +209,12 @@ def trial(pool: Pool, n: int, repeats: int, seed: int = 0) -> tuple[dict[str, Ta
 
 _AVERAGED = ("expected_accuracy", "predicted A", "hit A", "gold A")
 _MEANS: Mapping[str, Callable[[Bootstrap, Mapping[str, Floats], Floats], Estimate]] = {
-    "expected_accuracy": lambda bootstrap, own, _: bootstrap.mean(own["expected_accuracy"]),
+    "expected_accuracy": lambda bootstrap, own, _: bootstrap.mean(own["expected_accuracy"], room="bounds, unsure"),
     "order_advantage": lambda bootstrap, own, given: bootstrap.mean(given - own["expected_accuracy"], share=False),
-    "predicted A": lambda bootstrap, own, _: bootstrap.mean(own["predicted A"]),
-    "recall A": lambda bootstrap, own, _: bootstrap.ratio(np.nan_to_num(own["hit A"]), np.nan_to_num(own["gold A"])),
+    "predicted A": lambda bootstrap, own, _: bootstrap.mean(own["predicted A"], room="unsure"),
+    "recall A": lambda bootstrap, own, _: bootstrap.ratio(
+        np.nan_to_num(own["hit A"]), np.nan_to_num(own["gold A"]), room="unsure"
+    ),
 }
 
 

@@ -312,8 +312,16 @@ def test_a_fair_model_that_is_often_unsure_has_a_narrow_pbm(model: Planted) -> N
 @pytest.mark.parametrize("unsure", [4, 5])
 def test_few_unsure_questions_leave_room_for_others(unsure: int) -> None:
     values, mask = np.random.default_rng(0).normal(0.98, 0.005, 100), np.arange(100) < unsure
-    found = Bootstrap(100, unsure=mask).mean(values)
+    found = Bootstrap(100, unsure=mask).mean(values, room="bounds, unsure")
     assert (found.value - found.low > 0.03) == (unsure < 5)
+
+
+@pytest.mark.parametrize(("unsure", "room"), [(0, True), (5, False)])
+def test_shares_of_a_label_have_room_for_unsure_questions(unsure: int, room: bool) -> None:
+    """A is chosen in one order of four of each known question: where 3 % take A always, intervals covered 0.54."""
+    values = np.where(np.arange(20) < 17, 0.25, 0.29)
+    found = Bootstrap(20, unsure=np.arange(20) < unsure).mean(values, room="unsure")
+    assert (found.high > 0.25 + 0.1 * 0.75) == room
 
 
 def test_always_a_is_unsure_however_certain() -> None:

@@ -109,7 +109,7 @@ def part_needed(phased: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> in
             continue
         # The interval of all orders is that of N questions like the part, or wider, where the squares show that the
         # part by chance has fewer questions of a rare sort than the others.
-        usual = _width(bootstrap.mean(np.resize(known, size), bounds=bounds))
+        usual = _width(bootstrap.mean(np.resize(known, size), bounds=bounds, room="bounds, unsure"))
         if yes_or_no(known):
             usual = max(usual, _width(wilson(estimate.value, estimate.n)))
         else:

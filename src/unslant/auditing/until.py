@@ -167,7 +167,7 @@ def _fixed_beforehand(scores: OrderScores, index: Ints) -> Callable[[str, Floats
     def interval(name: str, values: Floats) -> tuple[float, float]:
         column = np.empty(len(values))
         column[index] = values
-        estimate = bootstrap.mean(column, bounds=bounds_of(name))
+        estimate = bootstrap.mean(column, bounds=bounds_of(name), room="bounds, unsure")
         return estimate.low, estimate.high
 
     return interval

@@ -308,7 +308,7 @@ def calibration(
     def mean(values: Floats, of: Bools, least: float = 0.0) -> Estimate:
         counts = np.bincount(question[of], minlength=size).astype(np.float64)
         totals = np.bincount(question[of], values[of], size).astype(np.float64)
-        return bootstrap.ratio(totals, counts, bounds=(least, 1.0))
+        return bootstrap.ratio(totals, counts, bounds=(least, 1.0), room="bounds, unsure")
 
     every = np.ones(len(bins), bool)
     error = float(np.abs(np.bincount(bins, confidence - hit, BINS)).sum() / len(bins))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,11 @@ _CHUNK = 4_000_000
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From column totals, shape (R, F), to one value per resample, shape (R,)."""
 
+Room = Literal["bounds", "bounds, unsure", "unsure"]
+"""When an interval has room for questions of a rare kind that the sample missed: where nearly all values are near a
+bound; where they are and fewer than five questions are unsure (for numbers that follow from the answers: five show what
+the model does when unsure); or where fewer than five are unsure, wherever the values are (for shares of answers under
+a label: a known question gives each label 1/n)."""
 SHARE, DIFFERENCE, UNBOUNDED = (0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)
 """Least and greatest value that a question can have: of shares, of differences of shares, of anything."""
 
@@ -78,6 +83,7 @@ class Bootstrap:
         share: bool = True,
         bounds: tuple[float, float] | None = None,
         swings: bool = False,
+        room: Room = "bounds",
         note: str = "",
         confidence: float | None = None,
     ) -> Estimate:
@@ -88,6 +94,7 @@ class Bootstrap:
             bounds: least and greatest possible value, if neither. The mean stays within them also where single values
                 do not (:func:`~unslant.metrics.two_phase.extended`).
             swings: whether values are 1 or 0, for right or wrong, less a mean over orders.
+            room: see :data:`Room`.
 
         Examples:
             >>> round(Bootstrap(100).mean(np.repeat([0.0, 1.0], 50)).high, 3)
@@ -95,7 +102,8 @@ class Bootstrap:
         """
         defined = ~np.isnan(values)
         numerators, ones = np.where(defined, values, 0.0), defined.astype(np.float64)
-        mean = self.ratio(numerators, ones, share=share, bounds=bounds, swings=swings, note=note, confidence=confidence)
+        options: dict[str, Any] = {"swings": swings, "room": room, "note": note, "confidence": confidence}
+        mean = self.ratio(numerators, ones, share=share, bounds=bounds, **options)
         return mean.within(*bounds) if bounds else mean
 
     def ratio(
@@ -106,6 +114,7 @@ class Bootstrap:
         share: bool = True,
         bounds: tuple[float, float] | None = None,
         swings: bool = False,
+        room: Room = "bounds",
         note: str = "",
         confidence: float | None = None,
     ) -> Estimate:
@@ -116,7 +125,7 @@ class Bootstrap:
         guards around them, and their coverage in a simulation.
 
         Args:
-            share, bounds, swings: see :meth:`mean`, of a question's ratio.
+            share, bounds, swings, room: see :meth:`mean`, of a question's ratio.
         """
         confidence = confidence or self.confidence
         counted = denominators > 0
@@ -163,7 +172,7 @@ class Bootstrap:
             )
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
-        if spread is None or self._few_off(counted, off, width):
+        if spread is None or self._rare_may_be_missing(room, counted, off, width):
             low, high = _with_unseen((low, value, high), (floor, ceiling), size, z)
         if swings:
             low, high = self._with_swings((low, value, high), numerators, denominators, counted, z)
@@ -222,15 +231,16 @@ class Bootstrap:
             most = _SKEWED * spread.quantile * math.sqrt(spread.variance)
             low, high, unseen = max(floor + width * low, value - most), min(floor + width * high, value + most), n
         off = np.minimum(values[counted] - floor, bounds[1] - values[counted])
-        if spread is None or self._few_off(counted, off, width):
+        if spread is None or self._rare_may_be_missing("bounds, unsure", counted, off, width):
             low, high = _with_unseen((low, value, high), bounds, unseen, normal_quantile(self.confidence))
         method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
         return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
 
-    def _few_off(self, counted: Bools, off: Floats, width: float) -> bool:
-        """Whether nearly all values are near a bound, by their distances ``off`` the nearer one, and few are unsure."""
-        few = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
-        return bool(few) and self.sampling.units(counted & self.unsure) < LEAST_UNITS
+    def _rare_may_be_missing(self, room: Room, counted: Bools, off: Floats, width: float) -> bool:
+        """By the distances ``off`` of the values counted from the nearer bound, and by how many are unsure."""
+        near = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
+        sure = room != "bounds" and self.sampling.units(counted & self.unsure) < LEAST_UNITS
+        return bool({"bounds": near, "bounds, unsure": near and sure, "unsure": sure}[room])
 
     def _spread(
         self, residuals: Floats, counted: Bools, least: float, yes_or_no: bool, confidence: float

@@ -44,7 +44,7 @@ def means(values: QuestionValues, bootstrap: Bootstrap, phases: TwoPhaseValues |
             return bootstrap.two_phase(column, phases.known[metric.key], phases.shown, bounds=metric.bounds)
         if metric.exact:
             return by_design(column)
-        return bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings)
+        return bootstrap.mean(column, bounds=metric.bounds, swings=metric.swings, room="bounds, unsure")
 
     return Numbers({metric.key: mean(metric, values[metric.key]) for metric in question_metrics()})
 
@@ -287,9 +287,9 @@ def paired_difference(
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
     return PairedDifference(
         measure_name,
-        bootstrap.mean(of_a, bounds=bounds),
-        bootstrap.mean(of_b, bounds=bounds),
-        bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0])),
+        bootstrap.mean(of_a, bounds=bounds, room="bounds, unsure"),
+        bootstrap.mean(of_b, bounds=bounds, room="bounds, unsure"),
+        bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0]), room="bounds, unsure"),
         only_a,
         only_b,
         mcnemar(only_a, only_b) if yes_no else math.nan,

@@ -10,18 +10,36 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
+    from unslant.models.options import ModelKeywords
+    from unslant.studies.debias.settings import PromptKeywords
+
+    class Audited(ModelKeywords, PromptKeywords, total=False):
+        """Keywords of :func:`unslant.audit`, but for those that only change how it is reported."""
+
+        orders: str
+        shots: int
+        elicit: Literal["auto", "labels", "generate"]
+        reasoning: bool
+        temperature: float | None
+        max_tokens: int | None
+        inspect: tuple[str, ...]
+        repeats: int
+        adaptive: bool
+        calibrate: float
+        until: float | None
+
 
 _NAMED = 5
 """Most questions that a failure names."""
 
 
-def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options: Any) -> AuditResult:
+def order_robust(model: Any, questions: Any, *, at_least: float = 0.9, **options: Unpack[Audited]) -> AuditResult:
     """Audit a model, and fail if its answers depend on option order more than is allowed.
 
     Args:

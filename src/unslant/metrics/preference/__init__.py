@@ -135,7 +135,7 @@ def slot_effects(
                 if "nats" in of_unit:
                     effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
             content = float(np.nanmean(by_content)) if unsure else math.nan
-            chosen = bootstrap.mean(share, note="" if unsure else missing)
+            chosen = bootstrap.mean(share, room="unsure", note="" if unsure else missing)
             rows.append(SlotEffect(name, effect, excess, chosen, content, p))
         return tuple(rows)
 

@@ -164,10 +164,10 @@ def measured(scores: OrderScores, resamples: int = RESAMPLES, *, invariant: bool
     bootstrap = Bootstrap.of(scores, resamples=resamples)
     bias = label_bias(given_slots(scores))
     estimates = {
-        "pbm": bootstrap.mean(values["pbm"], bounds=bounds_of("pbm")),
+        "pbm": bootstrap.mean(values["pbm"], bounds=bounds_of("pbm"), room="bounds, unsure"),
         **{key: bias[key] for key in ("rstd", "ckld_smoothed", "ckld")},
-        "fr": bootstrap.mean(values["fr"]),
-        "accuracy": bootstrap.mean(values["accuracy"]),
+        "fr": bootstrap.mean(values["fr"], room="bounds, unsure"),
+        "accuracy": bootstrap.mean(values["accuracy"], room="bounds, unsure"),
         "acc_std": order_accuracy(scores)["acc_std"],
     }
     # A method's claim to be invariant counts only if its answers bear it out.
@@ -235,7 +235,7 @@ def changes(now: MethodMeasures, before: MethodMeasures, paired: PairedValues) -
             continue
         difference = Estimate.bare(new.value - old.value, new.n, SPREAD)
         if name in MEANS:
-            difference = bootstrap.mean(paired.values[name], bounds=bounds_of_change(name))
+            difference = bootstrap.mean(paired.values[name], bounds=bounds_of_change(name), room="bounds, unsure")
         relative = Estimate.undefined("the undebiased value is 0", new.n)
         if old.value != 0:
             relative = Estimate.bare((new.value - old.value) / old.value, new.n, "relative: see the difference")

@@ -218,4 +218,4 @@ def _mean_difference(entries: Sequence[MethodEntry], name: str) -> Estimate:
         weights[at] += 1 / len(values) / len(pairs)
     strata, contexts = zip(*groups.values(), strict=True)
     bootstrap = Bootstrap(len(place), strata, contexts=contexts, unsure=unsure)
-    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name))
+    return bootstrap.ratio(totals, weights, bounds=bounds_of_change(name), room="bounds, unsure")
