@@ -8,9 +8,10 @@ import pytest
 
 from tests.serving import Fault, FaultServer, llama_server
 from unslant.errors import ModelError
-from unslant.models.first_token import label_bounds, top_logprobs
+from unslant.models.first_token import scores_in, top_logprobs
 from unslant.models.served import ServedModel
 from unslant.prompts import Cloze, Message, Prompt, Writer, load_template
+from unslant.responses import is_censored
 
 pytest.importorskip("gguf", reason="serving tests need the test extra: pip install 'unslant[test]'")
 
@@ -66,30 +67,31 @@ def test_what_is_no_log_probability_is_refused(reply, message):
         top_logprobs(reply)
 
 
-def test_a_label_outside_the_returned_tokens_has_an_interval():
-    bounds = label_bounds(TOP, ("A", "B", "C"))
-    assert bounds.exact.tolist() == [True, True, False]
-    assert bounds.low[2] == -math.inf
-    assert bounds.high[2] == pytest.approx(math.log(0.1), abs=1e-4)  # the least returned token; the rest is 0.1 too
-    assert bounds.best == 0
-    tight = label_bounds({"A": math.log(0.98), "B": math.log(0.019)}, LABELS)
-    assert tight.high[2] == pytest.approx(math.log(0.001), abs=1e-2)  # the rest is less than any returned token
-    assert label_bounds({"x": math.log(0.9)}, LABELS).best is None
-    assert label_bounds({"B": math.log(0.2), "x": math.log(0.2)}, LABELS).best is None  # A could have 0.2 as well
+def test_the_score_of_a_label_outside_the_returned_tokens_is_an_upper_bound():
+    scored = scores_in(TOP, ("A", "B", "C"))
+    assert scored.bounds == (2,)
+    assert scored.logprobs[2] == pytest.approx(math.log(0.1), abs=1e-4)  # the least returned token; the rest is 0.1 too
+    assert not is_censored(scored.logprobs, scored.bounds)
+    tight = scores_in({"A": math.log(0.98), "B": math.log(0.019)}, LABELS)
+    assert tight.logprobs[2] == pytest.approx(math.log(0.001), abs=1e-2)  # the rest is less than any returned token
+    for open_top in ({"x": math.log(0.9)}, {"B": math.log(0.2), "x": math.log(0.2)}):  # A could have 0.2 as well
+        unclear = scores_in(open_top, LABELS)
+        assert is_censored(unclear.logprobs, unclear.bounds)
 
 
-def test_the_interval_holds_the_truth():
+def test_the_bound_holds_the_truth():
     rng = np.random.default_rng(0)
     for _ in range(200):
         probabilities = rng.dirichlet(np.full(30, 0.3))
         tokens = {chr(65 + i): math.log(max(p, 1e-30)) for i, p in enumerate(probabilities)}
         top = dict(sorted(tokens.items(), key=lambda item: -item[1])[:5])
-        bounds = label_bounds(top, list(tokens))
+        scored = scores_in(top, list(tokens))
         truth = np.array(list(tokens.values()))
-        assert (bounds.low <= truth).all()
-        assert (truth <= bounds.high + 1e-9).all()
-        if bounds.best is not None:
-            assert bounds.best == int(truth.argmax())
+        exact = np.delete(np.arange(30), scored.bounds)
+        assert (scored.logprobs[exact] == truth[exact]).all()
+        assert (truth <= scored.logprobs + 1e-9).all()
+        if not is_censored(scored.logprobs, scored.bounds):
+            assert scored.logprobs.argmax() == truth.argmax()
 
 
 def served(url, **more):
@@ -113,9 +115,9 @@ def test_transient_faults_are_waited_out(monkeypatch):
     )
     with FaultServer(lambda _: next(faults)).running() as server:
         model = served(server.url)
-        ((index, bounds),) = model.bounds([PROMPT])
-    assert index == 0
-    assert bounds.low == pytest.approx([math.log(0.5), math.log(0.3)])
+        (scored,) = model.score([PROMPT])
+    assert (scored.index, scored.bounds) == (0, ())
+    assert scored.logprobs == pytest.approx([math.log(0.5), math.log(0.3)])
     assert len(server.requests) == 6
     assert set(server.authorizations) == {"Bearer sk-secret"}
     assert "sk-secret" not in repr(vars(model)) + repr(model.info.identity)
@@ -198,14 +200,14 @@ def test_a_real_server_scores_as_transformers_does(llama, small_model):
         labels = [tokenizer(text, add_special_tokens=False).input_ids for text in prompt.continuations]
         here.append(np.array([float(logprobs[label]) for (label,) in labels]))
     whole = served(llama, top=2000)
-    for index, bounds in whole.bounds(prompts):
-        assert bounds.exact.all()
-        assert bounds.low == pytest.approx(here[index], abs=5e-3)  # llama.cpp keeps its cache in half precision
-    assert all(not scored.bounds for scored in whole.score(prompts))
+    for scored in whole.score(prompts):
+        assert not scored.bounds
+        assert scored.logprobs == pytest.approx(here[scored.index], abs=5e-3)  # llama.cpp's cache is in half precision
     few = served(llama, top=3)
-    for index, bounds in few.bounds(prompts):
-        assert (bounds.low <= here[index] + 5e-3).all()
-        assert (here[index] <= bounds.high + 5e-3).all()
+    for scored in few.score(prompts):
+        exact = np.delete(np.arange(len(scored.logprobs)), scored.bounds)
+        assert scored.logprobs[exact] == pytest.approx(here[scored.index][exact], abs=5e-3)
+        assert (here[scored.index] <= scored.logprobs + 5e-3).all()
     assert few.cost.prompts == len(prompts)
     assert any(scored.bounds for scored in few.score(prompts))
 

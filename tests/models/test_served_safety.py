@@ -210,9 +210,7 @@ def test_a_value_that_is_not_a_log_probability_is_an_error_and_asked_again(store
     with FaultServer(answer).running() as server:
         found = scores(StoredModel(served(server.url), store))
         assert sorted(i for i in found if found[i].logprobs is None) == sorted(broken)
-        assert re.search("no valid log-probabilities|in place of|not in a known shape", found[3].error)
-        with pytest.raises(ModelError, match="'q3': the"):
-            list(served(server.url).bounds(PROMPTS[:4]))
+        assert re.search("'q3': the.*(no valid log-probabilities|in place of|not in a known shape)", found[3].error)
         asked(server)
         broken.clear()
         mended = StoredModel(served(server.url), store)

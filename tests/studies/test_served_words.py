@@ -17,6 +17,7 @@ from unslant.presentations import NONE
 from unslant.prompts import Prompt
 from unslant.reference import WORDS, reference_path
 from unslant.replies import chosen_contents, extract
+from unslant.responses import is_censored
 from unslant.studies.instruction_boundary.instruction_settings import chat, present_setting
 from unslant.studies.instruction_boundary.question_sources import load_boundary
 from unslant.studies.instruction_boundary.study import instruction_boundary
@@ -104,11 +105,11 @@ def test_labels_are_scored_as_they_are_said(url, study):
     prompts = [Prompt("", one.labels, chat(one), group=one.question_id) for one in shown]
     said = {row.question_id: row.chosen for row in study.responses.rows() if row.item == "vanilla"}
     best, known = 0, 0
-    for index, bounds in ServedModel("words", url, top=5).bounds(prompts):
-        chosen = said[shown[index].question_id]
-        if bounds.best is not None and chosen != {NONE}:
+    for scored in ServedModel("words", url, top=5).score(prompts):
+        chosen = said[shown[scored.index].question_id]
+        if not is_censored(scored.logprobs, scored.bounds) and chosen != {NONE}:
             known += 1
-            best += shown[index].contents[bounds.best] in chosen
+            best += shown[scored.index].contents[scored.logprobs.argmax()] in chosen
     assert known >= len(prompts) // 2
     assert best == known
 

@@ -23,11 +23,11 @@ from unslant.errors import ModelError, shortened
 from unslant.models.answered import named_in
 from unslant.models.base import Malformed, Scored
 from unslant.models.first_token import TOLERANCE, number
-from unslant.models.http import Connection, Endpoint, Refused, Unusable, is_lost
+from unslant.models.http import Connection, Refused, placed
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
-from unslant.reach import texts_in, url_without_secrets
+from unslant.reach import url_without_secrets
 
 SYSTEM_ONE, OPENAI = "systemone", "decisions"
 BREAKS_TIE = 1e-8
@@ -64,8 +64,6 @@ class DecisionModel(HttpModel):
         self.url = urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
         self._info, self._speaks = replace(self._info, renders_prompts=True), {"engine": self.format}
         self._decides = False
-        about: Connection = {**connection, "retries": 0, "connections": 1}
-        self._about = Endpoint(base_url, secrets=texts_in(self._extra), **about)
 
     def ask_who(self) -> dict[str, str]:
         """Ask the server a small question, and for its list of models.
@@ -74,28 +72,27 @@ class DecisionModel(HttpModel):
             ModelError: if it cannot be reached, does not accept the key, or does not decide.
         """
         try:
-            ((_, (answer, answered_as)),) = self.server.all([_HELLO], self._put)
+            ((_, answer),) = self.server.all([_HELLO], self._put)
         except ModelError as error:
-            raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self.url} does not decide: {error}; scores that are stored are used without asking "
-                "with --offline"
-            ) from None
+            problem = f"{self.model} at {self.url} does not decide: {error}; scores that are stored are used without "
+            raise placed(error, f"{problem}asking with --offline") from None
         if answer.logprobs is None and not answer.declined:
             raise ModelError(f"{self.model} at {self.url} does not decide: {answer.error}")
-        ((_, listed),) = self._about.all([self.model], self._listed)
+        ((_, listed),) = self.server.all([self.model], self._listed)
+        answered_as, _ = answer.by
         return {**listed, **({"answered_as": answered_as} if answered_as != self.model else {})}
 
     async def _listed(self, client: httpx.AsyncClient, model: str) -> dict[str, str]:
         """The texts in the model's entry of the server's list of models; most servers have one."""
         try:
-            listed = await self._about.send(client, "models")
+            listed = await self.server.send(client, "models", retries=0)
         except ModelError:
             return {}
         entries = listed.get("data") if isinstance(listed, Mapping) else None
         entries = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
         return {f"listed_{key}": text for entry in entries for key, text in entry.items() if isinstance(text, str)}
 
-    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[tuple[Scored, str]]]:
+    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:
         """See :class:`~unslant.models.http_model.HttpModel`; ModelError if a prompt is already worded."""
         if any(prompt.state is None for prompt in prompts):
             raise ModelError(
@@ -104,44 +101,34 @@ class DecisionModel(HttpModel):
             )
         return self._put
 
-    def read(self, index: int, answer: tuple[Scored, str]) -> Scored:
-        """A question that the server declines, or answers unusably, gets no scores.
-
-        A probability that was rounded to 0 counts as half of the most that it can be. If rounding makes options equal,
-        the server's choice is above the others by :data:`BREAKS_TIE`.
-        """
-        return replace(answer[0], index=index)
-
-    async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> tuple[Scored, str]:
-        """The scores of a question, and the model that answered."""
+    async def _put(self, client: httpx.AsyncClient, prompt: Prompt) -> Scored:
+        """The scores of a question; none if the server declines it, or answers it unusably."""
         place = f"question {prompt.group!r}" if prompt.group else "a question"
         options = prompt.continuations
         if twice := next((option for option in options if options.count(option) > 1), None):
-            return Scored(0, None, f"{place}: two options read {twice!r}; a decision endpoint names them by text"), ""
+            return Scored(0, None, f"{place}: two options read {twice!r}; a decision endpoint names them by text")
         body = {**_request(self.format, self.model, prompt), **self._extra}
         try:
             reply = await self.server.send(client, self.format, body, timed=True)
         except ModelError as error:
             if isinstance(error, Malformed) or (isinstance(error, Refused) and error.status in _OF_THIS_REQUEST):
-                return Scored(0, None, f"{place}: {error}"), ""
-            raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self.url}, {place}: {error}"
-            ) from None
+                return Scored(0, None, f"{place}: {error}")
+            raise placed(error, f"{self.model} at {self.url}, {place}: {error}") from None
         try:
-            answer, model, usage = read_answer(self.format, reply, options), _text(reply["model"]), reply["usage"]
+            answer, usage = read_answer(self.format, reply, options), reply["usage"]
+            by = _text(reply["model"]), named_in(reply)[1]
             used = int(number(usage["input_tokens"]))
             cached = int(number((usage.get("input_tokens_details") or {}).get("cached_tokens", 0)))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
             problem = f"the reply does not have the shape of /{self.format} ({error!r})"
             problem = f"{place}: {_complaint(reply) or problem}"
             if self._decides:  # only the first reply shows that a server does not decide
-                return Scored(0, None, problem), ""
+                return Scored(0, None, problem)
             raise ModelError(f"{self.model} at {self.url}, {problem}") from None
         self._decides = True
         self.cost.tokens += used - cached
         self.cost.tokens_plain += used
-        answer = replace(answer, by=(model, named_in(reply)[1]))
-        return replace(answer, error=f"{place}: {answer.error}") if answer.error else answer, model
+        return replace(answer, by=by, error=answer.error and f"{place}: {answer.error}")
 
 
 def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
@@ -174,7 +161,10 @@ def _text(value: Any) -> str:
 
 
 def read_answer(format: str, reply: Any, options: Sequence[str]) -> Scored:
-    """Log-probabilities of the options from a reply, or why it has none; see :meth:`DecisionModel.read`.
+    """Log-probabilities of the options from a reply, or why it has none.
+
+    A probability that was rounded to 0 counts as half of the most that it can be. If rounding makes options equal, the
+    server's choice is above the others by :data:`BREAKS_TIE`.
 
     Raises:
         KeyError, IndexError, TypeError, ValueError, AttributeError: if it does not have the shape of the format.

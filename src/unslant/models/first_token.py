@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, are_logprobs
+from unslant.arrays import are_logprobs
 from unslant.errors import ModelError
-from unslant.models.base import NOBODY, Malformed
+from unslant.models.base import Malformed, Scored
 
 BY_ID = "token_id:"
 """Prefix of a token's id where vLLM is asked for ids instead of texts."""
@@ -25,33 +24,6 @@ _THOUGHTS = ("<think", "<thought", "<reason", "<|start_thinking", "[think]", "â—
 
 class NoScores(ModelError):
     """A reply of a server that gives no log-probabilities at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds on the log-probabilities of one prompt's continuations (natural log).
-
-    Attributes:
-        low, high: shape ``(continuations,)``; equal if the continuation was among the returned tokens, else ``low`` is
-            ``-inf``.
-        by: see :class:`~unslant.models.base.Scored`.
-    """
-
-    low: Floats
-    high: Floats
-    by: tuple[str, str] = NOBODY
-
-    @property
-    def exact(self) -> Bools:
-        """Which continuations were returned."""
-        return np.asarray(self.low == self.high)
-
-    @property
-    def best(self) -> int | None:
-        """The most probable continuation, or None if the intervals leave that open."""
-        first = int(np.argmax(self.low))
-        others = np.delete(self.high, first)
-        return first if np.isfinite(self.low[first]) and (others < self.low[first]).all() else None
 
 
 def choice_of(reply: Any) -> Mapping[str, Any]:
@@ -155,13 +127,14 @@ def _text(entry: Mapping[str, Any]) -> str:
     return token
 
 
-def label_bounds(top: Mapping[str, float], continuations: Sequence[str]) -> Bounds:
-    """Bounds on each continuation from the most probable tokens."""
+def scores_in(top: Mapping[str, float], continuations: Sequence[str]) -> Scored:
+    """Scores of continuations from the most probable tokens: of one that is not among them an upper bound."""
     rest = max(0.0, 1.0 - math.fsum(math.exp(value) for value in top.values()))
     ceiling = min(min(top.values()), math.log(rest + _ROUNDING))
-    low = np.array([top.get(text, -math.inf) for text in continuations])
-    high = np.array([top.get(text, ceiling) for text in continuations])
-    return Bounds(low, high)
+    scores = np.array([top.get(text, ceiling) for text in continuations])
+    return Scored(
+        0, np.minimum(scores, 0.0), bounds=tuple(i for i, text in enumerate(continuations) if text not in top)
+    )
 
 
 def refuse_thoughts(choice: Mapping[str, Any], first: str) -> None:

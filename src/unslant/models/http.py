@@ -55,6 +55,11 @@ def is_lost(error: Exception) -> bool:
     return isinstance(error, Unusable) or (isinstance(error, Refused) and error.status in _RETRIED)
 
 
+def placed(error: ModelError, problem: str) -> ModelError:
+    """The error as a problem in words, still one of a server that is lost if it was."""
+    return (Unusable if is_lost(error) else ModelError)(problem)
+
+
 class _Transient(Exception):
     """A request that may succeed when repeated, ``after`` as many seconds as the server asked for, if it did."""
 

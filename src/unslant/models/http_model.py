@@ -83,16 +83,12 @@ class HttpModel(ScoringModel):
         """The server's description of itself; ModelError if it gives none."""
 
     @abstractmethod
-    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Any]]:
-        """A function that sends one of these prompts to the server and returns its answer, for :meth:`read`.
+    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:
+        """A function that has the server score one of these prompts.
 
         Raises:
             ModelError: if the server cannot score them.
         """
-
-    @abstractmethod
-    def read(self, index: int, answer: Any) -> Scored:
-        """Scores from an answer."""
 
     @staticmethod
     def runs(prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:
@@ -125,26 +121,25 @@ class HttpModel(ScoringModel):
         self._there = there
         return self.info
 
-    def answers(self, prompts: Sequence[Prompt], cost: Cost | None = None) -> Iterator[tuple[int, Any]]:
-        """The answer to each prompt, as it arrives; each server gets as much as it keeps up with.
+    def _asked(self, prompts: Sequence[Prompt], cost: Cost) -> Iterator[Scored]:
+        """The scores of each prompt, as they arrive; each server gets as much as it keeps up with.
 
         Args:
-            cost: where prompts and seconds are counted, by default :attr:`cost`.
+            cost: where prompts and seconds are counted.
         """
         if not prompts:
             return
         if len(self.servers) > 1 and not self._there:
             self.identify()
-        cost = self.cost if cost is None else cost
         models, since = self._there or self.servers, time.monotonic()
         servers = [Server(one.asker(prompts), one.server.limit, one.server.client, is_lost) for one in models]
         runs = self.runs(prompts, sum(one.server.limit.most for one in models))
-        for index, answer in from_several(prompts, servers, runs):
+        for index, scored in from_several(prompts, servers, runs):
             now = time.monotonic()
             cost.prompts += 1
             cost.forwards += 1
             cost.seconds, since = cost.seconds + now - since, now
-            yield index, answer
+            yield replace(scored, index=index)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
         """See :meth:`unslant.models.base.ScoringModel.score`; one of several servers that fails for good is left out,
@@ -154,9 +149,8 @@ class HttpModel(ScoringModel):
             ModelError: see :meth:`asker`; if a request fails for good; it names the group.
             ModelChanged: if a server does not stay the same model until the end.
         """
-        for index, answer in self.answers(prompts):
-            scored = self.read(index, answer)
-            self.watch.scored(prompts[index], scored)
+        for scored in self._asked(prompts, self.cost):
+            self.watch.scored(prompts[scored.index], scored)
             yield scored
         self.watch.confirm(self.ask_again)
 
@@ -164,7 +158,7 @@ class HttpModel(ScoringModel):
         """Scores of prompts that were asked before, which are compared and counted nowhere."""
         before = self.cost.copy()
         try:
-            return [self.read(index, answer) for index, answer in self.answers(prompts, Cost())]
+            return list(self._asked(prompts, Cost()))
         finally:
             self.cost.become(before)
 

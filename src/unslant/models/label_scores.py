@@ -3,8 +3,7 @@
 1. By token ids, if it takes ``logprob_token_ids`` (vLLM) or has ``/v1/score`` (SGLang, plain prompts).
 2. As some of the most probable first tokens: as many as the labels need and the server gives (llama.cpp any number,
    OpenAI 20 in a chat and 5 elsewhere). A label outside these only has an upper bound: no unseen token is more probable
-   than the least probable one returned, nor than what the returned ones leave. Its score is an interval
-   (:class:`~unslant.models.first_token.Bounds`).
+   than the least probable one returned, nor than what the returned ones leave.
 3. Labels of several tokens: as the end of a prompt that is echoed with its log-probabilities (vLLM, SGLang).
 
 What a server offers shows only in its answers: some accept ``logprobs``, ignore it and answer 200. Of the kinds of
@@ -14,7 +13,7 @@ servers, llama.cpp was run; the others follow their documentation and source (``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,8 +23,8 @@ import numpy as np
 from unslant.errors import ModelError
 from unslant.models import first_token
 from unslant.models.answered import named_in
-from unslant.models.base import Cost, Malformed
-from unslant.models.first_token import TOLERANCE, Bounds, choice_of, label_bounds, top_logprobs
+from unslant.models.base import Cost, Malformed, Scored
+from unslant.models.first_token import TOLERANCE, choice_of, scores_in, top_logprobs
 from unslant.models.http import Endpoint, Refused
 from unslant.prompts import Prompt
 
@@ -134,8 +133,6 @@ def known_by(answers: Mapping[str, Any]) -> Kind:
 class LabelScores:
     """Scores labels by asking a server, and remembers what it has learned about it.
 
-    ``answered_by`` holds the model and system that the last reply to a prompt named, until the caller removes it.
-
     Args:
         model: the server's name for the model.
         kind: of the server.
@@ -158,7 +155,6 @@ class LabelScores:
         self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._by_id = self._scores = self._echoes = True
-        self.answered_by: dict[Prompt, tuple[str, str]] = {}
         self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
 
     def check(self, prompts: Sequence[Prompt]) -> None:
@@ -175,8 +171,8 @@ class LabelScores:
             if not self.kind.tokenize:
                 _check_beginnings(prompt.continuations)
 
-    async def scored(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
-        """Bounds on the log-probabilities of a prompt's continuations.
+    async def scored(self, client: httpx.AsyncClient, prompt: Prompt) -> Scored:
+        """The scores of a prompt's continuations, some perhaps upper bounds.
 
         Raises:
             ModelError: if a request fails for good, the server gives none, labels look alike, or the model is thinking.
@@ -189,8 +185,8 @@ class LabelScores:
         elif pair := next((pair for pair in pairwise(sorted(label_ids)) if pair[1][: len(pair[0])] == pair[0]), None):
             _refuse_beginning(*(prompt.continuations[label_ids.index(tokens)] for tokens in pair))
         if (long := next((i for i, tokens in enumerate(ids) if tokens and len(tokens) > 1), None)) is not None:
-            if bounds := await self._by_echo(client, prompt):
-                return bounds
+            if scored := await self._by_echo(client, prompt):
+                return scored
             raise ModelError(
                 f"label {prompt.continuations[long]!r} is {len(ids[long] or ())} tokens to this model, and the server "
                 "gives the probability of one token only; use --labels=A"
@@ -198,23 +194,23 @@ class LabelScores:
         single = [tokens[0] for tokens in label_ids]
         whole = len(single) == len(prompt.continuations) and not self.top
         if kind.score_route and self._scores and whole and not prompt.messages:
-            bounds = await self._by_score_route(client, prompt, single)
-            if bounds is not None:
-                return bounds
+            scored = await self._by_score_route(client, prompt, single)
+            if scored is not None:
+                return scored
         if whole and len(single) <= MOST_IDS and kind.by_id and self._by_id:
             options = {"logprob_token_ids": single, "return_tokens_as_token_ids": True}
             names = [f"{first_token.BY_ID}{token}" for token in single]
-            logprobs = self._read(await self._reply(client, prompt, len(single), options), names)
-            values = np.array([logprobs.get(name, np.nan) for name in names])
-            if np.isfinite(values).all():
-                return Bounds(values, values)
+            reply = await self._reply(client, prompt, len(single), options)
+            scored = scores_in(self._read(reply, names), names)
+            if not scored.bounds:
+                return replace(scored, by=named_in(reply))
             self._by_id = False  # an older server, which ignores entries that it does not know
-        bounds = await self._by_rank(client, prompt)
+        scored = await self._by_rank(client, prompt)
         if not kind.tokenize and self._echoes and any(len(label.strip()) > 1 for label in prompt.continuations):
-            return bounds if bounds.exact.all() else await self._by_echo(client, prompt) or bounds
-        return bounds
+            return await self._by_echo(client, prompt) or scored if scored.bounds else scored
+        return scored
 
-    async def _by_score_route(self, client: httpx.AsyncClient, prompt: Prompt, ids: Sequence[int]) -> Bounds | None:
+    async def _by_score_route(self, client: httpx.AsyncClient, prompt: Prompt, ids: Sequence[int]) -> Scored | None:
         """From ``/v1/score``, which gives probabilities over the whole vocabulary unless it is asked to normalise them;
         None if an older server has no such route, or a probability is so small that it comes as 0."""
         body = {"model": self.model, "query": prompt.text, "items": [""], "label_token_ids": list(ids)}
@@ -235,11 +231,10 @@ class LabelScores:
             raise Malformed(f"the scores are not in a known shape ({error})") from None
         if len(values) != len(ids) or not ((values >= 0) & (values <= 1)).all() or values.sum() > 1 + TOLERANCE:
             raise Malformed(f"the scores are not one probability for each of {len(ids)} labels: {values.tolist()}")
-        self.answered_by[prompt] = named_in(reply)
         self._count(reply)
-        return Bounds(np.log(values), np.log(values)) if values.all() else None
+        return Scored(0, np.minimum(np.log(values), 0.0), by=named_in(reply)) if values.all() else None
 
-    async def _by_rank(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds:
+    async def _by_rank(self, client: httpx.AsyncClient, prompt: Prompt) -> Scored:
         """From the most probable tokens: as many as the server gives and the labels need."""
         route = "/chat/completions" if prompt.messages else "/completions"
         sizes, more = self._tops.get(route, ((self.top,), ()) if self.top else (TOPS, MORE))
@@ -253,10 +248,10 @@ class LabelScores:
             else:
                 break
         top = self._read(reply, prompt.continuations)
-        bounds, self._tops[route] = label_bounds(top, prompt.continuations), ((size,), more)
+        scored, self._tops[route] = scores_in(top, prompt.continuations), ((size,), more)
         for larger in more:
             # A server that gave fewer has no more. Half is enough, since texts of different tokens may coincide.
-            if bounds.exact.all() or len(top) < size // 2:
+            if not scored.bounds or len(top) < size // 2:
                 break
             try:
                 reply = await self._reply(client, prompt, larger, timed=False)
@@ -266,10 +261,10 @@ class LabelScores:
                 self._tops[route] = self._tops[route][0], more[: more.index(larger)]
                 break
             top, size = top_logprobs(reply, prompt.continuations, self._most_tokens), larger
-            bounds = label_bounds(top, prompt.continuations)
-        return bounds
+            scored = scores_in(top, prompt.continuations)
+        return replace(scored, by=named_in(reply))
 
-    async def _by_echo(self, client: httpx.AsyncClient, prompt: Prompt) -> Bounds | None:
+    async def _by_echo(self, client: httpx.AsyncClient, prompt: Prompt) -> Scored | None:
         """From the log-probabilities of the labels' tokens at the end of an echoed prompt; None if there are none."""
         if not self.kind.echo or not self._echoes or prompt.messages:
             return None
@@ -287,7 +282,7 @@ class LabelScores:
                 return None
             self._count(reply)
             values.append(value)
-        return Bounds(np.array(values), np.array(values))
+        return Scored(0, np.minimum(values, 0.0), by=named_in(reply))
 
     async def _reply(
         self,
@@ -317,8 +312,6 @@ class LabelScores:
             return await self._reply(client, prompt, top, more, timed)
         if self.kind.in_ascii and not more and _begins_with_half_a_character(reply):
             return await self._reply(client, prompt, top, self.kind.in_ascii, timed)
-        if isinstance(reply, Mapping):
-            self.answered_by[prompt] = named_in(reply)
         return reply
 
     @property

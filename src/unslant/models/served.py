@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 from urllib.parse import urlsplit
 
 import httpx
-import numpy as np
 
 from unslant.errors import ModelError, one_of
-from unslant.models.base import NOBODY, Malformed, Scored
+from unslant.models.base import Malformed, Scored
 from unslant.models.concurrent import Limit
-from unslant.models.first_token import Bounds, NoScores
-from unslant.models.http import Connection, Refused, Unusable, hint_of, is_lost
+from unslant.models.first_token import NoScores
+from unslant.models.http import Connection, Refused, hint_of, placed
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
@@ -93,10 +91,8 @@ class ServedModel(HttpModel):
                 if not isinstance(reply, Mapping):
                     (reply,) = self._all_replies([other])
         except ModelError as error:
-            raise (Unusable if is_lost(error) else ModelError)(
-                f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored are "
-                "used without asking with --offline"
-            ) from None
+            problem = f"{self.model} at {self.server.base_url} does not say who it is: {error}; scores that are stored "
+            raise placed(error, f"{problem}are used without asking with --offline") from None
         self._check_name(models)
         names = {str(reply.get("model") or "") if isinstance(reply, Mapping) else ""} - {"", self.model}
         facts = {
@@ -161,30 +157,10 @@ class ServedModel(HttpModel):
             self._slots = slots if isinstance(slots, int) and slots > 0 else self.server.limit.most
             self.server.limit = Limit(min(self.server.limit.most, self._slots))
 
-    def bounds(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Bounds]]:
-        """Index of each prompt and the bounds of its continuations, as replies arrive.
-
-        Raises:
-            ModelError: see :meth:`score`; also if a reply's numbers are not log-probabilities.
-        """
-        for index, answer in self.answers(prompts):
-            if not isinstance(answer, Bounds):
-                raise ModelError(answer)
-            yield index, answer
-
-    def read(self, index: int, answer: Bounds | str) -> Scored:
-        """A continuation outside the returned tokens gets the upper end of its interval, marked in ``Scored.bounds``.
-
-        Use :meth:`bounds` for the intervals themselves. A reply whose numbers are not log-probabilities gives an error
-        instead of scores.
-        """
-        if isinstance(answer, str):
-            return Scored(index, None, answer)
-        bounds = tuple(np.flatnonzero(~answer.exact).tolist())
-        return Scored(index, np.minimum(answer.high, 0.0), bounds=bounds, by=answer.by)
-
-    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Bounds | str]]:
+    def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:
         """See :class:`~unslant.models.http_model.HttpModel`.
+
+        A reply whose numbers are not log-probabilities fails its prompt alone.
 
         Raises:
             ModelError: if no log-probabilities come back, labels are indistinguishable, or the model is about to think.
@@ -197,24 +173,20 @@ class ServedModel(HttpModel):
             raise ModelError(str(error) if str(error).startswith(place) else f"{place}{self.url}: {error}") from None
         scores.check(prompts)
 
-        async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Bounds | str:
+        async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Scored:
             place = f"question {prompt.group!r}" if prompt.group else "a prompt"
             try:
-                bounds = await scores.scored(client, prompt)
-            except Malformed as error:
-                return f"{place}: {error}"
-            except NoScores as error:
-                if self._gave_scores:  # only the first reply shows that a server gives none
-                    return f"{place}: {error}"
-                raise ModelError(f"{self.model} at {self.url}, {place}: {error}{hint_of(self.url)}") from None
+                scored = await scores.scored(client, prompt)
             except ModelError as error:
-                kind = Unusable if is_lost(error) else ModelError
-                hint = hint_of(self.url) if isinstance(error, Refused) and error.status in (404, 405) else ""
-                raise kind(f"{self.model} at {self.url}, {place}: {error}{hint}") from None
-            finally:
-                by = scores.answered_by.pop(prompt, NOBODY)
+                no_scores = isinstance(error, NoScores)
+                # Only the first reply shows that a server gives none.
+                if isinstance(error, Malformed) or (no_scores and self._gave_scores):
+                    return Scored(0, None, f"{place}: {error}")
+                no_route = isinstance(error, Refused) and error.status in (404, 405)
+                hint = hint_of(self.url) if no_scores or no_route else ""
+                raise placed(error, f"{self.model} at {self.url}, {place}: {error}{hint}") from None
             self._gave_scores = True
-            return replace(bounds, by=by)
+            return scored
 
         return ask
 
