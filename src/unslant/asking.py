@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import length_hint
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from unslant.models import Scored
 from unslant.presentations import Asked as Asked
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
-from unslant.questions import Question
+from unslant.questions import JudgingQuestion, Question
 from unslant.responses import AGAIN, SCHEMA, Response, Responses
 from unslant.responses import GENERATE as GENERATE
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: name of the phase, prompts done, prompts in all."""
-Reader = Callable[[str, Question, Presentation], tuple[str, frozenset[int] | None]]
+Reader = Callable[[str, Any, Presentation], tuple[str, frozenset[int] | None]]
 """Makes of a reply its status and the content codes that it chooses (None without an answer)."""
 FOLLOW_UP = "Which label did you choose? Answer with the label alone, or NONE."
 """The question about a reply without a clear answer."""
@@ -297,7 +297,9 @@ def _extracted(
     return extracted.status, chosen_contents(extracted, presentation), conflicting_contents(extracted, presentation)
 
 
-def reply_row(question: Question, presentation: Presentation, reply: Reply, read: Reader | None = None) -> Response:
+def reply_row(
+    question: Question | JudgingQuestion, presentation: Presentation, reply: Reply, read: Reader | None = None
+) -> Response:
     """The row of one reply: its status, and what it chooses if it is an answer."""
     if reply.text is None:
         return Response.of(question, presentation, GENERATE, status="error", raw=reply.error)

@@ -417,12 +417,16 @@ def test_a_judge_added_later_reads_the_logged_replies_and_the_model_is_not_asked
         assert len(server.requests) == asked
 
 
-def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
-    from unslant.studies.instruction_boundary import study
+def read_nothing(old):
+    """As with a reader of replies that knows no pattern."""
+    for module in ("unslant.replies", "unslant.studies.instruction_boundary.result"):
+        old.setattr(f"{module}.extract", lambda *_, **__: Extracted("unparsed"))
 
+
+def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
     asked = asked_as(["vanilla"], 4)
     with FaultServer(by_rule(asked)).running() as server, monkeypatch.context() as old:
-        old.setattr(study, "read", lambda *_: Extracted("unparsed"))
+        read_nothing(old)
         before = run(server, ["vanilla"], 4)
     assert before.statuses == {"unparsed": 8}
     before.to_parquet(tmp_path / "table.parquet")
@@ -437,8 +441,6 @@ def test_a_table_is_read_again_with_todays_reader(run, tmp_path, monkeypatch):
 
 
 def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):
-    from unslant.studies.instruction_boundary import study as module
-
     def answer(request):
         about = request["messages"][-1]["content"]
         judging = about.startswith("Below is somebody")
@@ -447,7 +449,7 @@ def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):
     pass_every_judge(monkeypatch)
     with FaultServer(answer).running() as server, monkeypatch.context() as old:
         monkeypatch.setenv("UNSLANT_BASE_URL", server.url)
-        old.setattr(module, "read", lambda *_: Extracted("unparsed"))
+        read_nothing(old)
         study = run(server, ["vanilla"], 4, judge="inspect:openai-api/unslant/judge-once")
     assert study.metrics.of("vanilla", "judging")["judged"].value == 1
     study.to_parquet(tmp_path / "r.parquet")

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from unslant.files import check_text
 
@@ -103,6 +103,8 @@ class JudgingQuestion:
     source: str = ""
 
     VERDICTS = ("True", "False", "Unknown")
+    options: ClassVar = VERDICTS
+    pinned: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.verdict not in self.VERDICTS:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from unslant.arrays import Floats, first_best
 from unslant.presentations import Presentation
-from unslant.questions.question import Question
+from unslant.questions.question import JudgingQuestion, Question
 from unslant.responses.checks import NO_ANSWER as NO_ANSWER
 from unslant.responses.checks import REPLY_STATUSES as REPLY_STATUSES
 from unslant.responses.checks import STATUSES as STATUSES
@@ -111,7 +111,13 @@ class Response:
         return cls.of(question, presentation, elicitation, logprobs=logprobs, bounds=bounds, status=status)
 
     @classmethod
-    def of(cls, question: Question, presentation: Presentation, elicitation: str, **answer: Unpack[Answer]) -> Response:
+    def of(
+        cls,
+        question: Question | JudgingQuestion,
+        presentation: Presentation,
+        elicitation: str,
+        **answer: Unpack[Answer],
+    ) -> Response:
         """The row of one presentation; ``answer`` are the fields that say what came back."""
         return cls(
             question_id=question.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from unslant.experiment import LoadOptions
 from unslant.models import Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of
-from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs
+from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
 from unslant.questions import JudgingQuestion
-from unslant.replies import Extracted
+from unslant.replies import Extracted, extract
 from unslant.replies.judge import (
     MAX_TOKENS,
     VALIDATION,
@@ -45,7 +46,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
 )
 from unslant.studies.instruction_boundary.metrics import JUDGED
 from unslant.studies.instruction_boundary.question_sources import load_boundary
-from unslant.studies.instruction_boundary.result import facts_of, read, row
+from unslant.studies.instruction_boundary.result import as_judged, needs_reading
 from unslant.studies.instruction_boundary.study import TEMPERATURE, plan
 
 SCORER = "boundary_answer"
@@ -53,15 +54,12 @@ SCORER = "boundary_answer"
 
 def to_sample(question: AnyForm, presentation: Presentation) -> Sample:
     """A sample with all metadata needed to read the answer."""
-    facts = facts_of(question)
     return Sample(
         id=f"{presentation.item}|{question.id}",
         input=inspect_messages(chat(presentation)),
         target=right_answer(presentation),
         metadata={
             **metadata_of(question, presentation),
-            **facts,
-            "text_ranks": list(facts["text_ranks"]),
             "setting": presentation.item,
             "kind": "judging" if isinstance(question, JudgingQuestion) else "choice",
             "form": form_of(question),
@@ -91,22 +89,16 @@ def _weight(row: Response) -> tuple[bool, bool]:
 
 
 def _row(sample: EvalSample) -> Response:
-    metadata = sample.metadata
-    score = (sample.scores or {}).get(SCORER)
-    presentation = from_metadata(metadata)
-    reply, judged = Reply(0, None, sample.error.message if sample.error else "the sample did not end"), False
-    if score and not sample.error:  # a sample without a score was interrupted
-        reply = reply_of(sample.output)
+    score = (sample.scores or {}).get(SCORER)  # a sample without a score was interrupted
+    row = row_of(sample.metadata, reply_in(sample, ended=score is not None))
+    row = replace(row, repeat=int(sample.metadata.get("repeat", sample.epoch - 1)))
     # Replies are read again, so that old logs profit from a newer reader. What a judge read stays in the log only, and
     # counts where the patterns still find nothing.
-    answer = read(reply, presentation)
     recorded = score.metadata or {} if score else {}
-    if recorded.get("judged") and needs_judge(answer):
-        answer, judged = Extracted(str(recorded["status"]), frozenset(recorded["labels"]), "judge"), True
-    facts = {key: metadata[key] for key in ("n_options", "subject", "source")}
-    facts["text_ranks"] = tuple(metadata["text_ranks"])
-    repeat = int(metadata.get("repeat", sample.epoch - 1))
-    return row(presentation, facts, reply, answer, judged=judged, repeat=repeat)
+    presentation = from_metadata(sample.metadata)
+    if not recorded.get("judged") or not needs_reading(row, presentation):
+        return row
+    return as_judged(row, presentation, Extracted(str(recorded["status"]), frozenset(recorded["labels"]), "judge"))
 
 
 logger = getLogger(__name__)
@@ -139,7 +131,7 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         presentation = from_metadata(state.metadata)
         reply = state.output.completion
-        extracted = read(reply_of(state.output), presentation)
+        extracted = _read(reply_of(state.output), presentation)
         judged, validation = False, None
         if judge is not None and needs_judge(extracted):
             model = get_model(judge)
@@ -164,6 +156,12 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
         )
 
     return score
+
+
+def _read(reply: Reply, presentation: Presentation) -> Extracted:
+    if reply.declined:
+        return Extracted("refused", rule="refusal")
+    return extract(reply.text or "", presentation, cut=reply.cut)
 
 
 @solver

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
 from rich.markup import escape
 
+from unslant.asking import Reader, reply_row
 from unslant.errors import InputError, UnslantError
+from unslant.models import Reply
+from unslant.models.inspect_chat import reply_of
 from unslant.presentations import Presentation, ShownOption
-from unslant.questions import JudgingQuestion, MathQuestion, Question
+from unslant.questions import JudgingQuestion, Question
+from unslant.responses import Response
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,8 +44,8 @@ def one_line_errors(task: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
-def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentation: Presentation) -> dict[str, Any]:
-    """Sample metadata: the parts of a presentation needed to read an answer to it."""
+def metadata_of(question: Question | JudgingQuestion, presentation: Presentation) -> dict[str, Any]:
+    """Sample metadata: the parts of a question and its presentation needed to read an answer."""
     return {
         "presentation": [presentation.kind, presentation.run, presentation.item],
         "question_id": question.id,
@@ -51,6 +55,8 @@ def metadata_of(question: Question | JudgingQuestion | MathQuestion, presentatio
         "answers": sorted(presentation.answers),
         "interventions": list(presentation.interventions),
         "suggested": None if presentation.suggested is None else sorted(presentation.suggested),
+        "own_options": list(question.options),
+        "pinned": list(question.pinned),
         "subject": question.subject,
         "source": question.source,
     }
@@ -72,6 +78,21 @@ def from_metadata(metadata: Mapping[str, Any]) -> Presentation:
         interventions=tuple(metadata["interventions"]),
         suggested=None if suggested is None else frozenset(suggested),
     )
+
+
+def row_of(metadata: Mapping[str, Any], reply: Reply, read: Reader | None = None) -> Response:
+    """The row of a reply to the sample with this metadata."""
+    options, pinned = tuple(metadata["own_options"]), tuple(metadata["pinned"])
+    facts = {name: metadata[name] for name in ("subject", "source")}
+    question = Question(metadata["question_id"], "", options, frozenset(), pinned=pinned, **facts)
+    return reply_row(question, from_metadata(metadata), reply, read)
+
+
+def reply_in(sample: EvalSample, ended: bool = True) -> Reply:
+    """The reply in a logged sample; without a text where it failed or was interrupted."""
+    if sample.error or not ended:
+        return Reply(0, None, sample.error.message if sample.error else "the sample did not end")
+    return reply_of(sample.output)
 
 
 def read_logs(logs: str | Path | Iterable[EvalLog]) -> list[EvalLog]:

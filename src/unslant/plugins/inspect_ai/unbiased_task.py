@@ -6,25 +6,22 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
-from unslant.asking import reply_row
 from unslant.experiment.job import run_of
 from unslant.models import GenerateOptions
-from unslant.models.chat import Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of
-from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs
+from unslant.plugins.inspect_ai.samples import metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
 from unslant.prompts import Writer
 from unslant.questions import Question
-from unslant.responses import Response, Responses, Run
+from unslant.responses import Responses, Run
 from unslant.studies.unbiased.metrics import UnbiasedResult, correct
 from unslant.studies.unbiased.study import UnbiasedSettings, key_of, plan, read_reply
 
@@ -79,13 +76,7 @@ def _sample(question: Question, presentation: Presentation, writer: Writer) -> S
         id=key_of(question, presentation),
         input=inspect_messages(prompt.messages),
         target=list(right),
-        metadata={
-            **metadata_of(question, presentation),
-            "block": presentation.kind,
-            "own_options": list(question.options),
-            "own_answers": sorted(question.answers),
-            "pinned": list(question.pinned),
-        },
+        metadata={**metadata_of(question, presentation), "block": presentation.kind},
     )
 
 
@@ -94,7 +85,7 @@ def unbiased_answer() -> Scorer:
     """Right if exactly the right options are chosen; an unreadable answer is not right."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        row = _row(state.metadata, reply_of(state.output))
+        row = row_of(state.metadata, reply_of(state.output), read_reply)
         return Score(
             value="C" if correct(row) == 1.0 else "I",
             answer=", ".join(map(str, sorted(row.chosen))) if row.chosen is not None else row.status,
@@ -103,19 +94,6 @@ def unbiased_answer() -> Scorer:
         )
 
     return score
-
-
-def _row(metadata: dict[str, Any], reply: Reply) -> Response:
-    question = Question(
-        metadata["question_id"],
-        "",
-        tuple(metadata["own_options"]),
-        frozenset(metadata["own_answers"]),
-        subject=metadata["subject"],
-        source=metadata["source"],
-        pinned=tuple(metadata["pinned"]),
-    )
-    return reply_row(question, from_metadata(metadata), reply, read_reply)
 
 
 def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
@@ -127,10 +105,6 @@ def read_unbiased(logs: str | Path | Iterable[EvalLog]) -> list[UnbiasedResult]:
     for log in read_logs(logs):
         run = (log.eval.metadata or {}).get("unslant_unbiased")
         if run is not None and log.samples:
-            rows = (_row(sample.metadata, _reply(sample)) for sample in log.samples)
+            rows = (row_of(sample.metadata, reply_in(sample), read_reply) for sample in log.samples)
             results.append(UnbiasedResult.of(Responses.from_rows(rows, replace(Run.of(run), model=log.eval.model))))
     return results
-
-
-def _reply(sample: EvalSample) -> Reply:
-    return Reply(0, None, sample.error.message) if sample.error else reply_of(sample.output)

@@ -10,12 +10,11 @@ from typing import Any
 from unslant.asking import GENERATE
 from unslant.errors import InputError
 from unslant.experiment.result import RecordedResult
-from unslant.models import Reply
 from unslant.presentations import Presentation, ShownOption
 from unslant.questions import JudgingQuestion, Question
 from unslant.replies import Extracted, chosen_contents, extract
-from unslant.responses import Response, Responses, text_ranks
-from unslant.studies.instruction_boundary.instruction_settings import AnyForm
+from unslant.replies.judge import needs_judge
+from unslant.responses import Response, Responses
 from unslant.studies.instruction_boundary.metrics import JUDGED, BoundaryMetrics, boundary_metrics
 
 
@@ -103,49 +102,12 @@ def _read_again(row: Response, question: Question | None) -> Response:
     return replace(row, status=reading.status, chosen=contents, elicitation=GENERATE)
 
 
-def read(reply: Reply, presentation: Presentation) -> Extracted:
-    """What today's patterns read in a reply; of status ``error`` where none came."""
-    if reply.text is None:
-        return Extracted("error", rule=reply.error)
-    return Extracted("refused", rule="refusal") if reply.declined else extract(reply.text, presentation, cut=reply.cut)
+def needs_reading(row: Response, presentation: Presentation) -> bool:
+    """Whether the patterns find no answer in a reply that a judge may read."""
+    return row.status == "unparsed" and needs_judge(extract(row.raw or "", presentation))
 
 
-def facts_of(question: AnyForm) -> dict[str, Any]:
-    """The columns that depend on the question alone."""
-    options = question.options if isinstance(question, Question) else ()
-    return {
-        "n_options": len(options) or len(JudgingQuestion.VERDICTS),
-        "subject": question.subject,
-        "source": question.source,
-        "text_ranks": text_ranks(options),
-    }
-
-
-def row(
-    presentation: Presentation,
-    facts: Mapping[str, Any],
-    reply: Reply,
-    reading: Extracted,
-    *,
-    judged: bool = False,
-    run: int = 0,
-    repeat: int = 0,
-) -> Response:
-    """The row of one reply, as the patterns, or a judge, read it."""
-    return Response(
-        question_id=presentation.question_id,
-        kind=presentation.kind,
-        item=presentation.item,
-        suggested=presentation.suggested,
-        elicitation=JUDGED if judged else GENERATE,
-        labels=presentation.labels,
-        contents=presentation.contents,
-        answers=presentation.answers,
-        chosen=chosen_contents(reading, presentation),
-        status=reading.status,
-        raw=reply.error or None if reply.text is None else reply.text,
-        interventions=presentation.interventions,
-        repeat=repeat,
-        run=run,
-        **facts,
-    )
+def as_judged(row: Response, presentation: Presentation, judgement: Extracted) -> Response:
+    """The row of a reply as a judge read it."""
+    contents = chosen_contents(judgement, presentation)
+    return replace(row, status=judgement.status, chosen=contents, elicitation=JUDGED)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from unslant.asking import Progress, generate_all
+from unslant.asking import Progress, generate_all, reply_row
 from unslant.errors import InputError, one_of
 from unslant.experiment import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.job import Asking, Given, provenance, requests_of
@@ -26,8 +26,6 @@ from unslant.prompts import Message, Prompt
 from unslant.questions import Question
 from unslant.reach import Reach
 from unslant.reference import WORDS, reference_names
-from unslant.replies import Extracted
-from unslant.replies.judge import needs_judge
 from unslant.responses import Response, Responses, Run
 from unslant.studies.instruction_boundary.instruction_settings import (
     FORMS,
@@ -43,7 +41,7 @@ from unslant.studies.instruction_boundary.instruction_settings import (
     setting,
 )
 from unslant.studies.instruction_boundary.question_sources import BoundarySet, load_boundary
-from unslant.studies.instruction_boundary.result import BoundaryStudy, facts_of, read, result_of, row
+from unslant.studies.instruction_boundary.result import BoundaryStudy, as_judged, needs_reading, result_of
 
 EVERY = "all"
 """All settings but the disturbing options."""
@@ -51,6 +49,8 @@ DISTURBING = "disturbing"
 """The disturbing options, 1 to 9."""
 
 Asked = tuple[AnyForm, Presentation]
+Sample = tuple[AnyForm, Presentation, int]
+"""A question, a presentation of it, and the number of the reply to it."""
 
 
 TEMPERATURE = 0.5
@@ -323,20 +323,15 @@ def _replies(model: ChatModel, presentations: Sequence[Presentation], progress: 
     return replies
 
 
-def _rows(
-    samples: Sequence[tuple[Any, Presentation, int]], replies: Sequence[Reply], judge: ReplyJudge | None, run: int
-) -> list[Response]:
-    readings = [read(reply, page) for (_, page, _), reply in zip(samples, replies, strict=True)]
-    judged: dict[int, Extracted] = {}
-    if judge:  # only for replies that the patterns cannot read: a judge is a model too, and can be wrong
-        unread = [i for i, one in enumerate(readings) if needs_judge(one) and (replies[i].text or "").strip()]
-        pages = [
-            (replies[i].text or "", page.labels, [option.text for option in page.shown])
-            for i, (_, page, _) in ((i, samples[i]) for i in unread)
-        ]
-        verdicts = zip(unread, judge.read(pages), strict=True)
-        judged = {i: verdict for i, verdict in verdicts if verdict is not None}
-    return [
-        row(page, facts_of(question), reply, judged.get(i, readings[i]), judged=i in judged, run=run, repeat=repeat)
-        for i, ((question, page, repeat), reply) in enumerate(zip(samples, replies, strict=True))
+def _rows(samples: Sequence[Sample], replies: Sequence[Reply], judge: ReplyJudge | None, run: int) -> list[Response]:
+    rows = [
+        replace(reply_row(question, page, reply), run=run, repeat=repeat)
+        for (question, page, repeat), reply in zip(samples, replies, strict=True)
     ]
+    if judge:  # only for replies that the patterns cannot read: a judge is a model too, and can be wrong
+        pages = {i: page for i, (_, page, _) in enumerate(samples) if needs_reading(rows[i], page)}
+        texts = [(rows[i].raw or "", page.labels, [option.text for option in page.shown]) for i, page in pages.items()]
+        for (i, page), judgement in zip(pages.items(), judge.read(texts), strict=True):
+            if judgement is not None:
+                rows[i] = as_judged(rows[i], page, judgement)
+    return rows
