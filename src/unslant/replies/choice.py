@@ -47,7 +47,7 @@ _LONG = 700
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _RIGHT = (
     CALLED_RIGHT,
-    pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b)\w)"),  # said to fit
+    pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b|{but}\b)\w)"),  # said to fit
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
 _OPENING = pattern(
@@ -60,7 +60,7 @@ _REASON = pattern(r",? ?{^why$}")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
-_NEXT_RANK = re.compile(r">|(?<!\S)\d{1,2}[.)](?= )")
+_NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
@@ -72,6 +72,8 @@ _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
 _UNSURE = pattern("{^unsure$}")
 _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
+_REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|:\Z")
+"""What a reply that rejects its only option says in any language, or the end of one that was about to discuss it."""
 _DENIED_MENTION = pattern(r"\b{not_word} [^.,]*?{masked}")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
@@ -115,9 +117,11 @@ def _reading(text: str, labels: Sequence[str], options: Sequence[str]) -> Readin
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:
     """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
-    ranks = [rank.strip(" ,;.()[]\"'") for rank in _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])]
-    named = [rank for rank in ranks if rank]
-    return len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
+    parts = _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])
+    numbers = [int(number) for number in parts[1::2] if number]
+    named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
+    counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
+    return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 def called_right(reading: Reading) -> Outcome:
@@ -347,7 +351,7 @@ def only_mention(reading: Reading) -> Outcome:
     )
     named = reading.asserted(Kind.LABEL, Kind.BOTH) or frozenset(capitals)
     every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != Kind.WORD)
-    if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every):
+    if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every) or _REJECTED.search(reading.text):
         return None
     if _REASONING.search(reading.text) and not reading.complete():
         return None  # broken off where it began to go through the options

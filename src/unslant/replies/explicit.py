@@ -29,7 +29,7 @@ _SAID = {
     r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})",
     # what a sentence comes down to: "so B.", "is (D)."
     "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
-    r"|{^but$},? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
+    r"|{^but$}(?! {^also$}),? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
     r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
     r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
     # of an earlier answer: "Actually, B covers all three"
@@ -147,6 +147,8 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     """The last line, or the last sentence in it, if it is nothing but an answer."""
     *above, line = reading.text.rstrip().split("\n")
     start = len(reading.text.rstrip()) - len(line)
+    if line.endswith(":"):
+        return []  # about to be discussed
     match = None if _JUDGED.search(line) else BARE_LINE.match(line)  # judged one by one: "D (correct)"
     if match is not None:
         # Not one more line of a list of answers or options, which other rules read.

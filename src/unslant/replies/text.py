@@ -79,14 +79,21 @@ text in several ways are possessive: in boxes within boxes, the ways multiply.""
 _LONGEST_OPEN_END = 3_000
 """Characters from the end of a reply where an unclosed part may begin; trying each place of a megabyte takes
 minutes."""
-_RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", "❌✗✘✖✕❎☒🔴🟥🚫"
+_OPEN_BOX = "☐⬜□"
+_RIGHT_MARK, _WRONG_MARK = "✅✓✔☑🟢🟩", f"❌✗✘✖✕❎☒🔴🟥🚫{_OPEN_BOX}"
 _RIGHT, _WRONG = (f"({word})" for word in words("judgement_of_mark"))
 """The words that such marks are read as."""
-_MARKED_LINE = re.compile(rf"^([ \t]*)([{_RIGHT_MARK}]|[{_WRONG_MARK}])\ufe0f?[ \t]*(.+)$", re.MULTILINE)
+_MARK, _NO_MARK = rf"[{_RIGHT_MARK}{_WRONG_MARK}]\ufe0f?", rf"[^{_RIGHT_MARK}{_WRONG_MARK}\n]"
+_MARKS_AHEAD = re.compile(
+    rf"^[ \t]*(?:{_MARK}{_NO_MARK}{{1,200}}){{1,25}}{_MARK}{_NO_MARK}{{0,200}}\w\W?$", re.MULTILINE
+)
+"""Marks before what they judge, on one line: "✅ B ❌ C"; after it they end the line."""
+_MARKED_LINE = re.compile(rf"^([ \t]*)({_MARK})[ \t]*({_NO_MARK}+?(?=[(,;][^\n]{{0,400}}{_MARK})|.+$)", re.MULTILINE)
+"""A mark, and what it judges: the line, or its first part if others are judged behind: "✅ B (A ❌, C ❌)"."""
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-_CHECKBOX = re.compile(r"^([ \t]*)\[([ xX])\][ \t]*(.+)$", re.MULTILINE)
+_CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
 def clean(reply: str) -> str:
@@ -230,10 +237,19 @@ def _without_markdown(text: str) -> str:
     text = "\n".join(_row(line) if line.lstrip()[:1] == "|" else line for line in text.split("\n"))
     # In pairs only: "<b>" alone may be an option. Twice, since they are nested.
     text = _BULLET.sub("", _without_emphasis(_HTML.sub(r"\2", _HTML.sub(r"\2", text))))
-    text = _CHECKBOX.sub(lambda m: f"{m[1]}{m[3]} {_WRONG if m[2] == ' ' else _RIGHT}", text)
+    text = _ticked(_CHECKBOXES.sub(lambda match: re.sub(r"\[[xX]\]", "☑", match.group().replace("[ ]", "☐")), text))
+    text = _MARKS_AHEAD.sub(lambda match: re.sub(_MARK, r"\n\g<0>", match.group()), text)
     text = _MARKED_LINE.sub(r"\1\3 \2", text)
     text = re.sub(rf"[{_RIGHT_MARK}]\ufe0f?", f" {_RIGHT} ", text)
     return re.sub(rf"[{_WRONG_MARK}]\ufe0f?", f" {_WRONG} ", text)
+
+
+def _ticked(text: str) -> str:
+    """The text with the boxes of a form as marks: in a form, a crossed box is a chosen one ("☐ A ☒ B"); one in which
+    nothing is chosen judges nothing."""
+    if re.search(f"[{_OPEN_BOX}]", text) and not re.search(f"[{_RIGHT_MARK}]", text):
+        text = text.replace("☒", "☑") if "☒" in text else re.sub(f"[{_OPEN_BOX}]", "… ", text)
+    return text
 
 
 def _without_emphasis(text: str) -> str:
