@@ -212,13 +212,14 @@ def parse_json(text: str, *, check: bool = True) -> Any:
 
     Raises:
         json.JSONDecodeError: if it is not JSON, naming line and column.
+        RepeatedKey: if an object gives a key twice.
         ValueError: saying what is wrong with the value.
     """
     if sum(map(text.count, "[{,")) > MAX_VALUES:
         raise ValueError(f"holds more than {MAX_VALUES:,} values")
     try:
         value = json.loads(text, object_pairs_hook=_each_key_once)
-    except (json.JSONDecodeError, _RepeatedKey):
+    except (json.JSONDecodeError, RepeatedKey):
         raise
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -229,16 +230,15 @@ def parse_json(text: str, *, check: bool = True) -> Any:
     return value
 
 
-class _RepeatedKey(ValueError):
-    pass
+class RepeatedKey(ValueError):
+    """An object gives a key twice: neither value is more likely the right one."""
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys differ: of two values for one key, neither is more likely the right one."""
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _RepeatedKey(f"gives the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        raise RepeatedKey(f"gives the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
     return value
 
 

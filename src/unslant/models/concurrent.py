@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 _Item = TypeVar("_Item")
 _Opened = TypeVar("_Opened")
@@ -52,7 +53,6 @@ class Limit:
         self.most, self.adaptive = most, adaptive
         self.size = 1.0 if adaptive else float(most)
         self._starting, self._usual, self._lowest, self._cut_at = True, 0.0, math.inf, -math.inf
-        self._waiting: list[anyio.Event] = []
 
     def answered(self, seconds: float) -> None:
         """Record a request's latency."""
@@ -62,7 +62,6 @@ class Limit:
             self.overloaded()
         elif self.adaptive:
             self.size = min(float(self.most), self.size + (1.0 if self._starting else 1.0 / self.size))
-            self.wake()
 
     def overloaded(self) -> None:
         """Halve the number, because the server has too much to do; refusals of one burst of requests count once."""
@@ -71,19 +70,6 @@ class Limit:
             self._lowest = self._usual
         if self.adaptive and now - self._cut_at > max(self._usual, _JITTER):
             self.size, self._starting, self._cut_at = max(1.0, self.size / 2), False, now
-
-    async def turn(self, connection: int, at_work: Sequence[int]) -> None:
-        """Wait until a connection is among the first ``size`` of those at work.
-
-        The first ones continue rather than all in turn, so that few runs are under way and keep their prefix caches.
-        """
-        while at_work.index(connection) >= int(self.size):
-            self._waiting.append(changed := anyio.Event())
-            await changed.wait()
-
-    def wake(self) -> None:
-        """Let waiting connections check whether it is their turn."""
-        _wake(self._waiting)
 
 
 @dataclass(frozen=True)
@@ -139,13 +125,27 @@ class _Answer(Generic[_Reply]):
     used: anyio.Event  # set when the caller is done with it
 
 
+@dataclass
+class _Asking(Generic[_Opened, _Item, _Reply]):
+    """A server during a call: its client, and the connections that are at work."""
+
+    server: Server[_Opened, _Item, _Reply]
+    opened: _Opened
+    tasks: TaskGroup
+    connections: int = 0
+
+    @property
+    def has_one_too_many(self) -> bool:
+        """Whether the limit has fallen below the number of connections."""
+        return self.connections > self.server.limit.size
+
+
 class _Call(Generic[_Item, _Reply]):
     """One call of :func:`from_several`. All methods run on the loop, :meth:`run` first.
 
     Attributes:
         left: runs that no connection is working on.
-        unfinished: number of runs with unanswered items, whether a connection is working on them or not.
-        remaining: number of servers that are not lost.
+        remaining: the servers that are not lost, each with its client.
     """
 
     def __init__(
@@ -154,10 +154,8 @@ class _Call(Generic[_Item, _Reply]):
         servers: Sequence[Server[Any, _Item, _Reply]],
         runs: Sequence[Sequence[int]] | None,
     ) -> None:
-        self.items, self.servers, self.remaining = items, servers, len(servers)
+        self.items, self.servers = items, servers
         self.left = deque([i] for i in range(len(items))) if runs is None else deque(list(run) for run in runs)
-        self.unfinished = len(self.left)
-        self._idle: list[anyio.Event] = []
         self._current: _Answer[_Reply] | None = None
         # Without a limit, so that no answer is lost with its server; each connection has at most one answer in it.
         self._sender, self._receiver = anyio.create_memory_object_stream[_Answer[_Reply] | Exception](math.inf)
@@ -168,12 +166,16 @@ class _Call(Generic[_Item, _Reply]):
         try:
             async with AsyncExitStack() as clients:  # outside the scope, so that its end does not interrupt closing
                 opened = [await clients.enter_async_context(server.opened()) for server in self.servers]
+                self.remaining = list(zip(self.servers, opened, strict=True))
                 with self._scope:
-                    async with anyio.create_task_group() as tasks:
-                        for server, client in zip(self.servers, opened, strict=True):
-                            tasks.start_soon(self._ask_server, server, client)
-            if self.unfinished:  # a task group ends quietly when a request inside it is cancelled
-                raise RuntimeError("a request was cancelled by something other than its caller")
+                    while self.left:  # again where a server was lost after the others had finished
+                        count = len(self.remaining)
+                        async with anyio.create_task_group() as tasks:
+                            for server, client in tuple(self.remaining):
+                                tasks.start_soon(self._ask_server, server, client)
+                        if self.left and len(self.remaining) == count:
+                            # A task group ends quietly when a request inside it is cancelled.
+                            raise RuntimeError("a request was cancelled by something other than its caller")
         except ExceptionGroup as errors:
             raise _first(errors) from None
         finally:
@@ -200,59 +202,42 @@ class _Call(Generic[_Item, _Reply]):
         self._receiver.close()
 
     async def _ask_server(self, server: Server[Any, _Item, _Reply], opened: Any) -> None:
-        at_work = list(range(min(server.limit.most, len(self.items))))
         try:
-            async with anyio.create_task_group() as connections:
-                for connection in tuple(at_work):
-                    connections.start_soon(self._work, server, opened, connection, at_work)
+            async with anyio.create_task_group() as tasks:
+                self._add_connections(_Asking(server, opened, tasks))
         except ExceptionGroup as errors:
             error = _first(errors)
-            if not server.is_lost(error) or self.remaining == 1:
+            if not server.is_lost(error) or len(self.remaining) == 1:
                 raise
-            self.remaining -= 1
+            self.remaining.remove((server, opened))
             self._sender.send_nowait(error)
 
-    async def _work(self, server: Server[Any, _Item, _Reply], opened: Any, connection: int, at_work: list[int]) -> None:
-        """One connection: take runs while any are unfinished, since those of a lost server come back."""
-        turn = functools.partial(server.limit.turn, connection, at_work)
-        try:
-            while self.unfinished:
-                await turn()
-                if self.left:
-                    await self._ask_run(self.left.popleft(), functools.partial(server.ask, opened), turn)
-                elif self.unfinished:  # make room for those with work until there is some
-                    at_work.remove(connection)
-                    server.limit.wake()
-                    self._idle.append(changed := anyio.Event())
-                    await changed.wait()
-                    at_work.append(connection)
-        finally:
-            if connection in at_work:
-                at_work.remove(connection)
-            server.limit.wake()
+    def _add_connections(self, asking: _Asking[Any, _Item, _Reply]) -> None:
+        """Start as many as the limit allows, if there is work for them."""
+        for _ in range(min(int(asking.server.limit.size) - asking.connections, len(self.left))):
+            asking.connections += 1
+            asking.tasks.start_soon(self._work, asking)
 
-    async def _ask_run(
-        self, run: list[int], ask: Callable[[_Item], Awaitable[_Reply]], turn: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Ask for the items of a run; the rest of it goes back when the server is lost."""
+    async def _work(self, asking: _Asking[Any, _Item, _Reply]) -> None:
+        """One connection: take runs while there are any."""
         try:
-            while run:
-                await turn()  # before every item, since the limit may have fallen
-                value = await ask(self.items[run[0]])
+            while self.left and not asking.has_one_too_many:
+                await self._ask_run(self.left.popleft(), asking)
+        finally:
+            asking.connections -= 1
+
+    async def _ask_run(self, run: list[int], asking: _Asking[Any, _Item, _Reply]) -> None:
+        """Ask for the items of a run; the rest of it goes back when the server is lost, or takes fewer requests."""
+        try:
+            while run and not asking.has_one_too_many:
+                value = await asking.server.ask(asking.opened, self.items[run[0]])
                 answer = _Answer(run.pop(0), value, anyio.Event())
                 self._sender.send_nowait(answer)
+                self._add_connections(asking)
                 await answer.used.wait()
         finally:
-            if run:
+            if run:  # to the front: its beginning is in a prefix cache
                 self.left.appendleft(run)
-            else:
-                self.unfinished -= 1
-            _wake(self._idle)
-
-
-def _wake(waiting: list[anyio.Event]) -> None:
-    while waiting:
-        waiting.pop().set()
 
 
 def _first(error: Exception) -> Exception:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import time
@@ -18,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import check_online
+from unslant.files import RepeatedKey, parse_json
 from unslant.models.base import Malformed
 from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.options import KEY_VARIABLES
@@ -228,8 +228,10 @@ class Endpoint:
             if timed:
                 self.limit.answered(time.monotonic() - started)
             try:
-                return json.loads(data, object_pairs_hook=_each_key_once)
-            except (ValueError, RecursionError) as error:
+                return parse_json(data.decode(), check=False)
+            except RepeatedKey as error:
+                raise Malformed(f"the reply {error}") from None
+            except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
                 raise _Transient(f"{type(error).__name__}: {error}") from None
@@ -253,14 +255,6 @@ def hint_of(url: str) -> str:
     """A hint for addresses without the ``/v1`` of most servers; else empty."""
     at = urlsplit(url)
     return "" if at.path.strip("/") else f" (most servers are at {urlunsplit(at._replace(path='/v1'))})"
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; Malformed if it gives a key twice, since neither value is better than the other."""
-    keys = [key for key, _ in pairs]
-    if len({*keys}) < len(keys):
-        raise Malformed(f"the reply gives {next(key for key in keys if keys.count(key) > 1)!r} twice")
-    return dict(pairs)
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes:

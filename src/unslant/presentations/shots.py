@@ -31,7 +31,6 @@ class ShotChooser:
     Args:
         pool: questions to choose from, with distinct ids; may include the questions of the run.
         k: examples for each question, 0 or more.
-        per_question: draw other examples for every question, seeded by its id.
         by_subject: draw them among the questions of its subject.
 
     Raises:
@@ -45,11 +44,9 @@ class ShotChooser:
         seed: int = 0,
         *,
         alphabet: tuple[str, ...] = ALPHABETS["A"],
-        per_question: bool = False,
         by_subject: bool = False,
     ) -> None:
-        self.k, self.seed, self.alphabet, self.per_question = k, seed, alphabet, per_question
-        self.by_subject = by_subject
+        self.k, self.seed, self.alphabet, self.by_subject = k, seed, alphabet, by_subject
         usable = sorted((q for q in pool if len(q.answers) == 1 and (by_subject or not q.pinned)), key=lambda q: q.id)
         if len(usable) < k:
             raise InputError(
@@ -78,14 +75,10 @@ class ShotChooser:
                 f"{self.k} worked examples of subject {group!r} wanted, but only {len(usable)} of its questions to "
                 "choose from have exactly one right option: use fewer shots or another file"
             )
-        if self.per_question:
-            return self._pinned_last(_shuffled(usable, question_rng(question.id, self.seed, "shots")))
         if group not in self._lines:
-            self._lines[group] = list(self._pinned_last(_shuffled(usable, question_rng(group, self.seed, "shots"))))
+            line = _shuffled(usable, question_rng(group, self.seed, "shots"))
+            self._lines[group] = sorted(line, key=lambda one: bool(one.pinned))
         return iter(self._lines[group])
-
-    def _pinned_last(self, line: Iterator[Question]) -> Iterator[Question]:
-        return iter(sorted(line, key=lambda question: bool(question.pinned))) if self.by_subject else line
 
     def of(self, question: Question) -> tuple[Presentation, ...]:
         """The examples to show before ``question``, from first to last.

@@ -6,8 +6,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from unslant.files import check_text
 
@@ -285,21 +288,17 @@ def question_of(record: Mapping[str, object], kind: type[AnyQuestion] = Question
     if kind is Question:
         answer = values.pop("answer", None)
         values["answers"] = answer if isinstance(answer, list) else [answer]
-    arguments: dict[str, object] = {}
-    for item in fields(kind):
-        if item.name not in values:
-            if item.default is MISSING:
-                raise ValueError(f"not a question: {item.name} is missing")
-            continue
-        value = values.pop(item.name)
-        inner = {"options": str, "answers": int, "pinned": int, "authors": str}.get(item.name)
-        if inner is None and not isinstance(value, str):
-            raise ValueError(f"not a question: {item.name} is not a text")
-        if inner is not None:
-            if not isinstance(value, list | tuple) or any(type(entry) is not inner for entry in value):
-                raise ValueError(f"not a question: {item.name} is not a list of {inner.__name__}")
-            value = frozenset(value) if item.name == "answers" else tuple(value)
-        arguments[item.name] = value
-    if values:
-        raise ValueError(f"not a question: {next(iter(values))!r} is not one of its fields")
-    return kind(**arguments)  # type: ignore[arg-type]
+    if unknown := values.keys() - {item.name for item in fields(kind)}:
+        raise ValueError(f"not a question: {min(unknown)!r} is not one of its fields")
+    try:
+        question: AnyQuestion = _readers()[kind].validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        problem: Any = error.errors(include_url=False)[0]
+        parts = [*map(str, problem["loc"]), problem["msg"].removeprefix("Value error, ")]
+        raise ValueError(f"not a question: {': '.join(parts)}") from None
+    return question
+
+
+@cache  # built where questions are first read back: it takes milliseconds
+def _readers() -> dict[type, TypeAdapter[Any]]:
+    return {kind: TypeAdapter(kind) for kind in (Question, JudgingQuestion, MathQuestion)}
