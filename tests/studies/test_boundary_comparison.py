@@ -55,9 +55,9 @@ def test_the_most_robust_comes_first_and_agrees_with_a_ranking_or_not():
     ranking = {f"m{k}": 100.0 - k for k in range(4)}
     found = BoundaryComparison.of(FOUR[::-1], ranking)
     assert [result.model for result in found.results] == ["m0", "m1", "m2", "m3"]
-    assert found.agreement.kendall.value == pytest.approx(1)
+    assert found.agreement["kendall"].value == pytest.approx(1)
     against = BoundaryComparison.of(FOUR, {name: -score for name, score in ranking.items()})
-    assert against.agreement.spearman.value == pytest.approx(-1)
+    assert against.agreement["spearman"].value == pytest.approx(-1)
     few = BoundaryComparison.of(FOUR, {"m0": 1.0, "m1": 2.0, "another": 3.0})
     assert few.agreement is None
     notes = " ".join(note for panel in few.page().sections for note in panel.notes)

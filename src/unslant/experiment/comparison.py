@@ -14,6 +14,7 @@ from unslant.errors import InputError
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
+from unslant.metrics.association import BY_DEFAULT, Kind
 from unslant.metrics.catalogue import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count
@@ -93,10 +94,10 @@ class Comparison:
         """Caveats for reading the differences."""
         return tuple(dict.fromkeys(remark for pairs in self.pairs.values() if pairs for remark in pairs.remarks))
 
-    def agreement(self, key: str) -> Numbers | None:
+    def agreement(self, key: str, kinds: Sequence[Kind] = BY_DEFAULT) -> Numbers | None:
         """Agreement of one metric with the other ranking, over the runs in both; None without such a ranking."""
         scores = {name: score.value for name, score in self.scores(key).items()}
-        return agreement(scores, self.ranking) if self.ranking else None
+        return agreement(scores, self.ranking, kinds) if self.ranking else None
 
     @property
     def unranked(self) -> list[str]:
@@ -230,11 +231,9 @@ def slope_chart(
 
 def agreements(id: str, title: str, values: Mapping[tuple[str, ...], Numbers | None], *names: str) -> Figure:
     """A table of correlations: cells under ``names`` -> correlation; those that are None are left out."""
-    keys = ["kendall", "kendall_p", "pearson", "pearson_p"]
-    rows = [
-        {**dict(zip(names, cells, strict=True)), **one.cells(*keys)} for cells, one in values.items() if one is not None
-    ]
-    return Figure(id, title, names, keys, rows)
+    defined = {cells: one.cells() for cells, one in values.items() if one is not None}
+    rows = [{**dict(zip(names, cells, strict=True)), **numbers} for cells, numbers in defined.items()]
+    return Figure(id, title, names, list(next(iter(defined.values()), ())), rows)
 
 
 def check_comparable(results: Sequence[RecordedResult], settings: Collection[str] | None = None) -> None:

@@ -16,6 +16,8 @@ from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
 
+Kind = Literal["pearson", "spearman", "kendall"]
+BY_DEFAULT: tuple[Kind, ...] = ("kendall", "pearson")
 MIN_PAIRS = 3
 EXACT_BELOW = 10
 """Number of pairs from which p is the usual approximation; below, all n! ways to pair x with y are counted."""
@@ -27,7 +29,7 @@ _DRAWS = 9999
 def correlation(
     x: Sequence[float],
     y: Sequence[float],
-    kind: Literal["pearson", "spearman", "kendall"] = "pearson",
+    kind: Kind = "pearson",
     *,
     of: str = "pairs",
 ) -> tuple[Estimate, float]:
@@ -90,10 +92,14 @@ def _orders(n: int) -> NDArray[np.int8]:
 @metric("kendall_p", "p", "of Kendall's rank correlation, exact for fewer than ten", unit="p")
 @metric("pearson", "Pearson", "correlation", digits=2, source="P4 tables 1, 4")
 @metric("pearson_p", "p", "of Pearson's correlation, exact for fewer than ten", unit="p")
-def associate(x: Sequence[float], y: Sequence[float], *, of: str = "pairs") -> Numbers:
-    """Pearson's r and Kendall's tau-b over the pairs without nan, with two-sided p-values; see :func:`correlation`."""
-    (pearson, pearson_p), (kendall, kendall_p) = correlation(x, y, of=of), correlation(x, y, "kendall", of=of)
-    return Numbers({"pearson": pearson, "pearson_p": pearson_p, "kendall": kendall, "kendall_p": kendall_p})
+@metric("spearman", "Spearman", "rank correlation", digits=2, source="P3 fig. 6")
+@metric("spearman_p", "Spearman p", "of Spearman's rank correlation, exact for fewer than ten", unit="p")
+def associate(
+    x: Sequence[float], y: Sequence[float], kinds: Sequence[Kind] = BY_DEFAULT, *, of: str = "pairs"
+) -> Numbers:
+    """Correlations of these kinds over the pairs without nan, with two-sided p-values; see :func:`correlation`."""
+    by_kind = {kind: correlation(x, y, kind, of=of) for kind in kinds}
+    return Numbers({key: one for kind, (r, p) in by_kind.items() for key, one in ((kind, r), (f"{kind}_p", p))})
 
 
 @metric("pbm_accuracy.pearson", "PBM against accuracy, r", "Pearson correlation across subjects, or sets and models",
@@ -115,10 +121,10 @@ def pbm_accuracy(rows: Sequence[Numbers], *, of: str = "subjects", over: str = "
     return Numbers(dict(zip([f"pbm_accuracy.{key}" for key in keys], (r, p, rank.value, rank_p), strict=True)))
 
 
-def agreement(ours: Mapping[str, float], external: Mapping[str, float]) -> Numbers:
+def agreement(ours: Mapping[str, float], external: Mapping[str, float], kinds: Sequence[Kind] = BY_DEFAULT) -> Numbers:
     """Agreement of a ranking of models with another one, over the models in both (P4, table 4)."""
     shared = sorted(set(ours) & set(external))
-    return associate([ours[name] for name in shared], [external[name] for name in shared], of="models")
+    return associate([ours[name] for name in shared], [external[name] for name in shared], kinds, of="models")
 
 
 def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[Estimate, float]:

@@ -10,9 +10,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from unslant.arrays import Jsonable
-from unslant.experiment.comparison import ComparedModels, Comparison, lead
+from unslant.experiment.comparison import ComparedModels, Comparison, agreements, lead
 from unslant.experiment.page_parts import spent
-from unslant.metrics import METRICS, Estimate, correlation, verdicts
+from unslant.metrics import METRICS, Estimate, Numbers, verdicts
+from unslant.metrics.association import MIN_PAIRS
 from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import holm
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -21,9 +22,6 @@ from unslant.studies.instruction_boundary.instruction_settings import BASELINE
 from unslant.studies.instruction_boundary.metrics import FORMS, SAME, robustness_difference
 from unslant.studies.instruction_boundary.panels import KINDS, form_plots, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
-
-LEAST_MODELS = 3
-"""Models that a rank correlation needs."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +76,6 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
 
 
 @dataclass(frozen=True)
-class RankAgreement(Jsonable):
-    """Rank correlations of two rankings of models; N counts shared models, p is exact for Kendall without ties."""
-
-    kendall: Estimate
-    spearman: Estimate
-    kendall_p: float
-    spearman_p: float
-
-
-def leaderboard_agreement(scores: Mapping[str, float], external: Mapping[str, float]) -> RankAgreement | None:
-    """Compare robustness scores with external ones (higher is better); None if fewer than three models are in both."""
-    shared = [model for model in scores if model in external]
-    if len(shared) < LEAST_MODELS:
-        return None
-    ours, theirs = [scores[model] for model in shared], [external[model] for model in shared]
-    kendall, kendall_p = correlation(ours, theirs, "kendall", of="models")
-    spearman, spearman_p = correlation(ours, theirs, "spearman", of="models")
-    return RankAgreement(kendall, spearman, kendall_p, spearman_p)
-
-
-@dataclass(frozen=True)
 class BoundaryComparison(ComparedModels[BoundaryStudy]):
     """Several models on the same questions under the same settings, the most robust first."""
 
@@ -126,10 +103,10 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         return effects
 
     @property
-    def agreement(self) -> RankAgreement | None:
+    def agreement(self) -> Numbers | None:
         """Of the robustness score with the other ranking (P3, figure 6); None with fewer than three models in both."""
-        scores = {name: one.value for name, one in self.comparison.scores("robustness").items() if one.defined}
-        return leaderboard_agreement(scores, self.ranking)
+        numbers = self.comparison.agreement("robustness", ("kendall", "spearman"))
+        return numbers if numbers and numbers["kendall"].n >= MIN_PAIRS else None
 
     def described(self) -> Page:
         """Robustness, effects over models, forms of answers, and the agreement with another ranking."""
@@ -261,13 +238,11 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
         columns = [Column.of("robustness"), Column("the other ranking", key="ranking")]
         figures = [Figure(id, "Scores", ["model"], columns, rows, [plot] * (len(rows) > 1))]
         if self.agreement:
-            p = METRICS["kendall_p"]
-            heads = [Column("Kendall", 2, key="kendall"), Column("p", p, key="kendall_p"),
-                     Column("Spearman", 2, key="spearman"), Column("Spearman p", p, key="spearman_p")]  # fmt: skip
-            row = {"score": "RS under vanilla", **vars(self.agreement)}
-            figures.append(Figure("boundary-agreement", "Agreement", ["score"], heads, [row]))
+            figures.append(
+                agreements("boundary-agreement", "Agreement", {("RS under vanilla",): self.agreement}, "score")
+            )
         else:
-            notes.append(f"No correlation: the two rankings share fewer than {LEAST_MODELS} models.")
+            notes.append(f"No correlation: the two rankings share fewer than {MIN_PAIRS} models.")
         return Panel(
             id,
             "Does the other ranking agree?",

@@ -137,9 +137,8 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         )
 
     def _agreement(self) -> Panel:
-        scores: dict[tuple[str, ...], Numbers | None]
-        scores = {("as published",): self.vanilla_agreement, ("under interventions",): self.ours_agreement}
-        return agreements("unbiased-agreement", "Agreement", scores, "score").panel(
+        scores = ("as published", self.vanilla_agreement), ("under interventions", self.ours_agreement)
+        return agreements("unbiased-agreement", "Agreement", {(name,): one for name, one in scores}, "score").panel(
             "Which score agrees with the other ranking?",
             "Correlation of the models' scores with an external one (unbiased-evaluator paper, table 4).",
             short="Other ranking",
