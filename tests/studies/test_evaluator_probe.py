@@ -13,17 +13,15 @@ from tests.fakes import FakeChat
 from tests.studies.small_models import random_model
 from training.world import question_sets
 from unslant.errors import InputError
-from unslant.models import GenerateOptions, ModelOptions
+from unslant.models import GenerateOptions
 from unslant.models.chat import Reply
 from unslant.presentations import given_order, present
 from unslant.prompts import Writer, load_template
 from unslant.questions import QuestionSet
 from unslant.studies.unbiased.probe.result import ScoreTable, load_scores
 from unslant.studies.unbiased.probe.study import (
-    chat_participant,
     confidence_prompt,
-    local_participant,
-    open_participant,
+    participant,
     probe,
     read_confidence,
     tidy,
@@ -66,7 +64,7 @@ def fair(name, text):
 
 
 def take_part(confidence):
-    return [chat_participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
+    return [participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
 
 
 def test_favouritism_grows_with_strength(questions):
@@ -101,7 +99,7 @@ def test_strengths_are_nested():
 @pytest.mark.thorough
 def test_three_small_local_models_end_to_end(questions, tmp_path):
     models = [random_model(seed, f"random-{seed}") for seed in range(3)]
-    found = probe([local_participant(m, WRITER, GenerateOptions(max_tokens=8)) for m in models], questions, limit=12)
+    found = probe([participant(m, WRITER, GenerateOptions(max_tokens=8)) for m in models], questions, limit=12)
     assert found.table.original.shape == (3, 12)
     assert found.table.rephrased.shape == (3, 3, 12)
     given = found.table.original[~np.isnan(found.table.original)]
@@ -216,7 +214,7 @@ def test_a_model_whose_rephrasing_fails_is_left_out_of_it_alone(questions):
                 Reply(i, "") if "New question:" in prompts[i].text else reply for i, reply in enumerate(replies)
             )
 
-    silent = chat_participant(Silent("dumb", fair), WRITER)
+    silent = participant(Silent("dumb", fair), WRITER)
     found = probe([silent, *take_part(fair)[:2]], questions, limit=6)
     assert not found.models["dumb"].rates[1.0]["ocr"].defined
     assert found.models["ann"].rates[1.0]["ocr"].n == 6
@@ -226,6 +224,6 @@ def test_tokenizers_that_split_digits_give_every_confidence(questions):
     """There "10" begins with the token of "1": such models, as SmolLM2, were refused."""
     prompt = confidence_prompt(present(questions[0], given_order(questions[0])), WRITER)
     for name in ("words", "fair"):  # digits, and numbers as one token
-        participant = open_participant(name, ModelOptions(), WRITER, GenerateOptions())
-        assert participant.separable(prompt) == (name == "fair")
-        assert 1 <= participant.judge([prompt])[0] <= 10
+        one = participant(name, WRITER)
+        assert one.separable(prompt) == (name == "fair")
+        assert 1 <= one.judge([prompt])[0] <= 10

@@ -126,9 +126,7 @@ def _accuracy(epoch: Epoch) -> Estimate:
 
 
 def _plain(value: float, n: int) -> Estimate:
-    if math.isnan(value):
-        return Estimate.undefined("not measured", n)
-    return Estimate(value, math.nan, math.nan, n, "none", note="the log has no spread")
+    return Estimate.bare(value, n, "not measured" if math.isnan(value) else "the log has no spread")
 
 
 def _plot(metric: Metric, rows: Sequence[Row]) -> Plot:

@@ -36,7 +36,7 @@ from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST
 from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable, load_accuracy, load_scores, result_of
 
 if TYPE_CHECKING:
-    from unslant.models.hf.model import TransformersModel
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Probe(Study[ProbeSettings]):
         check_same(sampled)
         record.begin(", ".join(map(str, given.models)), sampled)
         participants = [
-            open_participant(model, options, writer, given.generate, record.stored) if isinstance(model, str) else model
+            participant(model, writer, given.generate, options, record.stored) if isinstance(model, str) else model
             for model, options in zip(given.models, given.options, strict=True)
         ]
         for participant in participants:
@@ -265,36 +265,27 @@ class Participant:
         return ask_for_replies(self.chat, items, self.writer, progress=progress)
 
 
-def local_participant(
-    model: TransformersModel,
+def participant(
+    model: Any,
     writer: Writer,
     generate: GenerateOptions | None = None,
-    batch: int = 8,
+    options: ModelOptions | None = None,
     stored: Callable[[Any], Any] = lambda model: model,
 ) -> Participant:
-    """A local model, which scores labels and numbers; ``stored`` wraps what is asked, so that scores are kept."""
-    chat = LocalChat(model, (generate or GenerateOptions()).filled(max_tokens=REPHRASED_TOKENS), batch)
-    block, scorer = model_block(model.name, facts_of(model)), stored(model)
-    return Participant(stored(chat), writer, block, scorer, model.encoder.separable)
+    """A model, loaded or by name: a local one scores labels and numbers, any other only generates.
 
-
-def chat_participant(model: ChatModel, writer: Writer) -> Participant:
-    """A model that only generates."""
-    return Participant(model, writer, model_block(model.name, facts_of(model)))
-
-
-def open_participant(
-    name: str,
-    options: ModelOptions,
-    writer: Writer,
-    generate: GenerateOptions,
-    stored: Callable[[Any], Any] = lambda model: model,
-) -> Participant:
-    """A model by name; see :mod:`unslant.models.open` and, for ``stored``, :func:`local_participant`."""
-    if address_of(name, options, ("generate",)).scheme:
-        return chat_participant(stored(open_chat(name, options, generate)), writer)
-    local: Any = open_model(name, options, ("score", "generate"))
-    return local_participant(local, writer, generate, options.connections or CONNECTIONS, stored)
+    Args:
+        stored: wraps what is asked, so that scores and replies are kept.
+    """
+    generate, options = generate or GenerateOptions(), options or ModelOptions()
+    if isinstance(model, str):
+        remote = address_of(model, options, ("generate",)).scheme
+        model = open_chat(model, options, generate) if remote else open_model(model, options, ("score", "generate"))
+    block = model_block(model.name, facts_of(model))
+    if isinstance(model, ChatModel):
+        return Participant(stored(model), writer, block)
+    chat = LocalChat(model, generate.filled(max_tokens=REPHRASED_TOKENS), options.connections or CONNECTIONS)
+    return Participant(stored(chat), writer, block, stored(model), model.encoder.separable)
 
 
 def rephrase_prompt(stem: str, chat: bool) -> Prompt:
