@@ -110,9 +110,9 @@ class Probe(Study[ProbeSettings]):
             participant(model, writer, given.generate, options, record.stored) if isinstance(model, str) else model
             for model, options in zip(given.models, given.options, strict=True)
         ]
-        for participant in participants:
-            check_same(model=participant.block)
-        _check([participant.name for participant in participants], strengths)
+        for one in participants:
+            check_same(model=one.block)
+        _check([one.name for one in participants], strengths)
         return _measured(participants, job, strengths)
 
     def read(self, given: Given[ProbeSettings]) -> ProbeResult:
