@@ -128,6 +128,24 @@ def test_subjects_that_differ(other: tuple, phrase: str, sizes: tuple[int, ...])
     assert found.by_subject["s00"] == "falls back on A"
 
 
+def test_chance_does_not_group_subjects() -> None:
+    """One subject of 57 has a habit; others happen to share a place, and were tested for that very place."""
+
+    def fifth(subject: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return (subject == 5).astype(np.int64)
+
+    model = Planted(others=((at(0, 3), none),), which=fifth, knows=0.3, noise=1.5)
+    found = phrases(model, 57 * 15, seeds=20, subjects=57)
+    assert found["falls back on A in 1 subject, shows no preference in 56 when unsure"] >= 19
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_label_and_a_position_that_cancel_are_not_no_preference(hard: bool) -> None:
+    """Label and position against each other: nothing shows over the orders, but each has an effect."""
+    model = Planted(label=at(2), position=at(2, -W), hard=hard)
+    assert phrases(model) == {"labels and their positions pull in opposite directions when unsure": SEEDS}
+
+
 def test_two_subjects_are_named() -> None:
     model = Planted(label=at(0), others=((at(3), none),), which=in_turn)
     found = preference(planted_scores(model, 200, subjects=2))
@@ -355,12 +373,6 @@ def test_labels_out_of_sequence_are_not_a_habit() -> None:
         return [2.0 * (at == len(labels) - 1) + s + rng.normal(0, 0.3) for at, s in enumerate(surprised)]
 
     assert preference(scores_of(answer, (4,))).phrase == "falls back on the last position when unsure"
-
-
-def test_a_pull_that_moves_no_answer_is_not_a_preference() -> None:
-    """Label and position against each other: nothing shows over the orders."""
-    model = Planted(label=at(0, 1.5), position=at(0, -1.5))
-    assert phrases(model) == {"no preference when unsure": SEEDS}
 
 
 def test_every_place_has_one_name() -> None:

@@ -14,7 +14,7 @@ from unslant.arrays import Floats, Ints
 from unslant.metrics.bootstrap import SHARE, UNBOUNDED, Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.labels import at_slot, ordinal
-from unslant.metrics.preference.habit import FEWEST, Effects, Kind, Place, Places, Search, Unit, effects_of
+from unslant.metrics.preference.habit import FEWEST, LEVEL, Effects, Kind, Place, Places, Search, Unit, effects_of
 from unslant.metrics.registry import NEEDS_ORDERS, metric
 from unslant.metrics.sampling import holm, student
 from unslant.metrics.scores import OrderScores, credit
@@ -101,11 +101,7 @@ class SlotEffect:
 @metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
 @metric("preference.labels.p", "p", "it adds nothing; corrected for the number of rows", unit="p", source="Holm 1979")
 def slot_effects(
-    scores: OrderScores,
-    effects: Mapping[Unit, Effects],
-    shares: Floats,
-    expected: Floats,
-    bootstrap: Bootstrap,
+    scores: OrderScores, effects: Mapping[Unit, Effects], shares: Floats, expected: Floats, bootstrap: Bootstrap
 ) -> tuple[tuple[SlotEffect, ...], tuple[SlotEffect, ...]]:
     """The effect of every label, and of every position.
 
@@ -228,14 +224,13 @@ class _Sentence:
     def preference(self) -> Preference:
         """See :func:`preference`."""
         sticky, scattered = self._sticky()
-        finding, phrase, note = self._finding(sticky.value if scattered else 0.0)
+        tables = slot_effects(self.scores, self.effects, self.shares, self.expected, self.bootstrap)
+        finding, phrase, note = self._finding(sticky.value if scattered else 0.0, tables)
         if self.search.fixed_labels and finding in ("habit", "trace"):
             phrase += f" (or the label that the server puts there: {UNKNOWN})"
         names = self._names(self.meaning, unknown=("label", "position"))
-        tables = slot_effects(self.scores, self.effects, self.shares, self.expected, self.bootstrap)
         of_all = extended(self.scores, self.unsure, np.zeros(len(self.scores)))
-        missing = "" if np.isfinite(self.unsure).any() else NEEDS_ORDERS
-        unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=missing)
+        unsure = self.bootstrap.mean(of_all, bounds=SHARE, note=NEEDS_ORDERS * bool(np.isnan(self.unsure).all()))
         return Preference(
             finding, phrase, *names, self.by_size, self.by_subject, self.subjects_p, *tables, unsure, sticky, note
         )
@@ -263,8 +258,8 @@ class _Sentence:
         positions, _ = self._names(unknown, sizes, ("position",))
         return f" (or {listed(positions, 'or')}: {UNKNOWN})" if unknown else ""
 
-    def _finding(self, sticky: float) -> tuple[Finding, str, str]:
-        """Finding, phrase and note."""
+    def _finding(self, sticky: float, tables: tuple[Sequence[SlotEffect], ...]) -> tuple[Finding, str, str]:
+        """Finding, phrase and note; of each label and its usual position, ``tables`` have the effect."""
         n, sizes = int(np.isfinite(self.unsure).sum()), self.search.sizes
         if not n:
             return "open", "one order cannot show a preference", NEEDS_ORDERS
@@ -295,6 +290,11 @@ class _Sentence:
             phrase = f"{words}, which moves {100 * moved:.0f} points of its near ties{self._caveat(meaning)}"
             pull = f"a pull of {np.abs(trace.pulls).max():.3f} {search.unit}"
             return "trace", phrase, f"{pull} decides between options that are nearly equal"
+        for rows in zip(*tables, strict=True):
+            pulls = [(row.effect if self.search.unit == "nats" else row.excess).value for row in rows]
+            if all(row.p < LEVEL for row in rows) and max(pulls) >= self.search.margin and min(pulls) < 0:
+                words = "labels and their positions pull in opposite directions when unsure"
+                return "open", words, "they cancel in the orders: see the effect of each"
         if self._nothing_matters():
             return "none", "no preference when unsure", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"

@@ -45,8 +45,6 @@ MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
 """Questions with which anything is looked for."""
-_CLEAR = 2.5
-"""Standard errors by which the strongest place of one subject has to differ from 0."""
 
 # Cells of the design that are fitted together, to save memory.
 _AT_ONCE = 1 << 21
@@ -377,9 +375,9 @@ def _mean(terms: Floats) -> tuple[Floats, Floats]:
 def _compared(pulls: Floats, codes: Rows, sizes: Ints) -> tuple[float, Ints]:
     """p of an F test of (Q, P) pulls of places between S subjects, numbers of options taken out (Holm's correction).
 
-    And (S,) the place whose pull in a subject is clearest: counted from 1, negative if avoided, 0 for none.
+    And (S,) the place of the clearest pull in each subject: from 1, negative if avoided; 0 where none is significant.
     """
-    from scipy.special import fdtrc
+    from scipy.special import fdtrc, stdtrit
 
     members = np.eye(codes.max() + 1)[:, codes]
     counts, rest = members.sum(axis=1, keepdims=True), pulls.copy()
@@ -396,4 +394,6 @@ def _compared(pulls: Floats, codes: Rows, sizes: Ints) -> tuple[float, Ints]:
     # where a place that is taken is nearly as clear as one that is avoided, it is the one
     best = np.where(clear > 0, 1.01 * clear, -clear).argmax(axis=1)
     clearest = np.where(counts[:, 0] > 1, clear[np.arange(len(best)), best], 0.0)
-    return p, np.asarray((best + 1) * np.sign(clearest) * (np.abs(clearest) > _CLEAR), np.int64)
+    # Corrected for subjects and places: sets of subjects are tested for the very place that they are put together by.
+    least = float(stdtrit(left, 1 - LEVEL / (2 * means.size)))
+    return p, np.asarray((best + 1) * np.sign(clearest) * (np.abs(clearest) > least), np.int64)
