@@ -45,3 +45,15 @@ def test_three_models_in_reverse_prove_nothing() -> None:
     found = agreement({"a": 0.9, "b": 0.5, "c": 0.4}, {"a": 1.0, "b": 2.0, "c": 3.0})
     assert found["kendall_p"].value == pytest.approx(1 / 3)
     assert found["pearson_p"].value >= 1 / 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", range(5, 16))
+def test_perfect_agreement_has_no_interval(kind: Kind, n: int) -> None:
+    """As it comes out with rounding: Kendall's tau-b of twelve is 0.9999999999999998."""
+    x = [float(i) for i in range(n)]
+    for sign in (1.0, -1.0):
+        r, _ = correlation(x, [sign * (0.1 * one + 0.3) for one in x], kind)
+        assert r.value == pytest.approx(sign)
+        assert np.isnan([r.low, r.high]).all()
+        assert r.note == "perfect agreement: no interval"

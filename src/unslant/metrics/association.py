@@ -57,7 +57,7 @@ def correlation(
     r = float(test.statistic)
     p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(test.pvalue)
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
-    if n <= less or abs(r) >= 1:
+    if n <= less or abs(r) > 1 - 1e-9:  # Kendall's of 12 in the same order is 1 but for rounding
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
         return Estimate.bare(r, n, note), p
     half = normal_quantile(CONFIDENCE) * math.sqrt(scale / (n - less))
