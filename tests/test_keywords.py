@@ -14,7 +14,6 @@ import unslant
 from unslant.auditing import AuditSettings
 from unslant.auditing.attention import ShownKeywords
 from unslant.models import ModelOptions
-from unslant.plugins.lm_eval.tasks import LmEvalKeywords, LmEvalSettings
 from unslant.studies.debias.settings import AdapterKeywords, AdapterSettings, PromptKeywords
 
 
@@ -24,7 +23,6 @@ def named(*classes: Any) -> set[str]:
 
 def test_keywords_are_the_fields_of_the_settings() -> None:
     assert set(AdapterKeywords.__annotations__) == named(AdapterSettings, ModelOptions)
-    assert set(LmEvalKeywords.__annotations__) == named(LmEvalSettings)
     assert set(ShownKeywords.__annotations__) < named(AuditSettings)
     assert set(PromptKeywords.__annotations__) < named(AuditSettings)
 

@@ -289,6 +289,13 @@ def test_a_task_whose_order_cannot_matter_has_one_score(folder: Path) -> None:
     assert "–" not in headline
 
 
+def test_several_models_are_compared_and_tasks_must_be_named(folder: Path) -> None:
+    compared = audit_tasks([MODEL, "fair"], "own_letters", include_path=TASKS, orders="reverse", limit=4)
+    assert list(compared.runs) == [MODEL, "fair"]
+    with pytest.raises(InputError, match="name the tasks"):
+        audit_tasks(MODEL)
+
+
 def test_the_samples_are_read_back_as_a_log(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "samples_own_letters.jsonl"
     report = tmp_path / "numbers.json"

@@ -67,6 +67,10 @@ def take_part(confidence):
     return [participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
 
 
+def test_participants_may_be_named():
+    assert list(probe(["fair", "prefers-a"], "embedded", limit=4, strengths=(0.0, 1.0)).models) == ["fair", "prefers-a"]
+
+
 def test_favouritism_grows_with_strength(questions):
     found = probe(take_part(vain), questions, strengths=(0.0, 0.5, 1.0))
     for bias in found.models.values():

@@ -42,7 +42,7 @@ COMMANDS = {
     "Measure": {
         **{name: STUDIES[name] for name in TOP},
         "plan": "unslant.cli.questions:plan",
-        "lm-eval": "unslant.plugins.lm_eval.command:lm_eval",
+        "lm-eval": "unslant.plugins.lm_eval.study:LmEval",
         "replies": "unslant.cli.replies:replies",
     },
     "Correct": {

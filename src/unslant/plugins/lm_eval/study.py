@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
 from unslant.arrays import Floats, jsonable
 from unslant.asking import Progress, ask, no_progress, score_all
+from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError, first_line
-from unslant.experiment.job import run_of, with_run
-from unslant.flags import with_options
+from unslant.experiment import SERVED_ONLY, LocalStores, OutputOptions
+from unslant.experiment.job import Given, Job, run_of, with_run
+from unslant.experiment.outputs import check_file
+from unslant.experiment.result import StudyResult
+from unslant.experiment.study import Keywords, Study, function
+from unslant.flags import Flag
 from unslant.metrics import Estimate, wilson
-from unslant.models import ModelOptions, ScoringModel
+from unslant.models import ScoringModel
 from unslant.models.hf import other_costs
 from unslant.models.open import address_of, opened
 from unslant.plugins.lm_eval.documents import Document, TaskSet, load
 from unslant.plugins.lm_eval.option_fields import Request
-from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalKeywords, LmEvalSettings, quiet
+from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalSettings, quiet
 from unslant.presentations import Presentation
 from unslant.prompts import Prompt
+from unslant.reach import Reach
 from unslant.responses.run import Harness, LogFacts, TaskRecord
+from unslant.writing import write_atomically
 
 NEEDS_GREEDY = frozenset({"exact_match"})
 """Metrics that need to know whether the model would generate a continuation, which is not computed here."""
@@ -142,42 +152,84 @@ def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
     return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
 
 
-def audit_tasks(
-    model: str | ScoringModel | Callable[[], ScoringModel],
-    tasks: str | Sequence[str] | TaskSet,
-    settings: LmEvalSettings | None = None,
-    *,
-    progress: Progress = no_progress,
-    **options: Unpack[LmEvalKeywords],
-) -> AuditResult:
-    """Run multiple-choice tasks of lm-eval in many orders of their options.
+@dataclass(frozen=True, kw_only=True)
+class LmEvalOutputs(OutputOptions):
+    """What is written."""
 
-    The published order is asked with lm-eval's own requests and tokens, and the result's ``run.lm_eval`` holds
-    lm-eval's own metrics of it. The other orders are the task's templates on documents with reordered options; worked
-    examples stay as lm-eval draws them.
+    samples: Path | None = None
+    """Write requests and scores of the published order, as lm-eval --log_samples does."""
 
-    Args:
-        model: a name, a loaded local model, or a function that loads one, called after the tasks have been read.
-        tasks: names, or the result of :func:`unslant.plugins.lm_eval.documents.load`.
-        settings, options: an :class:`~unslant.plugins.lm_eval.tasks.LmEvalSettings`, its fields as keywords, or
-            both.
 
-    Raises:
-        InputError: if lm-eval is missing, a task cannot be loaded or its options cannot be found, or the model is
-            not a local one.
-        ModelError: if the model cannot be loaded or cannot take a prompt.
+class LmEval(Study[Any]):
+    """Run an lm-eval task in many option orders.
+
+    Prompts, worked examples and tokens of the published order are lm-eval's own, and lm-eval computes its metrics; the
+    task's own templates write the other orders. Local models only.
+
+    Examples:
+      unslant lm-eval medmcqa --model org/name --html report.html
+      unslant lm-eval my_task --include-path tasks/ --model org/name --num-fewshot 5
     """
-    settings = with_options(LmEvalSettings, settings, options)
-    if isinstance(model, str):
-        check_local(model)
-    task_set = tasks if isinstance(tasks, TaskSet) else load(tasks, settings)
-    return TaskRun(model, task_set, settings, progress).result
+
+    name = "lm-eval"
+    settings = LmEvalSettings
+    result = AuditResult
+    model = questions = None
+    outputs = LmEvalOutputs
+    of_logs = None
+    several = True
+    without = frozenset({"connections", *SERVED_ONLY})
+
+    def parameters(self) -> list[inspect.Parameter]:
+        tasks = Flag("TASKS", help="Tasks, groups or task files of lm-eval, separated by commas.")
+        _, questions, *options = super().parameters()
+        questions = questions.replace(annotation=Annotated[str, tasks, Reach.CODE], default=inspect.Parameter.empty)
+        return [questions, *(p.replace(annotation=LocalStores) if p.name == "store" else p for p in options)]
+
+    def check(self, given: Given[Any]) -> None:
+        samples = given.outputs and given.outputs.samples
+        check_file(samples)
+        if not given.models:
+            raise InputError("name the model to ask: --model=NAME")
+        if given.questions is None:
+            raise InputError("name the tasks of lm-eval to run")
+        if samples and len(given.models) > 1:
+            raise InputError("--samples is for one model")
+        for model, options in zip(given.models, given.options, strict=True):
+            # only of a local model can tokens be those that lm-eval would use
+            if isinstance(model, str) and address_of(model, options).scheme:
+                raise InputError(f"{model}: unslant lm-eval runs local models only; give a folder or Hub id")
+
+    def load(self, given: Given[Any]) -> TaskSet:
+        return given.questions if isinstance(given.questions, TaskSet) else load(given.questions, given.settings)
+
+    def measure(self, job: Job[Any]) -> StudyResult:
+        tasks, settings, outputs = job.questions, job.given.settings, job.given.outputs
+        results = []
+        for place in range(len(job.given.models)):
+            run = TaskRun(job.open(place, ("score",), tasks.questions), tasks, settings, job.progress)
+            results.append(run.result)
+            if outputs and outputs.samples:
+                job.saves.append(partial(_write_samples, list(run.samples()), outputs.samples))
+        if len(results) > 1:
+            return AuditComparison.of(results)
+        job.record.keep(results[0].responses)
+        return results[0]
 
 
-def check_local(model: str, options: ModelOptions | None = None) -> None:
-    """Raise InputError unless this names a local model: only for those can tokens be the ones lm-eval would use."""
-    if address_of(model, options).scheme:
-        raise InputError(f"{model}: unslant lm-eval runs local models only; give a folder or Hub id")
+@dataclass(frozen=True, kw_only=True)
+class LmEvalKeywords(Keywords, LmEvalSettings):
+    """Keywords of :func:`audit_tasks`."""
+
+
+audit_tasks = function(LmEval(), LmEvalKeywords, AuditResult)
+
+
+def _write_samples(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from lm_eval.utils import handle_non_serializable
+
+    lines = [json.dumps(one, ensure_ascii=False, default=handle_non_serializable) for one in samples]
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -51,20 +51,6 @@ class LmEvalSettings(Options):
         super().__post_init__()
         if not self.apply_chat_template:
             check_unused("there is no chat (--apply-chat-template)", self, only=("no_fewshot_as_multiturn",))
-
-
-class LmEvalKeywords(TypedDict, total=False):
-    """The fields of :class:`LmEvalSettings` as keywords."""
-
-    orders: str
-    include_path: Path | None
-    num_fewshot: int | None
-    limit: int | None
-    apply_chat_template: bool
-    no_fewshot_as_multiturn: bool
-    system_instruction: str
-    fewshot_seed: int
-    seed: int
 
 
 Renderer = Callable[..., str]
