@@ -204,5 +204,17 @@ def test_a_half_width_is_that_of_the_interval() -> None:
 
 def test_differences_of_yes_or_no_answers_are_those_of_mcnemar() -> None:
     assert detectable_difference(400, 0.5, 0.25) == minimum_detectable_difference(400)
-    assert detectable_difference(400, 0.5, 0.125) == minimum_detectable_difference(800)
-    assert detectable_difference(400, 1.0, 0.0) > 0
+    assert detectable_difference(400, 0.5, 0.125) == pytest.approx(minimum_detectable_difference(800), rel=0.005)
+
+
+@pytest.mark.parametrize("n", [20, 60, 400])
+@pytest.mark.parametrize("wrong", [0, 1, 0.04])
+def test_a_difference_that_no_test_finds_is_not_detectable(n: int, wrong: float) -> None:
+    """Nearly all right: the exact test needs six questions with only one of the two right; also one wrong in one order
+    of 24."""
+    values = np.ones(n)
+    values[0] -= wrong
+    least = detectable_difference(n, values.mean(), values.var(ddof=1))
+    assert least > 6 / n
+    at = (values.sum() + 1) / (n + 2)
+    assert least == pytest.approx(minimum_detectable_difference(n, accuracy=at), rel=0.06)

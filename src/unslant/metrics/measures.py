@@ -312,16 +312,17 @@ def detectable_difference(
 ) -> float:
     """The least difference between two models' scores that n questions show with a power of 80 %.
 
-    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much.
+    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much. Two more questions are
+    imagined, one right and one wrong: 60 right answers do not vary, and yet cannot show a difference of one point.
 
     Args:
         n: number of questions, at least 1.
         mean, variance, design_effect: as in :func:`~unslant.metrics.decision_study.half_width`, about those of both.
         correlation: between their values of a question; 0 for other questions.
     """
-    at = (n * mean + 1) / (n + 2)  # a score of 0 or 1 is not a certainty
-    smallest = max(variance, at * (1 - at) / (n + 2))
-    size = min(10_000_000, max(1, round(n * at * (1 - at) / smallest / design_effect)))
+    at = (n * mean + 1) / (n + 2)
+    variance = (n * (variance + (mean - at) ** 2) + at**2 + (1 - at) ** 2) / (n + 2)
+    size = min(10_000_000, max(1, round(n * at * (1 - at) / variance / design_effect)))
     return minimum_detectable_difference(size, accuracy=at, correlation=correlation)
 
 
