@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from tests.studies.boundary_rows import LABELS, row
 from unslant.errors import InputError
+from unslant.metrics.association import agreement
 from unslant.presentations import NONE
 from unslant.responses import Response, Responses
-from unslant.studies.instruction_boundary.comparison import across_models, leaderboard_agreement
+from unslant.studies.instruction_boundary.comparison import across_models
 from unslant.studies.instruction_boundary.metrics import (
     JUDGED,
     answer_form,
@@ -174,16 +175,15 @@ def test_over_one_model_there_is_no_test():
 
 
 def test_leaderboards():
-    ours = {"a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3, "e": 0.1}
-    same = leaderboard_agreement(ours, ours)
-    assert (same.kendall.value, same.spearman.value) == pytest.approx((1, 1))
-    assert same.kendall_p == pytest.approx(2 / math.factorial(5))
-    swapped = leaderboard_agreement(ours, {"a": 5, "b": 3, "c": 4, "d": 2, "e": 1, "f": 9})
-    assert swapped.kendall.value == pytest.approx(0.8)
-    assert swapped.spearman.value == pytest.approx(0.9)
-    assert swapped.kendall.low < 0.8 < swapped.kendall.high
-    assert swapped.kendall.n == 5
-    assert leaderboard_agreement(ours, {"a": 1, "b": 2}) is None
+    ours, kinds = {"a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3, "e": 0.1}, ("kendall", "spearman")
+    same = agreement(ours, ours, kinds)
+    assert (same["kendall"].value, same["spearman"].value) == pytest.approx((1, 1))
+    assert same["kendall_p"].value == pytest.approx(2 / math.factorial(5))
+    swapped = agreement(ours, {"a": 5, "b": 3, "c": 4, "d": 2, "e": 1, "f": 9}, kinds)
+    assert swapped["kendall"].value == pytest.approx(0.8)
+    assert swapped["spearman"].value == pytest.approx(0.9)
+    assert swapped["kendall"].low < 0.8 < swapped["kendall"].high
+    assert swapped["kendall"].n == 5
 
 
 def test_every_share_is_of_all_replies_and_the_readable_ones_have_their_own():
