@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers real lint types docs notebook dist bench bench-compare bench-gpu clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers test-gpu real lint types docs notebook dist bench bench-compare bench-gpu clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -53,6 +53,10 @@ real: .venv/test.stamp $(REAL)
 
 test-real: .venv/test.stamp $(REAL)
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -m "real and not slow"
+
+# On a machine with a GPU (all of them are skipped elsewhere)
+test-gpu: .venv/test.stamp
+	$(BIN)/python -m pytest tests/models/test_gpu.py
 
 # Other evaluation tools, installed into .peers/, against what unslant makes of their output: docs/compatibility.md
 test-peers: .venv/test.stamp $(REAL)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu [--device cuda] [--shapes 135M 1B 8B] [--minutes 9] [--out .bench/gpu.json]
 
-Tokens a second of the tree with FlexAttention and with SDPA under a mask, in bfloat16 and float16, at batches of 1k to
-32k tokens, next to a dense pass over as many tokens of the same model (random weights). With two GPUs or more, also a
+Tokens a second of the tree in bfloat16 and float16, at batches of 1k to 32k tokens, and its memory beyond the weights,
+next to a dense pass over as many tokens of the same model (random weights). With two GPUs or more, also a
 model spread over them (``--device-map``) and the scores of two ranks over NCCL. Every step stands alone: one that
 cannot run is skipped with its reason, and what was measured is written after each.
 """
@@ -32,6 +32,7 @@ from benchmarks.measure import machine
 from benchmarks.random_models import VOCABULARY, tokenizer
 from benchmarks.workloads import WORKLOADS
 from unslant.models import Cost
+from unslant.models.base import Encoded
 from unslant.models.hf.engine import TreeEngine
 from unslant.models.hf.model import TransformersModel
 from unslant.writing import write_atomically
@@ -46,6 +47,8 @@ SHAPES: Mapping[str, tuple[int, int, int, int, int]] = {
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 BUDGETS = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 QUESTIONS = 64
+WORKED = (WORKLOADS[0], WORKLOADS[4])
+"""Without worked examples and with five."""
 LEAST = 2.0
 """Seconds that a speed is measured over, at least, once everything is compiled."""
 
@@ -97,6 +100,16 @@ class Bench:
             self.wait()
         return round(tokens / (time.perf_counter() - begun))
 
+    @contextmanager
+    def memory(self, row: dict[str, Any], name: str) -> Iterator[None]:
+        """Write the largest memory of the block, beyond what was held before, into ``row[name]``, in GiB."""
+        if self.device.type == "cuda":
+            held = torch.cuda.memory_allocated()
+            torch.cuda.reset_peak_memory_stats()
+        yield
+        if self.device.type == "cuda":
+            row[name] = round((torch.cuda.max_memory_allocated() - held) / 2**30, 2)
+
     def wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
@@ -123,13 +136,13 @@ def random_model(shape: str, dtype: torch.dtype, device: torch.device) -> Iterat
 
 
 def speeds(bench: Bench, shape: str, dtype: str, budgets: Sequence[int]) -> dict[str, Any]:
-    """Tokens a second of a dense pass and of the tree, by batch."""
-    prompts, needed = WORKLOADS[0].make(QUESTIONS), _bytes(shape, dtype)
+    """Tokens a second of a dense pass and of the tree, and the memory of the latter, by batch."""
+    needed = _bytes(shape, dtype)
     if bench.device.type == "cuda" and needed > 0.8 * torch.cuda.get_device_properties(bench.device).total_memory:
         raise Skipped(f"{needed / 2**30:.0f} GiB of weights do not fit")
     with random_model(shape, DTYPES[dtype], bench.device) as loaded, torch.inference_mode():
-        encoded = loaded.encode(prompts)
-        found: dict[str, Any] = {"prompts": len(prompts)}
+        encoded = {workload.name: loaded.encode(workload.make(QUESTIONS)) for workload in WORKED}
+        found: dict[str, Any] = {}
         for budget in budgets:
             row: dict[str, Any] = {}
             if time.perf_counter() > bench.deadline:
@@ -142,19 +155,17 @@ def speeds(bench: Bench, shape: str, dtype: str, budgets: Sequence[int]) -> dict
                 return ids.numel()
 
             row["dense"] = bench.speed(dense)
-            for name, flex in (("SDPA with a mask", False), ("FlexAttention", True)):
-                if flex and bench.device.type != "cuda":
-                    row[name] = "skipped: needs a GPU"
-                    continue
-                engine, cost = TreeEngine(loaded.model, budget, flex=flex), Cost()
+            for name, prompts in encoded.items():
+                engine, cost = TreeEngine(loaded.model, budget), Cost()
 
-                def tree(engine: TreeEngine = engine, cost: Cost = cost) -> int:
+                def tree(engine: TreeEngine = engine, cost: Cost = cost, prompts: Sequence[Encoded] = prompts) -> int:
                     before = cost.tokens
-                    for _ in engine.score(encoded, cost):
+                    for _ in engine.score(prompts, cost):
                         pass
                     return cost.tokens - before
 
-                row[name] = bench.speed(tree)
+                with bench.memory(row, f"{name}, GiB"):
+                    row[name] = bench.speed(tree)
             found[f"{budget} tokens a batch"] = row
         return found
 

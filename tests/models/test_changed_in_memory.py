@@ -303,7 +303,7 @@ def test_code_of_the_libraries_is_not_foreign(zoo_model: ZooFolder, tmp_path: Pa
 def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(
     model: TransformersModel, monkeypatch: Patch
 ) -> None:
-    """On a GPU the first batch compiles ``flex_attention``, as here the eager backend does."""
+    """What a library has compiled for itself leaves functions in its module: here ``flex_attention``."""
     before = model.identify().identity
     q = torch.randn(1, 1, 16, 8)
     torch.compile(flex_attention.flex_attention, backend="eager")(q, q, q)

@@ -103,17 +103,6 @@ def test_chats(zoo_model: ZooFolder, name):
     assert_equal(score(model, prompts), alone(model, prompts))
 
 
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("name", ["llama", "gemma2", "qwen2-sliding"])
-def test_flex_attention_equals_plain(zoo_model: ZooFolder, name):
-    model = load(zoo_model(name, small=True))
-    encoded = model.encode(sample_prompts()[::6])
-    expected = dict(PlainEngine(model.model, 4096).score(encoded, Cost()))
-    found = dict(TreeEngine(model.model, 400, flex=True).score(encoded, Cost()))
-    assert_equal([found[i] for i in range(len(encoded))], [expected[i] for i in range(len(encoded))])
-
-
 def test_bfloat16_stays_near_float32(zoo_model: ZooFolder):
     exact = load(zoo_model("llama", small=True))
     rough = load(zoo_model("llama", small=True))

@@ -54,14 +54,16 @@ PROMPTS = st.lists(st.builds(Encoded, _IDS, _CANDIDATES), min_size=1, max_size=1
     calls=st.lists(PROMPTS, min_size=1, max_size=3),
     budget=st.sampled_from([1, 2, 5, 13, 40, 1000]),
     rows=st.sampled_from([1, 3, 1000]),
-    chunk=st.sampled_from([3, 1024]),
+    run=st.sampled_from([3, 1024]),
+    keys=st.sampled_from([1, 40, 4096]),
     kind=st.sampled_from(sorted(MODELS)),
 )
-def test_any_prompts_in_any_batches_equal_plain(calls, budget, rows, chunk, kind):
+def test_any_prompts_in_any_batches_equal_plain(calls, budget, rows, run, keys, kind):
     model = MODELS[kind]
     engine = TreeEngine(model, budget)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attention, "_CHUNK", chunk)
+        patch.setattr(attention, "_RUN", run)
+        patch.setattr(attention, "_PACKED_KEYS", keys)
         patch.setattr("unslant.models.hf.engine._LOGIT_ELEMENTS", rows * _SIZES["vocab_size"])
         for encoded in calls:
             cost = Cost()
@@ -130,9 +132,9 @@ def _gradients(model, loss) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "llama with an adapter"])
-@pytest.mark.parametrize("chunk", [8, 1024])
-def test_gradient_of_a_tree_pass_equals_that_of_whole_prompts(monkeypatch, kind, chunk):
-    monkeypatch.setattr(attention, "_CHUNK", chunk)
+@pytest.mark.parametrize("run", [8, 1024])
+def test_gradient_of_a_tree_pass_equals_that_of_whole_prompts(monkeypatch, kind, run):
+    monkeypatch.setattr(attention, "_RUN", run)
     model = _model(kind.split()[0])
     if "adapter" in kind:
         peft = pytest.importorskip("peft")

@@ -2,8 +2,11 @@
 
 The tokens of a batch are in depth-first order. Take any run of them: every token before the run that is an ancestor
 of one of its tokens is an ancestor of its first token. So a run of queries needs the keys of one root path, and its own
-keys under a mask: one small dense product, for which torch has a fused kernel. The only pairs outside a root path that
-are multiplied at all lie in the run's own square.
+keys under a mask: one small dense product. The only pairs outside a root path that are multiplied at all lie in the
+run's own square.
+
+One product a run would leave a GPU waiting for the next launch: a batch of 16,384 tokens has 128 runs in each layer.
+So runs with about as many keys are multiplied at once, as a :class:`Pack`, by torch's fused attention.
 
 The function is registered with the attention interface of transformers under :data:`NAME`; models then call
 :func:`tree_attention` in place of their own.
@@ -14,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,20 +25,32 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
+from unslant.arrays import Ints
 from unslant.models.hf import Batch
 
 NAME = "unslant_tree"
-_CHUNK = 64
-"""Queries per run. Each run multiplies at most this many squared pairs that are not on one root path."""
+_RUN, _RUN_ON_GPU = 64, 128
+"""Queries of a run, on a CPU and elsewhere. A run multiplies at most this many squared pairs off its root path."""
+_PACKED_KEYS, _PACKED_KEYS_ON_GPU = 1 << 12, 1 << 17
+"""Keys gathered at once: what is gathered should stay in a CPU's cache, and a GPU has to be kept busy."""
+_ALIGNED = 8
+"""Keys are filled up to a multiple of this: the fused kernels of CUDA read a mask in steps of 16 bytes."""
 
 
 @dataclass(slots=True)
-class Chunk:
-    """Queries ``[first, last)`` of a batch, and the keys they need: indices into ``[spine | batch]``."""
+class Pack:
+    """Runs of a batch that are multiplied at once.
 
-    first: int
-    last: int
+    Attributes:
+        queries: indices into the batch; shape ``(runs, queries)``. A run that is too short repeats its last token:
+            a query without any key would be not a number, and would make every gradient so.
+        keys: indices into ``[spine | batch]``, filled up with zeros; shape ``(runs, keys)``.
+        lengths: number of keys of each run; shape ``(runs, 1)``.
+    """
+
+    queries: Tensor
     keys: Tensor
+    lengths: Tensor
 
 
 @dataclass
@@ -45,15 +59,14 @@ class TreeContext:
 
     Attributes:
         spine: keys and values of the root path taken over, per layer, each of shape ``(kv_heads, spine, head_dim)``.
-        flex: use FlexAttention, one kernel over the whole batch, in place of a product per run.
         keep: the root path to hand on, in the same form as ``spine``; filled as layers run.
         calls: number of attention layers that have called.
+        packs: the batch's runs; ``place`` says where in the packs' output each token of the batch is.
     """
 
     batch: Batch
     device: torch.device
     spine: list[tuple[Tensor, Tensor]]
-    flex: bool = False
     keep: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     calls: int = 0
 
@@ -63,10 +76,9 @@ class TreeContext:
         self.keep_local = torch.from_numpy(batch.keep_local).to(self.device)
         self._end = torch.from_numpy(batch.end).to(self.device) + batch.spine
         self._key_depth = torch.cat([torch.arange(batch.spine, device=self.device), self.depth])
-        self.chunks = [self._chunk(first) for first in range(0, len(batch), _CHUNK)]
-        # All layers with one window share a mask; models such as gemma alternate between two kinds of layers.
-        self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
-        self._blocks: dict[int | None, Any] = {}
+        self.packs, self.place = self._pack()
+        # All layers with one window share masks; models such as gemma alternate between two kinds of layers.
+        self._masks: dict[tuple[int, int, int | None, torch.dtype], Tensor] = {}
         self._elsewhere: dict[torch.device, TreeContext] = {}
 
     def on(self, device: torch.device) -> TreeContext:
@@ -74,46 +86,62 @@ class TreeContext:
         if device == self.device:
             return self
         if device not in self._elsewhere:
-            self._elsewhere[device] = TreeContext(self.batch, device, [], flex=self.flex)
+            self._elsewhere[device] = TreeContext(self.batch, device, [])
         return self._elsewhere[device]
 
-    def _chunk(self, first: int) -> Chunk:
+    def _pack(self) -> tuple[list[Pack], Tensor]:
+        """The runs in packs, and where in their output each token of the batch is; shape ``(N,)``."""
+        gpu = self.device.type != "cpu"
+        size, most = (_RUN_ON_GPU, _PACKED_KEYS_ON_GPU) if gpu else (_RUN, _PACKED_KEYS)
+        size = min(size, len(self.batch))
+        starts = range(0, len(self.batch), size)
+        keys = [self._keys(first, size) for first in starts]
+        # Runs with about as many keys go together, so that little is filled up.
+        order = sorted(range(len(keys)), key=lambda run: len(keys[run]))
+        packs: list[Pack] = []
+        place, done = np.empty(len(self.batch), dtype=np.int64), 0
+        while order:
+            taken = [order.pop()]
+            longest = -len(keys[taken[0]]) // _ALIGNED * -_ALIGNED
+            while order and (len(taken) + 1) * longest <= most:
+                taken.append(order.pop())
+            filled = np.zeros((len(taken), longest), dtype=np.int64)
+            for row, run in enumerate(taken):
+                filled[row, : len(keys[run])] = keys[run]
+                last = min(len(self.batch), starts[run] + size)
+                place[starts[run] : last] = np.arange(last - starts[run]) + done
+                done += size
+            queries = np.array([starts[run] for run in taken])[:, None] + np.arange(size)
+            lengths = np.array([[len(keys[run])] for run in taken])
+            parts = (queries.clip(max=len(self.batch) - 1), filled, lengths)
+            packs.append(Pack(*(torch.from_numpy(part).to(self.device) for part in parts)))
+        return packs, torch.from_numpy(place).to(self.device)
+
+    def _keys(self, first: int, size: int) -> Ints:
+        """Keys of the run that begins at token ``first``: indices into ``[spine | batch]``."""
         batch = self.batch
-        last = min(len(batch), first + _CHUNK)
+        last = min(len(batch), first + size)
         # Earlier nodes whose descendants reach past ``first`` are its ancestors: that is what depth-first order buys.
         path = np.flatnonzero(batch.end[: batch.spine + first] > first)
-        keys = np.concatenate([path, np.arange(batch.spine + first, batch.spine + last)])
-        return Chunk(first, last, torch.from_numpy(keys).to(self.device))
+        return np.concatenate([path, np.arange(batch.spine + first, batch.spine + last)])
 
-    def mask(self, chunk: Chunk, window: int | None, dtype: torch.dtype) -> Tensor:
-        """0 where the key is an ancestor within the window (or the token itself), else minus infinity.
+    def mask(self, number: int, heads: int, window: int | None, dtype: torch.dtype) -> Tensor:
+        """Of pack ``number``: 0 where the key is an ancestor in the window (or the token itself), else minus infinity.
 
-        Shape ``(queries, keys)``. Added to the scores, so that the fused kernel and :func:`_attend` take the same mask.
+        Shape ``(1, runs, heads x queries, keys)``, for as many heads as share a key. Added to the scores, so that the
+        fused kernel and :func:`_attend` take the same mask.
         """
-        key = (chunk.first, window, dtype)
+        key = (number, heads, window, dtype)
         if key not in self._masks:
-            query = torch.arange(chunk.first, chunk.last, device=self.device)[:, None] + self.batch.spine
-            reached = (chunk.keys <= query) & (query < self._end[chunk.keys])
+            pack = self.packs[number]
+            query, keys = pack.queries[:, :, None] + self.batch.spine, pack.keys[:, None]
+            real = torch.arange(keys.shape[-1], device=self.device) < pack.lengths
+            reached = (keys <= query) & (query < self._end[keys]) & real[:, None]
             if window is not None:  # counted in depths: neighbours in the batch may be far apart in the text
-                reached &= self._key_depth[query] - self._key_depth[chunk.keys] < window
+                reached &= self._key_depth[query] - self._key_depth[keys] < window
             zero = torch.zeros((), dtype=dtype, device=self.device)
-            self._masks[key] = torch.where(reached, zero, -torch.inf)
+            self._masks[key] = torch.where(reached, zero, -torch.inf).repeat(1, heads, 1)[None]
         return self._masks[key]
-
-    def block_mask(self, window: int | None) -> Any:
-        """The same reach as a FlexAttention block mask over ``[spine | batch]`` keys."""
-        if window not in self._blocks:
-            from torch.nn.attention.flex_attention import create_block_mask
-
-            n, spine = len(self.batch), self.batch.spine
-            end, depth = self._end, self._key_depth
-
-            def reach(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-                ancestor = (kv <= q + spine) & (q + spine < end[kv])
-                return ancestor if window is None else ancestor & (depth[q + spine] - depth[kv] < window)
-
-            self._blocks[window] = create_block_mask(reach, None, None, n, n + spine, device=self.device)
-        return self._blocks[window]
 
 
 _active: TreeContext | None = None
@@ -171,37 +199,38 @@ def tree_attention(
     if context.batch.keep:
         context.keep.append(_path_handed_on(here, k[0], v[0]))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if context.flex and s_aux is None:  # FlexAttention takes no sinks
-        return _flex(here, query, k, v, scale, sliding_window, softcap), None
+    heads, kv_heads, size = query.shape[1], k.shape[1], query.shape[-1]
     parts = []
-    for chunk in here.chunks:
-        q = query[:, :, chunk.first : chunk.last]
-        keys, values = k.index_select(2, chunk.keys), v.index_select(2, chunk.keys)
-        mask = here.mask(chunk, sliding_window, q.dtype)
+    for number, pack in enumerate(here.packs):
+        runs, length = pack.queries.shape
+        # Heads that share a key are queries to it like any other: (kv_heads, runs, heads x queries, head_dim).
+        q = query[0].index_select(1, pack.queries.flatten()).view(kv_heads, -1, runs, length, size)
+        q = q.transpose(1, 2).flatten(2, 3)
+        keys, values = (x[0].index_select(1, pack.keys.flatten()).unflatten(1, pack.keys.shape) for x in (k, v))
+        mask = here.mask(number, heads // kv_heads, sliding_window, q.dtype)
         if softcap is None and s_aux is None:
-            out = scaled_dot_product_attention(
-                q, keys, values, mask, scale=scale, enable_gqa=q.shape[1] != keys.shape[1]
-            )
+            out = scaled_dot_product_attention(q, keys, values, mask, scale=scale)
         else:
             out = _attend(q, keys, values, mask, scale, softcap, s_aux)
-        parts.append(out.transpose(1, 2))
-    return torch.cat(parts, dim=1), None
+        out = out.unflatten(2, (-1, length)).permute(1, 3, 0, 2, 4)  # runs, queries, kv_heads, heads to each, head_dim
+        parts.append(out.flatten(2, 3).flatten(0, 1))
+    return torch.cat(parts).index_select(0, here.place)[None], None
 
 
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, softcap: float | None, sinks: Tensor | None
 ) -> Tensor:
     """What the fused kernel cannot do: capped scores (gemma 2), and a sink per head that takes its share (gpt-oss)."""
-    grouped = q.view(q.shape[0], k.shape[1], -1, *q.shape[2:])
-    scores = grouped * scale @ k.mT[:, :, None]
+    scores = q * scale @ k.mT
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
     scores = scores + mask
     if sinks is not None:
-        column = sinks.to(scores.dtype).view(1, k.shape[1], -1, 1, 1).expand(*scores.shape[:-1], 1)
-        scores = torch.cat([scores, column], dim=-1)
+        each = sinks.to(scores.dtype).view(k.shape[0], -1)  # kv_heads, heads to each
+        column = each.repeat_interleave(q.shape[2] // each.shape[1], dim=1)[:, None, :, None]
+        scores = torch.cat([scores, column.expand(-1, scores.shape[1], -1, -1)], dim=-1)
     weights = torch.softmax(scores, dim=-1, dtype=torch.float32)[..., : k.shape[2]].to(v.dtype)
-    return (weights @ v[:, :, None]).flatten(1, 2)
+    return weights @ v
 
 
 def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -209,26 +238,6 @@ def _path_handed_on(context: TreeContext, k: Tensor, v: Tensor) -> tuple[Tensor,
     from_spine = torch.arange(context.batch.keep - len(context.keep_local), device=k.device)
     path = torch.cat([from_spine, context.keep_local + context.batch.spine])
     return k.detach().index_select(1, path), v.detach().index_select(1, path)
-
-
-def _flex(
-    context: TreeContext, q: Tensor, k: Tensor, v: Tensor, scale: float, window: int | None, softcap: float | None
-) -> Tensor:
-    limit = softcap or 0.0
-
-    def cap(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        return limit * torch.tanh(score / limit)
-
-    how = {"score_mod": cap if softcap else None, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
-    out: Tensor = _flex_attention(q.device.type)(q, k, v, block_mask=context.block_mask(window), **how)
-    return out.transpose(1, 2).contiguous()
-
-
-@cache
-def _flex_attention(device: str) -> Any:
-    from torch.nn.attention.flex_attention import flex_attention
-
-    return torch.compile(flex_attention, dynamic=True) if device == "cuda" else flex_attention
 
 
 AttentionInterface.register(NAME, tree_attention)

@@ -94,8 +94,8 @@ class Checkpoint:
 class Engine(ABC):
     """Scores with one model. Nothing is kept between calls, since the model may have changed."""
 
-    def __init__(self, model: Any, token_budget: int, flex: bool = False) -> None:
-        self.model, self.token_budget, self.flex = model, token_budget, flex
+    def __init__(self, model: Any, token_budget: int) -> None:
+        self.model, self.token_budget = model, token_budget
 
     def score(self, encoded: Sequence[Encoded], cost: Cost) -> Iterator[Result]:
         """Score every prompt, adding to ``cost`` as batches run.
@@ -167,7 +167,7 @@ class TreeEngine(Engine):
             NotImplementedError: if the model does not call the attention interface.
         """
         device = _device(self.model)
-        context = attention.TreeContext(batch, device, spine, flex=self.flex)
+        context = attention.TreeContext(batch, device, spine)
         # Only the rows that are read get logits: all of them would take gigabytes with a large vocabulary.
         needed, rows = np.unique(np.asarray(batch.read_row, dtype=np.int64), return_inverse=True)
         with attention.active(context), float32_output(self.model):

@@ -82,7 +82,7 @@ class TransformersModel(ResumableModel):
         budget = token_budget or (16_384 if self.device.type == "cuda" else 2_048)
         self._engine: Engine = PlainEngine(model, budget)
         if engine != "plain":
-            tree = TreeEngine(model, budget, flex=self.device.type == "cuda")
+            tree = TreeEngine(model, budget)
             reason = self._why_not(tree)
             if not reason:
                 self._engine = tree
@@ -283,7 +283,7 @@ class TransformersModel(ResumableModel):
         probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
         plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
         # A small budget, so that the check also covers root paths handed from batch to batch.
-        scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4), tree.flex)
+        scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4))
         try:
             packed = dict(scratch.score(probe, Cost()))
         except NotImplementedError as error:
