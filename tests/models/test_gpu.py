@@ -1,4 +1,4 @@
-"""On a GPU: the numbers of a CPU, in any precision, resumed or short of memory. ``make test-gpu`` runs these there."""
+"""On a GPU: the numbers of a CPU, in any precision, and resumed. ``make test-gpu`` runs these there."""
 
 from __future__ import annotations
 
@@ -84,26 +84,10 @@ def test_gradients_on_a_gpu_equal_those_on_a_cpu(zoo_model: ZooFolder) -> None:
             logits, rows, _ = TreeEngine(network, 1_000_000).forward(batch, [])
         token = torch.tensor(batch.read_token)
         torch.log_softmax(logits.cpu(), -1)[torch.from_numpy(rows), token].mean().backward()
-        gradients.append({name: p.grad.cpu() for name, p in network.named_parameters() if p.grad is not None})
+        gradients.append({name: p.grad.cpu().clone() for name, p in network.named_parameters() if p.grad is not None})
     scale = max(float(gradient.abs().max()) for gradient in gradients[0].values())
     for name, gradient in gradients[0].items():
         assert (gradients[1][name] - gradient).abs().max() <= 1e-4 * max(float(gradient.abs().max()), 0.1 * scale), name
-
-
-def test_a_gpu_that_is_too_small_gets_smaller_batches(zoo_model: ZooFolder) -> None:
-    folder, prompts = zoo_model("llama", small=True), sample_prompts()
-    expected = score(load(folder, engine="plain"), prompts)
-    model = on_gpu(folder, token_budget=1_000_000)
-    torch.cuda.empty_cache()
-    # As much as is in use and 24 MiB: the whole batch needs more.
-    allowed = torch.cuda.memory_reserved() + 24 * 2**20
-    torch.cuda.set_per_process_memory_fraction(allowed / torch.cuda.get_device_properties(GPU).total_memory)
-    try:
-        found = score(model, prompts)
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-    assert model.token_budget < 1_000_000
-    assert_equal(found, expected)
 
 
 def test_an_audit_on_a_gpu_gives_the_numbers_of_a_cpu(tmp_path: Path) -> None:
