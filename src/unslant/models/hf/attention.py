@@ -206,13 +206,14 @@ def tree_attention(
         # Heads that share a key are queries to it like any other: (kv_heads, runs, heads x queries, head_dim).
         q = query[0].index_select(1, pack.queries.flatten()).view(kv_heads, -1, runs, length, size)
         q = q.transpose(1, 2).flatten(2, 3)
-        keys, values = (x[0].index_select(1, pack.keys.flatten()).unflatten(1, pack.keys.shape) for x in (k, v))
+        keys, values = (x[0].index_select(1, pack.keys.flatten()).view(kv_heads, *pack.keys.shape, -1) for x in (k, v))
         mask = here.mask(number, heads // kv_heads, sliding_window, q.dtype)
         if softcap is None and s_aux is None:
             out = scaled_dot_product_attention(q, keys, values, mask, scale=scale)
         else:
             out = _attend(q, keys, values, mask, scale, softcap, s_aux)
-        out = out.unflatten(2, (-1, length)).permute(1, 3, 0, 2, 4)  # runs, queries, kv_heads, heads to each, head_dim
+        out = out.reshape(kv_heads, runs, -1, length, out.shape[-1])
+        out = out.permute(1, 3, 0, 2, 4)  # runs, queries, kv_heads, heads that share a key, head_dim
         parts.append(out.flatten(2, 3).flatten(0, 1))
     return torch.cat(parts).index_select(0, here.place)[None], None
 
