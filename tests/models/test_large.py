@@ -122,7 +122,7 @@ def test_layers_on_another_device_get_the_batch_there() -> None:
     there = context.on(torch.device("meta"))
     assert there is context.on(torch.device("meta"))
     assert there.batch is batch
-    assert {chunk.keys.device.type for chunk in there.chunks} == {there.keep_local.device.type} == {"meta"}
+    assert {pack.keys.device.type for pack in there.packs} == {there.keep_local.device.type} == {"meta"}
 
 
 def test_rows_of_a_split_model_are_named_in_a_way_that_every_device_takes() -> None:
