@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import numpy as np
@@ -154,6 +155,25 @@ def test_gradient_of_a_tree_pass_equals_that_of_whole_prompts(monkeypatch, kind,
     scale = max(float(gradient.abs().max()) for gradient in whole.values())
     for name, gradient in whole.items():
         assert (tree[name] - gradient).abs().max() <= 1e-4 * max(float(gradient.abs().max()), 1e-2 * scale), name
+
+
+def _tensor_bytes() -> int:
+    gc.collect()
+    return sum(one.nbytes for one in gc.get_objects() if type(one) is torch.Tensor)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # gc asks old objects for their type
+def test_of_one_long_prompt_a_batch_keeps_a_byte_for_each_pair_of_tokens():
+    model, length = _model("llama"), 2048
+    prompt = Encoded(np.arange(length, dtype=np.int32) % 97, (np.array([5], dtype=np.int32),))
+    (batch,) = plan([prompt], length, 1)[0]
+    with using(model, attention.NAME), torch.inference_mode():
+        logits, _, context = TreeEngine(model, length).forward(batch, [])
+    held = _tensor_bytes()
+    del context
+    assert logits.isfinite().all()
+    # Half of all pairs, and what runs are filled up with; a number for each head and pair would be eight times as much.
+    assert length**2 / 2 < held - _tensor_bytes() < 1.5 * length**2 / 2
 
 
 def test_the_model_gets_its_own_attention_back():

@@ -77,8 +77,8 @@ class TreeContext:
         self._end = torch.from_numpy(batch.end).to(self.device) + batch.spine
         self._key_depth = torch.cat([torch.arange(batch.spine, device=self.device), self.depth])
         self.packs, self.place = self._pack()
-        # All layers with one window share masks; models such as gemma alternate between two kinds of layers.
-        self._masks: dict[tuple[int, int, int | None, torch.dtype], Tensor] = {}
+        # All layers with one window share what is reached; models such as gemma alternate between two kinds of layers.
+        self._reached: dict[tuple[int, int | None], Tensor] = {}
         self._elsewhere: dict[torch.device, TreeContext] = {}
 
     def on(self, device: torch.device) -> TreeContext:
@@ -131,17 +131,17 @@ class TreeContext:
         Shape ``(1, runs, heads x queries, keys)``, for as many heads as share a key. Added to the scores, so that the
         fused kernel and :func:`_attend` take the same mask.
         """
-        key = (number, heads, window, dtype)
-        if key not in self._masks:
+        if (number, window) not in self._reached:
             pack = self.packs[number]
             query, keys = pack.queries[:, :, None] + self.batch.spine, pack.keys[:, None]
             real = torch.arange(keys.shape[-1], device=self.device) < pack.lengths
             reached = (keys <= query) & (query < self._end[keys]) & real[:, None]
             if window is not None:  # counted in depths: neighbours in the batch may be far apart in the text
                 reached &= self._key_depth[query] - self._key_depth[keys] < window
-            zero = torch.zeros((), dtype=dtype, device=self.device)
-            self._masks[key] = torch.where(reached, zero, -torch.inf).repeat(1, heads, 1)[None]
-        return self._masks[key]
+            self._reached[number, window] = reached
+        # One byte a pair is kept, not a number for every head: of one long prompt there are billions of pairs.
+        zero = torch.zeros((), dtype=dtype, device=self.device)
+        return torch.where(self._reached[number, window], zero, -torch.inf).repeat(1, heads, 1)[None]
 
 
 _active: TreeContext | None = None
