@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 import math
 import os
 import re
@@ -286,6 +287,11 @@ def test_a_reply_without_end_in_space_is_refused(monkeypatch: pytest.MonkeyPatch
     deep = FaultServer(lambda _: Fault(body="[" * 200_000))
     with deep.running() as server, pytest.raises(ModelError, match=r"RecursionError|JSON"):
         scores(served(server.url), PROMPTS[:1])
+
+
+def test_a_reply_may_begin_with_a_byte_order_mark() -> None:
+    with FaultServer(lambda _: Fault(body="\ufeff" + json.dumps(reply(-1.0)))).running() as server:
+        assert scores(served(server.url), PROMPTS[:1])[0].logprobs is not None
 
 
 def test_a_wait_is_announced() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import time
@@ -228,13 +229,13 @@ class Endpoint:
             if timed:
                 self.limit.answered(time.monotonic() - started)
             try:
-                return parse_json(data.decode(), check=False)
+                return parse_json(data.decode(json.detect_encoding(data)), check=False)
             except RepeatedKey as error:
                 raise Malformed(f"the reply {error}") from None
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
-                raise _Transient(f"{type(error).__name__}: {error}") from None
+                raise _Transient(f"the reply is not usable JSON: {error}") from None
         text = data[:300].decode("utf-8", "replace").strip()
         problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {text}' if text else ''}"
         if response.status_code in _OVERLOADED:
