@@ -191,3 +191,15 @@ def test_failed_pages_do_not_change_how_many_orders_were_asked() -> None:
     several = without(result, some, last)
     assert "one order" not in several.headline
     assert "as published; none has an answer in every order" in several.headline
+
+
+def test_a_mean_over_few_of_the_questions_says_how_many() -> None:
+    result = audited()
+    names, kinds = (result.responses.table[key].to_pylist() for key in ("question_id", "kind"))
+    complete = {*result.scores.ids[:7]}
+    place = [names[:i].count(name) if kinds[i] == "order" else -1 for i, name in enumerate(names)]
+    failed = [at == 1 and name not in complete for at, name in zip(place, names, strict=True)]
+    few = without(result, [True] * len(names), failed)
+    assert few.metrics.means["expected_accuracy"].n == 7
+    assert "averaged over option orders in the 7 answered in all" in few.headline
+    assert "answered in all" not in result.headline

@@ -153,15 +153,20 @@ def _headline(result: AuditResult) -> str:
     elif not averaged.defined:
         scores = f"{with_interval(published, digits)}{on} as published; none has an answer in every order"
     elif gap is None:
-        scores = f"{with_interval(averaged, digits)}{on}, averaged over option orders"
+        scores = f"{with_interval(averaged, digits)}{on}, averaged over {_orders(result)}"
     else:
         joint = "but" if gap.differs else "and"
-        scores = (
-            f"{number(published, digits)}{on}, {joint} {with_interval(averaged, digits)} averaged over option orders"
-        )
+        mean = f"{with_interval(averaged, digits)} averaged over {_orders(result)}"
+        scores = f"{number(published, digits)}{on}, {joint} {mean}"
         if not gap.differs:
             scores += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
     return f"{name} scores {scores}{_against_guessing(result, guess, digits)}"
+
+
+def _orders(result: AuditResult) -> str:
+    """Over what the score is averaged: where orders are missing or failed, in how many questions they are complete."""
+    averaged, incomplete = result.metrics.means["expected_accuracy"], result.metrics.counts.incomplete
+    return f"option orders in the {averaged.n:,} answered in all" if incomplete else "option orders"
 
 
 def _digits(result: AuditResult, guess: Verdict | None, gap: Verdict | None) -> int:
