@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 from typing import Literal
 
@@ -39,6 +40,12 @@ def test_from_ten_pairs_p_is_the_usual_one() -> None:
         at_nine = correlation(x[:9], y[:9], kind)[1]  # type: ignore[arg-type]
         assert at_nine == pytest.approx(usual(x[:9], y[:9]).pvalue, abs=0.05)
         assert at_nine * 362_880 == pytest.approx(round(at_nine * 362_880))
+
+
+def test_p_of_twelve_in_perfect_order_is_not_zero() -> None:
+    x = list(map(float, range(12)))
+    assert correlation(x, x, "spearman")[1] == pytest.approx(2 / math.factorial(12))
+    assert correlation(x, x, "kendall")[1] == pytest.approx(2 / math.factorial(12))  # SciPy's is exact here
 
 
 def test_three_models_in_reverse_prove_nothing() -> None:

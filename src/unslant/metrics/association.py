@@ -38,6 +38,7 @@ def correlation(
     The interval takes artanh r as normal with variance 1/(n-3) (Fisher) for Pearson's r, (1 + r^2/2)/(n-3) (Bonett and
     Wright 2000) for Spearman's rho, and 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for Kendall's tau-b.
     Of fewer than ten pairs, p is exact: the share of all n! ways to pair x with y whose correlation is as far from 0.
+    For more, it is the usual approximation, but at least 2/n!, the exact p of two rankings that agree completely.
 
     Args:
         of: what the pairs are, for the notes.
@@ -55,7 +56,10 @@ def correlation(
 
     test = getattr(stats, {"kendall": "kendalltau"}.get(kind, f"{kind}r"))(*pairs.T)
     r = float(test.statistic)
-    p = _exact_p(pairs[:, 0], pairs[:, 1], kind) if n < EXACT_BELOW else float(test.pvalue)
+    if n < EXACT_BELOW:
+        p = _exact_p(pairs[:, 0], pairs[:, 1], kind)
+    else:  # Student's t gives 0 where the ranks agree completely
+        p = max(float(test.pvalue), 2 / math.factorial(min(n, 100)))
     scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
     if n <= less or abs(r) > 1 - 1e-9:  # Kendall's of 12 in the same order is 1 but for rounding
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
