@@ -156,8 +156,8 @@ def _headline(result: AuditResult) -> str:
         scores = f"{with_interval(averaged, digits)}{on}, averaged over {_orders(result)}"
     else:
         joint = "but" if gap.differs else "and"
-        mean = f"{with_interval(averaged, digits)} averaged over {_orders(result)}"
-        scores = f"{number(published, digits)}{on}, {joint} {mean}"
+        over_orders = f"{with_interval(averaged, digits)} averaged over {_orders(result)}"
+        scores = f"{number(published, digits)}{on}, {joint} {over_orders}"
         if not gap.differs:
             scores += f", the same to within {SAME}" if gap.kind == "equal" else ": no difference shown"
     return f"{name} scores {scores}{_against_guessing(result, guess, digits)}"
