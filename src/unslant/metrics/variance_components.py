@@ -168,19 +168,15 @@ def _shares(parts: Mapping[str, float]) -> dict[str, float]:
 def _estimate(
     value: float, influence: Floats, bootstrap: Bootstrap, error: float = 0.0, *, skewed: bool = False
 ) -> Estimate:
-    """A variance, cut at 0, from the (Q,) influence of each question, and a standard error that no question causes.
-
-    Args:
-        skewed: samples that underestimate the variance also underestimate its error, so that Student's interval lies
-            too low (down to 0.84 of 95 % with 15 questions): its upper end is that of the variance's logarithm.
-    """
+    """A variance, cut at 0, from the (Q,) influence of each question, and a standard error that no question causes."""
     mean = bootstrap.mean(value + influence - influence.mean(), bounds=UNBOUNDED)
     if mean.low != mean.low or mean.high <= 0:
         return Estimate.bare(max(0.0, value), mean.n, mean.note or "estimated below 0: no interval")
     half = math.hypot(mean.high - value, normal_quantile(mean.confidence) * error)
     above = half
     if skewed and value > 0 < half:
-        # log(0) has no error: an interval wider than the variance itself is widened as one that is as wide
+        # Samples that underestimate a variance underestimate its error too, and Student's interval lies too low (it
+        # covers 0.84 with 15 questions): the upper end is that of the logarithm, which is used where it has an error.
         ratio = min(1.0, half / value)
         above *= math.expm1(ratio) / ratio
     low, high = max(0.0, value - half), max(0.0, value + above)
