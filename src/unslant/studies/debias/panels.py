@@ -81,7 +81,7 @@ def _headline(result: DebiasResult, subject: str) -> str:
     if len(by_method) == 1:
         return f"{best} is not shown to raise the accuracy of {subject}: {change}"
     none = f"None of {len(by_method)} methods is shown to raise the accuracy of {subject}"
-    return f"{none}; the largest change is {change}, {best}"
+    return f"{none}; the largest estimate is {change}, {best}"
 
 
 def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, ...]:
