@@ -151,6 +151,7 @@ def test_the_attack_finds_nothing(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert (row.attempts, row.examples) == (40, [])
 
 
+@pytest.mark.thorough
 def test_secrets_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "PLANTED", 4)
     (row,) = hostile.rows(Options(seed=3, only=("hostile/secrets in records and messages",)))

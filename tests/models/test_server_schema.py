@@ -212,6 +212,7 @@ def test_debias_of_scores_that_are_all_refused_ends_with_3(tmp_path: Any) -> Non
     assert ran.code == 3, ran.err
 
 
+@pytest.mark.thorough
 def test_no_verdict_on_what_few_requests_left(tmp_path: Any) -> None:
     four = [question for question in load_questions("embedded") if len(question.options) == 4]  # it knows A to D
     write_questions(four[:8], tmp_path / "four.jsonl")

@@ -25,10 +25,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.sqlite3"
 
 
-def test_one_long_run_and_ten_short_ones_on_one_store_three_times(tmp_path: Path, path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.thorough)])
+def test_one_long_run_and_ten_short_ones_on_one_store(tmp_path: Path, path: Path, times: int) -> None:
     from benchmarks.reliability.at_once import at_once  # loads torch
 
-    for number in range(3):
+    for number in range(times):
         assert at_once(tmp_path / str(number), path, number) == ""
     assert not repair(path).damage
 

@@ -20,9 +20,10 @@ BOUNDARY += ["--temperature", "0"]
 BOARD = ["leaderboard", "-m", "URL#a", "-m", "URL#b", "--sets", "embedded", "--elicit", "generate", "--limit", "3"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
-    [AUDIT, *(pytest.param(words, marks=pytest.mark.thorough) for words in (UNBIASED, PROBE, BOUNDARY, BOARD))],
+    [AUDIT, UNBIASED, PROBE, BOUNDARY, BOARD],
     ids=["audit", "unbiased", "probe", "boundary", "leaderboard"],
 )
 def test_killed_at_a_few_requests(tmp_path: Path, words: list[str]) -> None:
