@@ -197,6 +197,9 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "questions build instruction-boundary --only mmul --out new.jsonl": ("'mmul'", "did you mean 'mmlu'?"),
     # models
     "audit prefer-a good.jsonl": ("'prefer-a'", "did you mean 'prefers-a'?"),
+    "audit good.jsonl": ("good.jsonl", "questions, not a model", "MODEL good.jsonl"),
+    "audit embedded-skewed": ("embedded-skewed", "questions, not a model", "MODEL embedded-skewed"),
+    "leaderboard good.jsonl good.jsonl": ("good.jsonl", "questions, not a model"),
     "audit org/name/more good.jsonl": ("org/name/more", "no such model", "org/model"),
     "audit model good.jsonl": ("model", "no tokenizer", "save_pretrained"),
     "audit folder good.jsonl": ("folder", "config.json is missing"),
@@ -228,6 +231,8 @@ MISTAKES: dict[str, tuple[str, ...]] = {
 }
 OPENS = (
     "audit prefer-a",
+    "audit good.jsonl",
+    "audit embedded-skewed",
     "audit org/",
     "audit model",
     "audit folder",

@@ -131,6 +131,16 @@ def _embedded(source: Any, name: str | None) -> QuestionSet[Question] | None:
     return QuestionSet(name or source, questions, report.counting(questions))
 
 
+def holds_questions(name: str) -> bool:
+    """Whether this is a known question set, or a file of a type that is read as questions."""
+    from unslant.questions.formats import SUFFIXES
+    from unslant.questions.recipes import RECIPES
+
+    return name in (*_EMBEDDED, *RECIPES) or (
+        os.path.isfile(name) and not SUFFIXES.keys().isdisjoint(Path(name).suffixes)
+    )
+
+
 def read_source(
     source: Source,
     fields: Mapping[str, str] | None,

@@ -56,6 +56,7 @@ def locate(name: str) -> str:
     Raises:
         ModelError: if there is no such file, or the folder holds no model.
     """
+    from unslant.questions.loaders import holds_questions
     from unslant.reference import WORDS, reference_names, reference_path
 
     if name in (WORDS, *reference_names()):
@@ -81,6 +82,8 @@ def locate(name: str) -> str:
         if not any((folder / file).is_file() for file in tokenizers):
             raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
         return str(folder)
+    if holds_questions(name):
+        raise ModelError(f"{name}: questions, not a model; give the model first, then the questions: MODEL {name}")
     if folder.exists() or is_gguf(name) or not _HUB_ID.fullmatch(name):
         raise unknown
     return name
