@@ -243,7 +243,7 @@ def test_options_come_from_the_file_unless_they_are_typed(unslant: Run) -> None:
         ("[audt]\nlimit = 6\n", "\"audt\": is not a command: did you mean 'audit'?"),
         ("[study.base-rat]\nlimit = 6\n", "\"study.base-rat\": is not a command: did you mean 'base-rate'?"),
         ("limit = 6\n", '"limit": is not a command'),
-        ('[audit]\nlimit = "few"\n', 'unable to convert "few" into int'),
+        ('[audit]\nlimit = "few"\n', "limit 'few' from mine.toml: give a whole number"),
         ('[audit]\norders = "frog"\n', "(mine.toml sets --orders frog)"),
         ('[audit]\nchat = "yes"\n', "is a switch: give true or false"),
         ("[audit\n", "is not valid TOML"),

@@ -215,4 +215,4 @@ def test_no_log_at_all_is_not_an_audit_of_the_embedded_model(words: tuple[str, .
     """As where a pattern of the shell matches nothing."""
     ran = unslant("audit", *words)
     assert ran.code == 2
-    assert "--log requires at least 1" in ran.err
+    assert "--log: give a value after it" in ran.err

@@ -19,7 +19,7 @@ from tests.command_line import unslant
 from unslant.store import Store
 
 AUDIT = ["audit", "prefers-a", "embedded", "--limit", "8", "--orders", "cyclic", "-q"]
-TOOK = re.compile(r"^[\d,]+ prompts(?: in [\d.]+ s)?")
+TOOK = re.compile(r"^[\d,]+ prompts(?: \([^)]* from the store\))?(?: in [\d.]+ s)?")
 KILLED = """
 import os, signal, sys
 import unslant.asking
@@ -147,7 +147,7 @@ def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: lis
             ["study", "unbiased", "-m", "fair", "-m", "prefers-a", "--shard", "1/2", "--responses", "s.parquet"],
             "--shard takes one model: run the command once for each",
         ),
-        (["merge"], "requires an argument"),
+        (["merge"], "merge needs OUT; unslant merge --help shows what it is"),
         (["merge", "m.parquet"], "no shards: name the table to be written first"),
         (["merge", "no/m.parquet", "s.parquet"], "no/m.parquet: cannot be written"),
         (["merge", "m.parquet", "s.parquet"], "s.parquet: no such file"),

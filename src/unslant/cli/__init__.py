@@ -16,7 +16,16 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    Parameter,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 from cyclopts.argument import ArgumentCollection
 
 import unslant
@@ -199,12 +208,28 @@ def _run(words: Sequence[str]) -> int:
             for word in sys.argv:
                 text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
             text = _suggested(error) or text
+        text = _said(error) or text
         print(f"error: {shortened(' '.join(without_secrets(text).split()), _LONGEST_ERROR)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def _said(error: CycloptsError) -> str:
+    """What is missing or of another type, as the Python functions say it; empty for other errors."""
+    misspelt = "Did you mean" in str(error)  # a similar word was typed, which the library names
+    if isinstance(error, MissingArgumentError) and error.argument is not None and not misspelt:
+        if error.keyword or error.argument.tokens:
+            return f"{error.keyword or error.argument.name}: give a value after it"
+        command = " ".join(error.command_chain or ())
+        return f"{command} needs {error.argument.name}; unslant {command} --help shows what it is"
+    kinds = {int: "a whole number", float: "a number"}
+    if isinstance(error, CoercionError) and error.token is not None and error.target_type in kinds:
+        where = f" from {error.token.source}" if error.token.source not in ("", "cli") else ""
+        return f"{str(error.token.keyword).strip('[]')} {error.token.value!r}{where}: give {kinds[error.target_type]}"
+    return ""
 
 
 def _suggested(error: UnknownOptionError) -> str:

@@ -174,10 +174,11 @@ def _estimate(
         return Estimate.bare(max(0.0, value), mean.n, mean.note or "estimated below 0: no interval")
     half = math.hypot(mean.high - value, normal_quantile(mean.confidence) * error)
     above = half
-    if skewed and value > 0 < half:
+    if skewed and half > 0:
         # Samples that underestimate a variance underestimate its error too, and Student's interval lies too low (it
-        # covers 0.84 with 15 questions): the upper end is that of the logarithm, which is used where it has an error.
-        ratio = min(1.0, half / value)
+        # covers 0.84 with 15 questions): the upper end is that of the logarithm. Log 0 has no error, so a half-width
+        # larger than the variance grows as one that is as large.
+        ratio = half / max(abs(value), half)
         above *= math.expm1(ratio) / ratio
     low, high = max(0.0, value - half), max(0.0, value + above)
     return Estimate(max(0.0, value), low, high, mean.n, mean.method, mean.confidence)

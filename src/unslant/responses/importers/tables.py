@@ -120,9 +120,16 @@ def _pages(head: Head) -> list[Log]:
     ]
 
 
+def instead(head: Head) -> str:
+    """Where the answers are of a result that unslant wrote as JSON."""
+    ours = {"unslant", "study", "headline"} <= head.names
+    return "give the table of --responses, or write one with unslant runs export" if ours else ""
+
+
 IMPORTER = Importer(
     "a table: of unslant; label scores (columns lp_A, lp_B, ..., or label and logprob); or a row per page (id, answer, "
     "labels, order, logprobs or chosen or reply)",
     recognises,
     read,
+    instead,
 )
