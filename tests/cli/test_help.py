@@ -179,7 +179,7 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("audit", "--report=x.html"), "Unknown option: --report. Did you mean --html?"),
         (("audit", "--no-chat"), "--no-chat"),
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
-        (("audit", "--limit", "few"), 'convert "few" into int'),
+        (("audit", "--limit", "few"), "--limit 'few': give a whole number"),
         (("audit", "--limit", "0"), "limit 0: give 1 or more"),
         (("audit", "a", "b", "c"), "c: one argument too many"),
         (("audit", "--fields", "question"), "--fields 'question': write it as NAME=VALUE"),
