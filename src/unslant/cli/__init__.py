@@ -30,7 +30,7 @@ from cyclopts.argument import ArgumentCollection
 
 import unslant
 from unslant.cli.arguments import Config, Recorded, Seen, check_files
-from unslant.cli.commands import print_help, register
+from unslant.cli.commands import HELP_OF, print_help, register
 from unslant.errors import (
     FailedConditionsError,
     InputError,
@@ -83,8 +83,8 @@ def _default(value: object) -> str | None:
 app = App(
     name="unslant",
     help="How much of a multiple-choice score is option order, label preference or luck.",
-    help_epilogue="Start with: unslant audit (it needs no arguments)\n\nunslant COMMAND --help shows the usual options "
-    "of a command, --help-all every option. Also: --version, --install-completion.",
+    help_epilogue=f"Start with: unslant audit (it needs no arguments)\n\n{HELP_OF.format('')} Also: --version, "
+    "--install-completion.",
     version=unslant.__version__,
     help_format="plaintext",
     group_parameters=Group("Options", sort_key=1),
@@ -96,7 +96,7 @@ GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMM
 for title, commands in COMMANDS.items():
     register(app, commands, GROUPS[title])
 for name, title, home, about in (
-    ("study", "Studies", "studies", "Run an experiment from the papers; unslant study --help lists them."),
+    ("study", "Studies", "studies", "Run an experiment from the papers, such as base-rate or unbiased."),
     ("questions", "Files", "questions", "Check or build question sets."),
     ("runs", "Files", "runs", "List, show, resume, delete or export recorded runs."),
 ):

@@ -29,6 +29,7 @@ from unslant.errors import InputError, for_the_caller, naming_flags
 from unslant.flags import Flag, Heading, Without
 
 _OPTIONS = Heading("Options", 1)
+HELP_OF = "unslant {}COMMAND --help shows the usual options of a command, --help-all every option."
 _METAVARS = {int: "N", float: "NUMBER", str: "TEXT"}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 import unslant.experiment as o
-from unslant.cli.commands import register
+from unslant.cli.commands import HELP_OF, register
 from unslant.errors import InputError
 from unslant.flags import Without, pairs
 from unslant.reach import Reach
@@ -110,7 +110,7 @@ def check(
     write_outputs(check_questions(questions, **settings.reading), outputs)
 
 
-group = App(name="questions", help="Check or build question sets.")
+group = App(name="questions", help_epilogue=HELP_OF.format("questions "))
 register(group, {"check": "unslant.cli.questions:check"})
 build = App(name="build", help="Build a question set from its sources.")
 group.command(build)

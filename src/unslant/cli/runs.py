@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 import unslant.experiment as o
 from unslant.cli import call, repeat
-from unslant.cli.commands import register
+from unslant.cli.commands import HELP_OF, register
 from unslant.errors import InputError, one_line
 from unslant.files import dump_json
 from unslant.reach import Reach, reason_to_type
@@ -264,7 +264,7 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
 
 
-group = App(name="runs", help="List, show, resume, take over, delete, export or repair recorded runs.")
+group = App(name="runs", help_epilogue=HELP_OF.format("runs "))
 register(
     group,
     {

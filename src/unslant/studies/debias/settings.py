@@ -33,7 +33,8 @@ class AnswerSettings(ScoredLabelOptions, ElicitOptions):
     """How questions are answered."""
 
     method: Annotated[str, Reach.PLACE] = "vote"
-    """Method (see above), with settings after colons: vote:orders=shared:24, lora-1:adapter=DIR."""
+    """none, vote, adaptive, pride, gray-box, bnp, aoi, set-based or lora-1 (variants: --help-all), with settings after
+    colons: vote:orders=shared:24, lora-1:adapter=DIR."""
     train: Pool | None = None
     """Questions to fit on, for methods that need fitting; by default QUESTIONS."""
 
