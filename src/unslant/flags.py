@@ -124,7 +124,13 @@ def check_unused(why: str, *groups: Any, but: Collection[str] = (), only: Collec
         if (value := getattr(group, f.name)) != f.default and (value or f.default != ())
     ]
     if useless:
-        raise InputError(f"{why}: leave out {' and '.join(useless)}, which has no effect here")
+        raise without_effect(why, useless)
+
+
+def without_effect(why: str, options: Collection[str]) -> InputError:
+    """The error on options that would have no effect, as typed; ``why`` begins the message."""
+    verb = "has" if len(options) == 1 else "have"
+    return InputError(f"{why}: leave out {' and '.join(options)}, which {verb} no effect here")
 
 
 def _flag(f: dataclasses.Field[Any]) -> str:

@@ -111,6 +111,7 @@ def test_a_mistyped_condition_is_refused_before_any_work(unslant: Run, condition
         ("metrics.accuracy<1", "did you mean 'metrics.means.accuracy'?"),
         ("baseline.accuracy.difference<0", "no such number"),
         ("nvr.accuracy.99<1", "no such number"),
+        ("zzzzzz.means.fr<1", "use one of metrics.means.accuracy, "),
         ("cost.prompts.low<1", "has no interval"),
         ("label_p<1", "numbers fit: "),
     ],
@@ -120,6 +121,7 @@ def test_a_name_missing_in_the_result_is_an_error_after_writing(unslant: Run, co
     assert ran.code == 2
     (line,) = ran.err.splitlines()
     assert words in line
+    assert "use one of" not in line or line.endswith(", ...; see docs/metrics.md"), "cut within a name"
     assert written("new.json")["study"] == "audit"
 
 
@@ -166,17 +168,17 @@ def test_other_questions_are_refused_unless_some_are_shared(
 ) -> None:
     ran = unslant("audit", "fair", "embedded", "--limit", limit, *QUICK, "--baseline", file, "--json", "new.json")
     assert ran.code == code
-    assert Path("new.json").exists()
+    assert Path("new.json").exists() == (not code), "asked before the refusal"
     if code:
         (line,) = ran.err.splitlines()
         assert "was made on other questions" in line
 
 
-def test_a_baseline_of_another_study_is_refused(unslant: Run) -> None:
+def test_a_baseline_of_another_study_is_refused_before_any_work(unslant: Run) -> None:
     Path("other.json").write_text(json.dumps(written("old.json") | {"study": "probe"}))
-    ran = unslant(*READ, "--baseline", "other.json")
+    ran = unslant("audit", "no/such/model", "nosuch.jsonl", "--baseline", "other.json")
     assert ran.code == 2
-    assert "holds a result of the study probe" in ran.err
+    assert ran.err == "error: other.json: holds a result of the study probe, not of audit\n"
 
 
 @pytest.mark.parametrize(

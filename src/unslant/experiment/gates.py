@@ -26,6 +26,10 @@ from unslant.responses.provenance import Provenance, checked_provenance
 
 MOST_CHANGES = 4
 """Differences in the notes; the table has all."""
+MOST_NAMES = 12
+"""Names of numbers in a message."""
+_OTHER_QUESTIONS = "was made on other questions, so there is nothing to compare"
+_BY_ROW = "; the Parquet file of an audit is compared on the questions that both have"
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,19 @@ class Baseline:
         return None
 
     @classmethod
-    def check(cls, path: Path) -> None:
-        """Raise InputError for a file that :meth:`read` cannot take, without computing anything from it."""
-        if cls._numbers(path) is None:
+    def check(cls, path: Path, study: str = "", questions: str = "") -> None:
+        """Raise InputError for a file that cannot be compared with, without computing anything from it.
+
+        Args:
+            study: that of the result to come, if known: ``audit`` also for the comparison of several audits.
+            questions: digest of the questions to be asked, if known.
+        """
+        if (values := cls._numbers(path)) is None:
             responses_in(path)
+        elif not str(values["study"]).startswith(study):
+            raise InputError.at(path, f"holds a result of the study {values['study']}, not of {study}")
+        elif questions and (before := _digests(values)) and questions not in before:
+            raise InputError.at(path, _OTHER_QUESTIONS + _BY_ROW)
 
     def compared_with(self, result: StudyResult) -> StudyResult:
         """The result with its differences from this one.
@@ -88,8 +101,7 @@ class Baseline:
         if self.values["study"] != result.study:
             raise InputError.at(self.path, f"holds a result of the study {self.values['study']}, not of {result.study}")
         paired = result.paired_with(self.result) if self.result else None
-        blocks = Provenance.model_validate(self.values["provenance"]), result.provenance
-        before, now = ({one.digest for one in block.questions if one.digest} for block in blocks)
+        before, now = _digests(self.values), {one.digest for one in result.provenance.questions if one.digest}
         remarks = list(paired.remarks) if paired else []
         if before != now:
             remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
@@ -98,8 +110,7 @@ class Baseline:
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
         if before and now and before != now:
-            rows = "" if paired else "; the Parquet file of an audit is compared on the questions that both have"
-            raise InputError.at(self.path, f"was made on other questions, so there is nothing to compare{rows}")
+            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired))
         return WithBaseline(result, self, self._unpaired(result), remarks)
 
     def _unpaired(self, result: StudyResult) -> Comparison:
@@ -123,6 +134,11 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison
+
+
+def _digests(values: Mapping[str, Any]) -> set[str]:
+    """Digests of the questions that a result in JSON rests on, as far as they were recorded."""
+    return {one.digest for one in Provenance.model_validate(values["provenance"]).questions if one.digest}
 
 
 @dataclass(frozen=True)
@@ -252,7 +268,8 @@ class Condition:
                 names = ", ".join(".".join(path) for path, _ in candidates[:5])
                 n = len(candidates)
                 raise InputError(f"--fail-if {self.text!r}: {n} numbers fit: {names}, ...; give a longer name")
-        paths = [".".join(path) for path, _ in singles]
+        estimates_first = sorted(singles, key=lambda number: "method" not in number[1])
+        paths = [".".join(path) for path, _ in estimates_first]
         names_in_result = list(dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)]))
         raise InputError(f"--fail-if {self.text!r}: the result has no such number: {_near(self.name, names_in_result)}")
 
@@ -300,5 +317,6 @@ def _named(name: str) -> list[Any]:
 
 def _near(name: str, names: Sequence[str]) -> str:
     """:func:`one_of` without its list, or with the beginning of it if no name is near."""
-    near = one_of(name, names)
-    return near.partition("? ")[0] + "?" if near.startswith("did you mean") else f"{near[:300]}; see docs/metrics.md"
+    near, found, _ = one_of(name, names).partition("? ")
+    some = f"use one of {', '.join(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}; see docs/metrics.md"
+    return f"{near}?" if found else some

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
@@ -86,6 +87,7 @@ class Job(Generic[S]):
         settings: of each model (:meth:`Study.settings_of_each`).
         record: opens models, and stores their scores and replies if there is a store.
         saves: each writes another output after the result.
+        checks: each looks at the questions of a model before it is opened.
     """
 
     needs: Callable[[S], tuple[str, ...]]
@@ -94,6 +96,7 @@ class Job(Generic[S]):
     settings: Sequence[S]
     record: Recording
     saves: list[Callable[[], object]] = field(default_factory=list)
+    checks: list[Callable[[QuestionSet[Any]], object]] = field(default_factory=list)
 
     @property
     def progress(self) -> Progress:
@@ -103,6 +106,8 @@ class Job(Generic[S]):
         """The model of this place, with the abilities needed: by default those that its settings need."""
         model, given = self.given.models[place], self.given
         needs = needs or self.needs(self.settings[place])
+        for check, one in product(self.checks, questions):
+            check(one)
         if not isinstance(model, str):
             return opened(model, needs)
         return self.open_named(model, needs, given.options[place], *questions, run_of=run_of)

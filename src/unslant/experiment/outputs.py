@@ -16,6 +16,7 @@ from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
+from unslant.questions import QuestionSet
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
 from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
@@ -51,15 +52,19 @@ def check_folder(*paths: Path | None) -> None:
         check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
 
-def check_outputs(options: ReportOptions) -> None:
-    """Raise InputError for an output that cannot be written, a baseline that cannot be read, or a bad condition."""
+def check_outputs(options: ReportOptions, study: str = "") -> None:
+    """Raise InputError for an output that cannot be written, a bad condition, or a baseline that cannot be read.
+
+    Args:
+        study: that of the result, if known; a baseline of another is refused.
+    """
     if options.fail_if or options.baseline:
         from unslant.experiment.gates import Baseline, Condition
 
         for text in options.fail_if:
             Condition.parse(text)
         if options.baseline is not None:
-            Baseline.check(options.baseline)
+            Baseline.check(options.baseline, study)
     check_folder(options.out, options.figures, options.tables)
     if options.figures:
         needed("vl_convert", "drawing figures")
@@ -68,6 +73,14 @@ def check_outputs(options: ReportOptions) -> None:
     for name, path in files_of(options).items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
+
+
+def check_compared(options: ReportOptions, questions: QuestionSet[Any]) -> None:
+    """Raise InputError for a baseline that was made on other questions than those to be asked."""
+    if options.baseline is not None:
+        from unslant.experiment.gates import Baseline
+
+        Baseline.check(options.baseline, questions=questions.digest)
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:

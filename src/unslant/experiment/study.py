@@ -163,20 +163,21 @@ class Study(Generic[S]):
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
-        from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
+        from unslant.experiment.outputs import check_compared, check_outputs, check_shard, write_outputs, write_shard
         from unslant.experiment.running import recording
 
         self.check(given)
         shard = given.shards.shard
         if shard:
             check_shard(cast(OutputOptions, outputs), given.shards, given.models)
-        check_outputs(outputs)
+        check_outputs(outputs, self.name)
         if given.log:
             result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
         self.check_replies(given, self.settings_of_each(given))
         with recording(store, outputs.quiet) as record:
             job = self.prepared(given, record)
+            job.checks.append(partial(check_compared, outputs))
             if shard:
                 responses = self.responses_of(job, 0)
                 record.keep(responses)

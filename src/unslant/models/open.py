@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
+from unslant.flags import without_effect
 from unslant.models.base import Model, ScoringModel, is_pipeline, is_whole, loaded_by, not_a_model, of_transformers
 from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
@@ -179,7 +180,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     if backend.open_weights and needs and "generate" not in needs:
         applies -= {"connections"}  # the engine fills its batches by tokens
     if useless := options.given - applies:
-        raise InputError(f"{name} is {backend.what}: leave out {_flags(useless)}, which has no effect here")
+        raise without_effect(f"{name} is {backend.what}", _flags(useless))
     flag = "--ray" if options.ray is not None else "--tensor-parallel" if options.tensor_parallel is not None else ""
     if flag and (local := [need for need in needs if need in ("attend", "train")]):
         raise InputError(f"{flag}: this needs {_NEEDED_FOR[local[0]]}, in this process: leave out {flag}")
@@ -235,7 +236,7 @@ def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequenc
     """
     names = [model for model in models if isinstance(model, str)]
     if options.given and not names:
-        raise InputError(f"the model is already loaded: leave out {_flags(options.given)}, which has no effect here")
+        raise without_effect("the model is already loaded", _flags(options.given))
     useful = [_split(model, options)[1].options if isinstance(model, str) else frozenset[str]() for model in models]
     options_of = []
     for model, names_of_options in zip(models, useful, strict=True):
@@ -247,8 +248,8 @@ def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequenc
     return options_of
 
 
-def _flags(names: Iterable[str]) -> str:
-    return " and ".join(f"--{name.replace('_', '-')}" for name in sorted(names))
+def _flags(names: Iterable[str]) -> list[str]:
+    return [f"--{name.replace('_', '-')}" for name in sorted(names)]
 
 
 def _split(name: str, options: ModelOptions) -> tuple[str, Backend, str]:
