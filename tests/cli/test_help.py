@@ -178,6 +178,8 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("audit", "fair", "--report", "x.html"), "Unknown option: --report. Did you mean --html?"),
         (("audit", "--report=x.html"), "Unknown option: --report. Did you mean --html?"),
         (("audit", "--no-chat"), "--no-chat"),
+        (("audit", "--chat-template=x"), "Unknown option: --chat-template. Did you mean --chat?"),
+        (("study", "base-rate", "--dry-run"), "--dry-run. unslant study base-rate --help-all lists all options"),
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), "--limit 'few': give a whole number"),
         (("audit", "--limit", "0"), "limit 0: give 1 or more"),

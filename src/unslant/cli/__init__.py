@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Exit codes of errors; of all others it is 2."""
 MEANT = {"--report": "--html"}
 """Options that people guess, and that no near name leads from to ours."""
+NEAR = 0.77
+"""Likeness (of :mod:`difflib`) from which one name counts as another misspelt."""
 PATIENCE = 1.5
 """Seconds that a command has to end in order after Ctrl-C."""
 
@@ -205,9 +208,7 @@ def _run(words: Sequence[str]) -> int:
     except CycloptsError as error:
         text = str(error)
         if isinstance(error, UnknownOptionError):
-            for word in sys.argv:
-                text = text.replace(word, word.partition("=")[0])  # --headr='NAME: SECRET'
-            text = _suggested(error) or text
+            text = _unknown(error)
         text = _said(error) or text
         print(f"error: {shortened(' '.join(without_secrets(text).split()), _LONGEST_ERROR)}", file=sys.stderr)
         return 2
@@ -232,12 +233,17 @@ def _said(error: CycloptsError) -> str:
     return ""
 
 
-def _suggested(error: UnknownOptionError) -> str:
-    """The message on an option of :data:`MEANT`, where the command has ours; empty for any other."""
+def _unknown(error: UnknownOptionError) -> str:
+    """The message on an unknown option, with the one that was probably meant."""
     option = (error.token.keyword or error.token.value).partition("=")[0]
-    ours = MEANT.get(option)
-    known = {name for argument in error.argument_collection for name in argument.names}
-    return f"Unknown option: {option}. Did you mean {ours}?" if ours in known else ""
+    known = {name.lstrip("-"): name for argument in error.argument_collection for name in argument.names}
+    typed, meant = option.lstrip("-"), MEANT.get(option, "").lstrip("-")
+    # the dashes, which all names share, would make --dry-run look like --runs
+    near = [name for name in (meant,) if name in known] or get_close_matches(typed, known, 1, NEAR)
+    if near := near or [name for name in known if len(name) > 2 and typed.startswith(name)]:
+        return f"Unknown option: {option}. Did you mean {known[near[0]]}?"
+    command = " ".join(("unslant", *(error.command_chain or ())))
+    return f"Unknown option: {option}. {command} --help-all lists all options"
 
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
