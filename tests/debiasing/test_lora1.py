@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,7 +17,15 @@ from tests.models.zoo import ZooFolder
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.lora1 import Epoch, TrainSettings, collapsed
 from unslant.debiasing.lora1.adapter import Adapted, attention_projections
-from unslant.debiasing.lora1.training import content_logprobs, log_bias, loss, order_entropy, question_loss, train
+from unslant.debiasing.lora1.training import (
+    content_logprobs,
+    evaluate,
+    log_bias,
+    loss,
+    order_entropy,
+    question_loss,
+    train,
+)
 from unslant.debiasing.model_pass import run
 from unslant.errors import InputError, ModelError
 from unslant.models.hf.model import TransformersModel
@@ -196,8 +206,23 @@ def test_what_cannot_be_trained(tiny: TransformersModel) -> None:
     adapted.close()
 
 
+def test_the_accuracy_of_an_epoch_has_the_interval_of_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All held-out questions right is no certainty: Wilson's lower bound is 0.785 for 14 of 14."""
+    right = [np.eye(len(q.options))[[min(q.answers)] * 6] for q in QUESTIONS]
+    monkeypatch.setattr("unslant.debiasing.lora1.training.ask_orders", lambda *_: right)
+    asker = SimpleNamespace(forget=lambda: None)
+    measured = evaluate(cast(Any, asker), QUESTIONS, QUICK, 1)
+    assert (measured.accuracy, measured.accuracy_n, measured.accuracy_high) == (1.0, 14, 1.0)
+    assert 0.7 < measured.accuracy_low < 0.85
+    one_wrong = [probs if i else probs[:, ::-1] for i, probs in enumerate(right)]
+    monkeypatch.setattr("unslant.debiasing.lora1.training.ask_orders", lambda *_: one_wrong)
+    worse = evaluate(cast(Any, asker), QUESTIONS, QUICK, 1)
+    assert worse.accuracy == pytest.approx(13 / 14)
+    assert worse.accuracy_low < measured.accuracy_low < worse.accuracy_high
+
+
 def epoch(number: int, entropy: float, accuracy: float) -> Epoch:
-    return Epoch(number, 60, 0.1, entropy, accuracy, 60, 0.03, 1.0)
+    return Epoch(number, 60, 0.1, entropy, accuracy, 60, accuracy - 0.06, accuracy + 0.06, 1.0)
 
 
 @pytest.mark.parametrize(

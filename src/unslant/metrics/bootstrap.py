@@ -324,7 +324,7 @@ _FEW = 50
 _AT_BOUND = 0.19
 """Values nearer than this part of their range count as near a bound: a model 0.95 sure has a normalised PBM of 0.1,
 while a fifth, what each of five options gets of a fair model, is off."""
-_SETTLED = 0.6
+SETTLED = 0.6
 """Share of the answers to a question, averaged over orders, with which the model settles on an option. Models that are
 0.95 sure of what they know average more than 0.7 on it when a label pulls; always A averages 1/n."""
 _RARE = 0.3
@@ -339,7 +339,7 @@ def spread_answers(scores: OrderScores) -> Bools:
         means = block.probs.mean(axis=1)
         return np.asarray(means.max(axis=1) / np.maximum(means.sum(axis=1), _ROUNDING))
 
-    return np.asarray(over_orders(scores, largest, least=2) < _SETTLED)
+    return np.asarray(over_orders(scores, largest, least=2) < SETTLED)
 
 
 def _with_unseen(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -90,6 +90,11 @@ def labels_for(alphabet: tuple[str, ...], n: int) -> tuple[str, ...]:
             "options: give more labels or use --labels=A"
         )
     return alphabet[:n]
+
+
+def check_labels(alphabet: tuple[str, ...], questions: Iterable[Question]) -> None:
+    """Raise InputError, before any work, if a question has more options than the alphabet has labels."""
+    labels_for(alphabet, max((len(question.options) for question in questions), default=0))
 
 
 def alphabetical(labels: Sequence[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from unslant.errors import InputError
 from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.metrics import credit, pbm
+from unslant.metrics.bootstrap import SETTLED, Bootstrap
 from unslant.presentations import Presentation, orders_for, present, question_rng
 from unslant.questions import Question
 from unslant.questions.question import canonical_line
@@ -212,19 +213,22 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
     asker.forget()
     usable = [question for question in questions if len(question.movable) > 1]
     rows = ask_orders(asker, usable, [orders_for(q, str(settings.max_orders), settings.seed) for q in usable])
-    biases, entropies, accuracies, losses = [], [], [], []
-    for question, raw in zip(usable, rows, strict=True):
+    biases, entropies, losses = [], [], []
+    accuracies, unsure = np.full(len(usable), np.nan), np.zeros(len(usable), bool)
+    for at, (question, raw) in enumerate(zip(usable, rows, strict=True)):
         probs = np.clip(raw, 1e-30, 1.0)  # probabilities may underflow to 0, whose logarithm is not finite
         logprobs = torch.from_numpy(np.log(probs))
         biases.append(float(pbm(probs)))
         entropies.append(float(order_entropy(logprobs)) / len(probs) / math.log(len(question.options)))
         losses.append(float(loss(logprobs, settings.entropy_weight)))
+        mean = probs.mean(axis=0)
+        unsure[at] = mean.max() < SETTLED * mean.sum()
         if question.answers:
-            accuracies.append(float(credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()))
-    spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies)) if len(accuracies) > 1 else math.nan
-    return Epoch(
-        epoch, len(usable), _mean(biases), _mean(entropies), _mean(accuracies), len(accuracies), spread, _mean(losses)
-    )
+            accuracies[at] = credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()
+    subjects, contexts = ([getattr(question, name) for question in usable] for name in ("subject", "context"))
+    accuracy = Bootstrap(len(usable), subjects, contexts=contexts, unsure=unsure).mean(accuracies)
+    ends = accuracy.value, accuracy.n, accuracy.low, accuracy.high
+    return Epoch(epoch, len(usable), _mean(biases), _mean(entropies), *ends, _mean(losses))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -22,7 +22,7 @@ from unslant.experiment.result import logs_in, tables_of
 from unslant.flags import by_kind, check_unused, with_options
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import opened, options_of_each
-from unslant.presentations import orders_for, parse_labels
+from unslant.presentations import check_labels, orders_for, parse_labels
 from unslant.questions import EMBEDDED, Question
 from unslant.responses import Responses
 from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
@@ -81,6 +81,7 @@ def debias(
     sample = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
     writer, alphabet = settings.writer(), parse_labels(settings.labels)
+    check_labels(alphabet, sample)
     asker = asker_of(opened(model, needs, models, generate), writer, alphabet, in_words=in_words, progress=progress)
     return answer(method, asker, sample.questions, fit_on.questions if fit_on else None)
 

@@ -24,7 +24,7 @@ from unslant.experiment.job import Given, Job, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.stored import StoredModel
-from unslant.presentations import parse_labels, question_rng
+from unslant.presentations import check_labels, parse_labels, question_rng
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.responses.provenance import model_block
@@ -100,6 +100,7 @@ class DebiasStudy(Study[DebiasSettings]):
             halves = [_halves(questions, settings.seed) for questions in test]
             training, test = [half for half, _ in halves], [half for _, half in halves]
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
+        check_labels(alphabet, (question for one in (*test, *training) for question in one))
         facts = [settings.recorded("train", "methods"), [one.digest for one in [*sets, *train]], len(training)]
         design = blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
         entries: list[MethodEntry] = []

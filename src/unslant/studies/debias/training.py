@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
@@ -23,7 +22,7 @@ from unslant.flags import by_kind, part_of, with_options
 from unslant.metrics import METRICS, Estimate, Metric, metric
 from unslant.models import ModelOptions
 from unslant.models.open import opened, options_of_each
-from unslant.presentations import parse_labels
+from unslant.presentations import check_labels, parse_labels
 from unslant.prompts import Cloze
 from unslant.reports import Figure, Page, Plot, Tile, charts
 from unslant.reports.figure import Row
@@ -120,9 +119,10 @@ class TrainingLog(StudyResult):
 def _accuracy(epoch: Epoch) -> Estimate:
     if math.isnan(epoch.accuracy):
         return Estimate.undefined("no right answers")
-    spread = NormalDist().inv_cdf(0.975) * epoch.accuracy_se
-    low, high = max(0.0, epoch.accuracy - spread), min(1.0, epoch.accuracy + spread)
-    return Estimate(epoch.accuracy, low, high, epoch.accuracy_n, "normal, standard error over questions")
+    if math.isnan(epoch.accuracy_low):
+        return Estimate.bare(epoch.accuracy, epoch.accuracy_n, "too few questions for an interval")
+    ends = epoch.accuracy_low, epoch.accuracy_high
+    return Estimate(epoch.accuracy, *ends, epoch.accuracy_n, "over held-out questions, as in an audit")
 
 
 def _plain(value: float, n: int) -> Estimate:
@@ -189,6 +189,7 @@ def train(
     pool = settings.pool(settings.held_out)
     training, held_out = (list(sample), list(pool)) if pool else split(sample.questions, settings.seed)
     elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
+    check_labels(alphabet, (*training, *held_out))
     loaded = opened(model, ("score", "train"), models)
     asker = ModelAsker(loaded, elicitation, alphabet)
     adapted, _ = run(asker, training, held_out, recipe, out=out, progress=progress)
