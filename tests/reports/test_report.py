@@ -197,7 +197,7 @@ def test_a_file_without_texts_still_makes_a_report(result: AuditResult, tmp_path
 
 def test_accuracy_under_each_order_is_that_of_the_responses(result: AuditResult) -> None:
     (block,) = result.scores.blocks
-    found = dict(order_accuracies(block))
+    found = dict(order_accuracies(block, result.bootstrap))
     right = block.right
     rows = [row for row in result.responses.rows() if row.kind == "order" and row.contents == (2, 0, 1, 3)]
     hits = [row.contents[int(np.argmax(row.logprobs))] in row.answers for row in rows]  # type: ignore[arg-type]

@@ -246,7 +246,8 @@ def _orders(runs: Mapping[str, AuditResult]) -> Panel:
         questions = sum(len(block.index) for block in run.whole.blocks)
         for block in run.whole.blocks:
             if block.same_orders and 1 < block.k <= MOST_ORDERS and len(block.index) >= questions / 2:
-                marks += [Mark(name, e, series=order_name(order)) for order, e in order_accuracies(block)]
+                scores = order_accuracies(block, run.bootstrap)
+                marks += [Mark(name, score, series=order_name(order)) for order, score in scores]
     chart = Chart(
         "orders",
         "Accuracy under each order",

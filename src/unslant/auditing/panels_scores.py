@@ -11,7 +11,7 @@ import numpy as np
 
 from unslant.auditing.notes import phase_lines
 from unslant.auditing.result import SCORES, AuditResult
-from unslant.metrics import METRICS, Block, Estimate, Metrics, wilson
+from unslant.metrics import METRICS, Block, Bootstrap, Estimate, Metrics
 from unslant.metrics.variance_components import NAMES
 from unslant.reports import Chart, Column, Figure, Panel, Plot, Table, charts
 from unslant.reports.numbers import Cell, count, listed, number, percent, with_interval
@@ -33,7 +33,7 @@ def orders_panel(result: AuditResult) -> Panel:
     sampled = sum(len(block.index) for block in reordered if not block.same_orders)
     sentence = count(sampled, "question was shown in a sample of its", "questions were shown in a sample of their")
     plotted = next((block for block in shared if block.k <= MOST_ORDERS), None)
-    figure = _orders_figure(shared, plotted)
+    figure = _orders_figure(shared, plotted, result.bootstrap)
     return Panel(
         "orders",
         "Score under each order",
@@ -50,22 +50,23 @@ def order_name(contents: Sequence[int]) -> str:
     return " ".join(chr(ord("A") + content) for content in contents)
 
 
-def order_accuracies(block: Block) -> list[tuple[tuple[int, ...], Estimate]]:
+def order_accuracies(block: Block, bootstrap: Bootstrap) -> list[tuple[tuple[int, ...], Estimate]]:
     """Each order shared by the questions of a block and its accuracy, best first."""
-    right = block.right[~np.isnan(block.right[:, 0])]
+    right = np.full((bootstrap.n_questions, block.k), np.nan)
+    right[block.index] = block.right
     orders = [tuple(int(c) for c in contents) for contents in block.contents[0]]
-    accuracies = [(order, wilson(float(right[:, k].mean()), len(right))) for k, order in enumerate(orders)]
+    accuracies = [(order, bootstrap.mean(hits)) for order, hits in zip(orders, right.T, strict=True)]
     return sorted(accuracies, key=lambda item: (-item[1].value, item[0]))
 
 
-def _orders_figure(blocks: Sequence[Block], plotted: Block | None) -> Figure:
+def _orders_figure(blocks: Sequence[Block], plotted: Block | None, bootstrap: Bootstrap) -> Figure:
     """One row an order, of every number of options; the chart is of the commonest."""
     rows: list[dict[str, Any]] = [
         {
             "options": str(block.n), "order": order_name(order), "accuracy": value,
             "given": order == tuple(range(block.n)), "plotted": block is plotted,
         }
-        for block in blocks for order, value in order_accuracies(block)
+        for block in blocks for order, value in order_accuracies(block, bootstrap)
     ]  # fmt: skip
     plots = []
     if plotted is not None:

@@ -112,15 +112,17 @@ def _counts(readings: Sequence[Extracted]) -> list[tuple[str, str, int]]:
 
 
 def _numbers(readings: Sequence[Extracted], judge: ReplyJudge | None) -> dict[str, Any]:
-    """The summary for JSON: shares of all replies, with Wilson intervals."""
+    """The summary for JSON: shares of all replies, with their intervals."""
+    import numpy as np
+
     import unslant
-    from unslant.metrics.estimate import wilson
+    from unslant.metrics import Bootstrap
     from unslant.responses import REPLY_STATUSES
 
     counts, n = Counter(one.status for one in readings), len(readings)
-    statuses = {}
+    statuses, bootstrap = {}, Bootstrap(n)
     for status in REPLY_STATUSES:
-        share = wilson(counts[status] / n, n)
+        share = bootstrap.mean(np.array([float(one.status == status) for one in readings]))
         statuses[status] = {"count": counts[status], "share": share.value, "low": share.low, "high": share.high, "n": n}
     return {
         "unslant": unslant.__version__,

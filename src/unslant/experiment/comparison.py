@@ -154,7 +154,7 @@ class Comparison:
         if self.paired:
             only = "questions where the measure holds only for this one"
             columns += [Column(f"only {now}", 3, only, "only_a"), Column(f"only {before}", 3, only, "only_b")]
-            columns += [Column.of("p_value", "McNemar p")]
+            columns += [Column.of("p_value")]
             columns += [Column("left out", 3, "questions missing or undefined in either", "n_unpaired")]
         metrics = [metric_of(pair.measure) for _, pair in self.differences]
         rows = []

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints, jsonable
 from unslant.errors import InputError
+from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric
 from unslant.metrics.scores import choose, credit, is_right, is_tie
@@ -29,7 +30,7 @@ class LabelScores:
     """R rows of one presentation and elicitation, without failed ones. Columns are N labels in standard sequence.
 
     Attributes:
-        ids, subjects: of each row.
+        ids, subjects, contexts: of each row.
         labels: the standard sequence (A, B, ...).
         n_options: (R,)
         logprobs: (R, N) natural log, not renormalised; ``-inf`` where a question has fewer labels.
@@ -40,6 +41,7 @@ class LabelScores:
 
     ids: tuple[str, ...]
     subjects: tuple[str, ...]
+    contexts: tuple[str, ...]
     labels: tuple[str, ...]
     n_options: Ints
     logprobs: Floats
@@ -78,7 +80,8 @@ class LabelScores:
             logprobs[r, places], positions[r, places] = values, range(len(order))
             right[r, places] = [content in answers for content in contents]
         subjects = tuple(scored["subject"].to_pylist())
-        scores = cls(ids, subjects, tuple(labels), n_options, logprobs, right, positions)
+        contexts = responses.passages_of(ids)
+        scores = cls(ids, subjects, contexts, tuple(labels), n_options, logprobs, right, positions)
         scores = scores.take(np.isfinite(logprobs.max(axis=1)))
         return replace(scores, n_failed=table.num_rows - len(scores))
 
@@ -88,9 +91,14 @@ class LabelScores:
     def take(self, rows: NDArray[np.integer] | Bools) -> LabelScores:
         """Some of the rows, by index or mask."""
         index = np.arange(len(self))[rows]
-        texts: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in index) for name in ("ids", "subjects")}
+        names = ("ids", "subjects", "contexts")
+        texts: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in index) for name in names}
         arrays = {name: getattr(self, name)[index] for name in ("n_options", "logprobs", "right", "positions")}
         return replace(self, **texts | arrays)
+
+    def bootstrap(self, seed: int = 0) -> Bootstrap:
+        """Over the questions of the rows, each of which is in one row."""
+        return Bootstrap(len(self), self.subjects, contexts=self.contexts, seed=seed)
 
     @cached_property
     def relative(self) -> Floats:

@@ -158,7 +158,7 @@ class Bootstrap:
         low, high, at = value, value, (value - floor) / width
         # Of 5 answers, Agresti and Coull's interval covers some shares only 0.895 of the time, of 12 only 0.912;
         # Clopper and Pearson's would be 1.2 times as wide as Blaker's.
-        if yes_or_no and n < _FEW and not (self.sampling.clustered or self.sampling.stratified):
+        if yes_or_no and n < _FEW and self.sampling.simple(counted):
             low, high = (floor + width * bound for bound in blaker(round(at * n), n, confidence))
             return Estimate(value, min(value, low), max(value, high), n, "Blaker", confidence, note)
         if spread:
@@ -253,7 +253,7 @@ class Bootstrap:
         for sampling in (self.sampling, self._unstratified)[: 1 + self.sampling.stratified]:
             variance = float(sampling.variance(residuals, counted))
             if variance > least:
-                plain = yes_or_no and not (sampling.clustered or sampling.stratified)
+                plain = yes_or_no and sampling.simple(counted)
                 degrees = math.inf if plain else sampling.degrees(residuals, counted)
                 spreads.append(_Spread(variance, _quantile(confidence, degrees)))
         return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)

@@ -19,6 +19,7 @@ from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bia
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, metric, question_metrics
+from unslant.metrics.sampling import student
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import TwoPhaseValues, extended, whole_part
 
@@ -213,8 +214,8 @@ def _counts(scores: OrderScores) -> Counts:
 
 def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
-    subjects, unsure = np.asarray(scores.subjects, dtype=str), spread_answers(scores)
-    names = np.unique(subjects)
+    subjects, contexts = (np.asarray(texts, dtype=str) for texts in (scores.subjects, scores.contexts))
+    names, unsure = np.unique(subjects), spread_answers(scores)
     if len(names) < 2:
         return {}
     table = {}
@@ -222,7 +223,8 @@ def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseVal
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
-        table[str(subject)] = means(part, Bootstrap(int(rows.sum()), unsure=unsure[rows])) | in_phases
+        bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows])
+        table[str(subject)] = means(part, bootstrap) | in_phases
     return table
 
 
@@ -235,7 +237,7 @@ class PairedDifference(Jsonable):
         a, b: each on the questions both have.
         difference: a minus b, paired.
         only_a, only_b: questions where a yes/no measure is 1 for this one alone.
-        p_value: see :func:`mcnemar`; nan for measures that are not yes/no.
+        p_value: see :func:`p_of_pairs`; nan for measures that are not yes/no.
         n_unpaired: questions left out, because only one set has them or the measure is undefined in either.
     """
 
@@ -292,12 +294,24 @@ def paired_difference(
         bootstrap.mean(of_a - of_b, bounds=(bounds[0] - bounds[1], bounds[1] - bounds[0]), room="bounds, unsure"),
         only_a,
         only_b,
-        mcnemar(only_a, only_b) if yes_no else math.nan,
+        p_of_pairs(bootstrap, of_a, of_b) if yes_no else math.nan,
         len(a) + len(b) - len(at_a) - len(subjects),
     )
 
 
-@metric("p_value", "p", "exact McNemar test: both are equally likely to be the only one", unit="p")
+def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
+    """p-value of "both are as often right" for (Q,) yes-or-no values of the same questions; nan where one has none.
+
+    McNemar's exact test, or where questions share passages, Student's t over passages: questions about one passage
+    are won or lost together, and McNemar's test would count each as evidence of its own.
+    """
+    differences = a - b
+    if bootstrap.sampling.clustered:
+        return student(bootstrap.sampling, differences)[1]
+    return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
+
+
+@metric("p_value", "p", "exact McNemar test (with passages, Student's t over them): both are as often right", unit="p")
 def mcnemar(only_a: int, only_b: int) -> float:
     """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
     if only_a + only_b == 0:

@@ -73,8 +73,8 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
             reason = f"no responses with elicitation {elicitation!r}; the table has {', '.join(present) or 'no rows'}"
         raise InputError(reason)
     ids = sorted(columns)
-    passages = {question.id: question.context for question in responses.questions}
-    questions = QuestionArrays.of((name, *columns.pop(name), passages.get(name, "")) for name in ids)
+    passages = zip(ids, responses.passages_of(ids), strict=True)
+    questions = QuestionArrays.of((name, *columns.pop(name), passage) for name, passage in passages)
     place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
     parts: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}

@@ -77,6 +77,11 @@ class Sampling:
         """What is drawn, and within what."""
         return f"over {self.drawn}{', within subjects' if self.stratified else ''}"
 
+    def simple(self, mask: Bools) -> bool:
+        """Whether the questions in the mask are drawn one by one, and all from one stratum."""
+        group = self._grouping(mask)
+        return len(group.sizes) == 1 and len(group.stratum) == mask.sum()
+
     def units(self, mask: Bools | None = None) -> int:
         """How many there are, of the questions in the mask."""
         return len(self._grouping(mask).stratum)
@@ -123,12 +128,12 @@ class Sampling:
         """t and two-sided p of "the mean is 0" for (Q, F) terms, over the questions in the mask."""
         from scipy.special import stdtr
 
-        n = int(mask.sum())
-        total = terms[mask].sum(axis=0)
-        # a quarter of what one more question would add that is 0 everywhere: a few of the same kind are no proof
-        variance = self.variance(terms - total / n, mask) + (total / n) ** 2 / 4
+        group, total = self._grouping(mask), terms[mask].sum(axis=0)
+        n = len(group.stratum)
+        # a quarter of what one more unit would add that is 0 everywhere: a few of the same kind are no proof
+        variance = self.variance(terms - total / mask.sum(), mask) + (total / n) ** 2 / 4
         t = np.divide(total * n / (n + 1), np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
-        return t, 2 * stdtr(n - 1, -np.abs(t))
+        return t, 2 * stdtr(group.degrees, -np.abs(t))
 
     def draws(self, resamples: int, seed: int) -> NDArray[np.integer[Any]]:
         """(R, U) how often each unit is drawn in bootstrap resamples: n-1 times from each stratum of n units."""

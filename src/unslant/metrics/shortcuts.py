@@ -12,7 +12,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, json_fields
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.measures import mcnemar
+from unslant.metrics.measures import p_of_pairs
 from unslant.metrics.registry import Numbers, metric
 from unslant.metrics.scores import Places
 from unslant.questions import Question
@@ -139,7 +139,9 @@ def shortcuts(
         chosen: index of the option chosen on each question as given; ``None`` or negative if unknown.
         bootstrap: of these questions, in which they are at ``rows``.
     """
-    bootstrap = bootstrap or Bootstrap(len(questions), [question.subject for question in questions])
+    if bootstrap is None:
+        subjects, contexts = ([getattr(question, name) for question in questions] for name in ("subject", "context"))
+        bootstrap = Bootstrap(len(questions), subjects, contexts=contexts)
     rows = rows or range(len(questions))
     measured = []
     for name, picks in shortcut_picks(questions).items():
@@ -182,7 +184,7 @@ _EXCESS = "answers that are {}, less right ones"
 @metric("length_bias.normalised", "accuracy, per character", "of the highest sum over its characters (acc_norm)",
         unit="share", source="lm-eval")  # fmt: skip
 @metric("length_bias.change", "change", "per character less sum, same questions", unit="difference")
-@metric("length_bias.p", "p", "exact McNemar test: per character is no better and no worse", unit="p")
+@metric("length_bias.p", "p", "McNemar test, as for p: per character is as good", unit="p")
 @metric("length_bias.shortest_excess", "shortest, sum", _EXCESS.format("shortest"), unit="difference")
 @metric("length_bias.longest_excess", "longest, sum", _EXCESS.format("longest"), unit="difference")
 @metric("length_bias.normalised_shortest_excess", "shortest, per character", _EXCESS.format("shortest"),
@@ -209,10 +211,13 @@ def length_bias(logprobs: Floats, lengths: Floats, answers: Bools, bootstrap: Bo
         return None
     logprobs, lengths, answers = logprobs[usable], lengths[usable], answers[usable]
 
+    def every(values: Floats) -> Floats:
+        padded = np.full(len(usable), np.nan)
+        padded[usable] = values
+        return padded
+
     def mean(values: Floats, *, share: bool = True, note: str = "") -> Estimate:
-        every = np.full(len(usable), np.nan)
-        every[usable] = values
-        return bootstrap.mean(every, share=share, note=note)
+        return bootstrap.mean(every(values), share=share, note=note)
 
     rows = np.arange(len(lengths))
     by_sum, by_mean = (np.nanargmax(values, axis=1) for values in (logprobs, logprobs / lengths))
@@ -233,7 +238,7 @@ def length_bias(logprobs: Floats, lengths: Floats, answers: Bools, bootstrap: Bo
             "length_bias.accuracy": mean(plain),
             "length_bias.normalised": mean(normalised),
             "length_bias.change": mean(normalised - plain, share=False),
-            "length_bias.p": mcnemar(int((normalised > plain).sum()), int((plain > normalised).sum())),
+            "length_bias.p": p_of_pairs(bootstrap, every(normalised), every(plain)),
             **{f"length_bias.{name}": value for name, value in zip(names, values, strict=True)},
         }
     )

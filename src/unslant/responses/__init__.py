@@ -233,6 +233,11 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
+    def passages_of(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """The passage that each question is about; empty where it has none, or the table has no questions."""
+        passages = {question.id: question.context for question in self.questions}
+        return tuple(passages.get(name, "") for name in ids)
+
     def where(self, **equal: str | int | Sequence[str]) -> Responses:
         """Rows whose columns equal a value (or are one of several), for example ``where(elicitation="cloze")``."""
         import pyarrow.compute as pc

@@ -27,7 +27,7 @@ from unslant.experiment.outputs import check_file
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import Flag
-from unslant.metrics import Estimate, wilson
+from unslant.metrics import Bootstrap, Estimate
 from unslant.models import ScoringModel
 from unslant.models.hf import other_costs
 from unslant.models.open import address_of, opened
@@ -148,7 +148,7 @@ def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
     if not math.isfinite(value):
         return Estimate.undefined(f"lm-eval gives {value}", len(values))
     if all(isinstance(one, int | float) and one in (0, 1) for one in values):
-        return wilson(value, len(values))
+        return Bootstrap(len(values)).mean(np.asarray(values, np.float64))
     return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
 
 

@@ -10,11 +10,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from unslant.arrays import Floats, Ints, json_fields, json_number
-from unslant.metrics import Bootstrap, Estimate, verdict, wilson
+from unslant.metrics import Bootstrap, Estimate, verdict
 from unslant.metrics.base_rate import ALPHA, TIE_RULES, LabelScores
 from unslant.metrics.estimate import CONFIDENCE, FEWEST
 from unslant.metrics.registry import metric
@@ -76,7 +77,7 @@ class Cell:
 def cell(scores: LabelScores, presentation: str, elicitation: str, *, seed: int = 0) -> Cell:
     """Accuracy and ties of one presentation and elicitation, over questions with a right option."""
     part = scores.take(np.flatnonzero(scores.right.any(axis=1)))
-    bootstrap = Bootstrap(len(part), part.subjects, seed=seed)
+    bootstrap = part.bootstrap(seed)
     level = tied_labels(part.relative).sum(axis=1) if len(part) else np.zeros(0)
     correct = {rule: part.correct(rule) for rule in TIE_RULES}
     return Cell(
@@ -117,25 +118,32 @@ class GoldAccuracy:
         by_label: accuracy on each label's questions, pooled over subjects.
         gap: highest minus lowest of ``by_label``.
         subjects: S names, sorted.
-        accuracy: (S, n) by subject and label; ``nan`` without questions.
-        counts: (S, n) number of questions.
+        cells: S rows of n, by subject and label; undefined without questions.
     """
 
     labels: tuple[str, ...]
     by_label: tuple[Estimate, ...]
     gap: Estimate
     subjects: tuple[str, ...]
-    accuracy: Floats
-    counts: Ints
+    cells: tuple[tuple[Estimate, ...], ...]
+
+    @cached_property
+    def accuracy(self) -> Floats:
+        """(S, n) the values of ``cells``; ``nan`` without questions."""
+        return np.array([[cell.value for cell in row] for row in self.cells])
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(S, n) number of questions."""
+        return np.array([[cell.n for cell in row] for row in self.cells])
 
     def to_dict(self) -> dict[str, object]:
-        none = Estimate.undefined("no question of this label in this subject")
-        by_subject = []
-        for (s, i), n in np.ndenumerate(self.counts):
-            accuracy = wilson(float(self.accuracy[s, i]), int(n)) if n else none
-            names = {"subject": self.subjects[s], "label": self.labels[i]}
-            by_subject.append({**names, "n": int(n), "accuracy": accuracy.to_dict()})
-        return json_fields(self, omit=("subjects", "accuracy", "counts")) | {"by_subject": by_subject}
+        by_subject = [
+            {"subject": subject, "label": label, "n": cell.n, "accuracy": cell.to_dict()}
+            for subject, row in zip(self.subjects, self.cells, strict=True)
+            for label, cell in zip(self.labels, row, strict=True)
+        ]
+        return json_fields(self, omit=("subjects", "cells")) | {"by_subject": by_subject}
 
 
 @metric("accuracy_by_gold_label.by_label", "accuracy by gold label", "accuracy where the right option has that label",
@@ -151,13 +159,13 @@ def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
     hits = np.where(there, right[:, None], 0.0)
     by_label = tuple(bootstrap.mean(np.where(column, right, np.nan)) for column in there.T)
     subjects, codes = np.unique(np.asarray(scores.subjects, dtype=str), return_inverse=True)
-    counts, sums = np.zeros((len(subjects), n), np.int64), np.zeros((len(subjects), n))
-    np.add.at(counts, codes, there)
-    np.add.at(sums, codes, hits)
-    accuracy = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    cells = tuple(
+        tuple(bootstrap.mean(np.where(column & (codes == s), right, np.nan)) for column in there.T)
+        for s in range(len(subjects))
+    )
     features = np.column_stack([np.nan_to_num(hits), there])
     gap = bootstrap.statistic(features, _gap, int(there.sum()), reflect=True, low=0, high=1)
-    return GoldAccuracy(scores.labels[:n], by_label, gap, tuple(str(s) for s in subjects), accuracy, counts)
+    return GoldAccuracy(scores.labels[:n], by_label, gap, tuple(str(s) for s in subjects), cells)
 
 
 def _gap(totals: Floats) -> Floats:

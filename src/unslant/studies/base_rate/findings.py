@@ -107,7 +107,7 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     n = Counter(as_given.n_options[as_given.gold >= 0].tolist() or as_given.n_options.tolist()).most_common(1)[0][0]
     rates = base_rates(responses, elicitation, labels, seed=seed)
     main = as_given.take(as_given.n_options == n)
-    gold = gold_accuracy(main, Bootstrap(len(main), main.subjects, seed=seed))
+    gold = gold_accuracy(main, main.bootstrap(seed))
     reference = (cloze.base_rates if cloze else rates).get(n)
     return Findings(
         elicitation,
@@ -130,8 +130,7 @@ def _nvr(as_given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
         for question_id, value in zip(scores.ids, scores.correct(), strict=True):
             if question_id in row:
                 right[row[question_id], x] = value
-    bootstrap = Bootstrap(len(as_given), as_given.subjects, seed=seed)
-    return nvr(right, as_given.correct(), as_given.n_options, as_given.labels, bootstrap)
+    return nvr(right, as_given.correct(), as_given.n_options, as_given.labels, as_given.bootstrap(seed))
 
 
 @metric("nvr_by_subject", "Nvr-X score, mean of subjects", "unweighted mean over subjects", unit="share",

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,9 +20,10 @@ from scipy.linalg import block_diag
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
-from unslant.metrics import Measured, Numbers, Verdict, mcnemar, verdicts
+from unslant.metrics import Measured, Numbers, Verdict, verdicts
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate
+from unslant.metrics.measures import p_of_pairs
 from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
@@ -68,7 +70,7 @@ class SettingChange(Jsonable):
     Attributes:
         difference: accuracy under the setting minus accuracy under vanilla; interval from resampling questions.
         gained, lost: questions right only under the setting, and only under vanilla (single replies only).
-        p_value: exact McNemar test; ``nan`` for repeated replies.
+        p_value: see :func:`~unslant.metrics.measures.p_of_pairs`; ``nan`` for repeated replies.
     """
 
     setting: str
@@ -118,7 +120,7 @@ class SettingReplies:
     """R replies to instruction settings, as columns.
 
     Attributes:
-        settings, kinds, ids: (R,) setting, kind of question and id of the question.
+        settings, kinds, ids, contexts: (R,) setting, kind of question, its id, and its passage.
         status: (R,) see :class:`~unslant.responses.Response`.
         forms, truth: (R,) form of the answer, empty where there is none, and of the truth; see :func:`answer_form`.
         right: (R,) whether the answer is exactly the set of right options.
@@ -128,6 +130,7 @@ class SettingReplies:
     settings: Texts
     kinds: Texts
     ids: Texts
+    contexts: Texts
     status: Texts
     forms: Texts
     truth: Texts
@@ -153,7 +156,8 @@ class SettingReplies:
         truth = [answer_form(kind, each) for kind, each in zip(kinds, right, strict=True)]
         hits = [each == answer for each, answer in zip(replies, right, strict=True)]
         judged = [each == JUDGED for each in elicitation]
-        return cls(*map(np.array, (items, kinds, ids, status, forms, truth, hits, judged)))
+        contexts = responses.passages_of(ids)
+        return cls(*map(np.array, (items, kinds, ids, contexts, status, forms, truth, hits, judged)))
 
     def under(self, setting: str, kind: str) -> SettingReplies:
         """Those to questions of a kind under a setting."""
@@ -177,6 +181,12 @@ class SettingReplies:
     def question_truth(self) -> Texts:
         """(Q,) form of the right answer."""
         return np.asarray(self.truth[self._questions[0]])
+
+    @property
+    def question_contexts(self) -> list[str]:
+        """(Q,) passage of the question."""
+        texts: list[str] = self.contexts[self._questions[0]].tolist()
+        return texts
 
     def by_question(self) -> dict[str, float]:
         """Question -> share of right replies; without those to which no reply came."""
@@ -242,7 +252,7 @@ def answer_form(kind: str, contents: frozenset[int]) -> str:
 @metric("judged", "read by a judge", "replies that a judge had to read", unit="share")
 def _measure(setting: str, kind: str, replies: SettingReplies, seed: int) -> SettingMetrics:
     truth, forms = replies.question_truth, replies.forms
-    bootstrap = Bootstrap(len(truth), seed=seed)
+    bootstrap = Bootstrap(len(truth), contexts=replies.question_contexts, seed=seed)
     came, readable = replies.came, replies.status == "ok"
     sparse = [form for form in FORMS[kind] if form not in DENSE]
 
@@ -306,7 +316,8 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
     def by_kind(totals: Floats) -> Floats:
         return _harmonic_of(totals.reshape(len(totals), len(kinds), 4))
 
-    bootstrap = Bootstrap(len(features), seed=seed)
+    passages = [group.question_contexts for group in groups]
+    bootstrap = Bootstrap(len(features), contexts=[*chain(*passages)], seed=seed)
     estimate = bootstrap.statistic(features, lambda totals: by_kind(totals).mean(axis=1), n, low=0.0, high=1.0)
     each = by_kind(features.sum(axis=0, keepdims=True))[0].tolist()
     # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty: the interval then
@@ -314,8 +325,8 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
     if not estimate.defined or not {0.0, 1.0} & set(each):
         return estimate
     ends = []
-    for right, dense in kinds:
-        bootstrap = Bootstrap(len(right), seed=seed)
+    for (right, dense), contexts in zip(kinds, passages, strict=True):
+        bootstrap = Bootstrap(len(right), contexts=contexts, seed=seed)
         confidence = 1 - (1 - CONFIDENCE) / (2 * len(kinds))
         sr, gr = (bootstrap.mean(np.where(w, right, np.nan), confidence=confidence) for w in (dense, ~dense))
         ends.append(_harmonic_of(np.array([[sr.low, 1.0, gr.low, 1.0], [sr.high, 1.0, gr.high, 1.0]])))
@@ -328,13 +339,14 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
 
 def robustness_difference(one: Responses, other: Responses) -> Estimate:
     """RS under vanilla of one model minus that of another, over the questions both replied to, paired."""
-    features, one_sided = [], False
+    features, contexts, one_sided = [], list[str](), False
     tables = [SettingReplies.read(responses) for responses in (one, other)]
     for kind in FORMS:
         groups = [replies.under(BASELINE, kind) for replies in tables]
         here, there = (group.by_question() for group in groups)
         if shared := [name for name in here if name in there]:
             forms = dict(zip(groups[0].ids.tolist(), groups[0].truth.tolist(), strict=True))
+            contexts += one.passages_of(shared)
             dense = np.array([forms[name] in DENSE for name in shared])
             rights = [np.array([hits[name] for name in shared]) for hits in (here, there)]
             features.append(np.column_stack([_features(right, dense) for right in rights]))
@@ -347,20 +359,22 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
         here, there = _harmonic_of(totals.reshape(len(totals), len(features), 2, 4)).mean(axis=1).T
         return np.asarray(here - there)
 
-    return Bootstrap(n).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
+    return Bootstrap(n, contexts=contexts).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
-@metric("changes.p_value", "p", "exact McNemar test against vanilla", unit="p")
+@metric("changes.p_value", "p", "McNemar test, as for p, against vanilla", unit="p")
 def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, seed: int) -> SettingChange | None:
     here, there = group.by_question(), base.by_question()
-    pairs = [(here[i], there[i]) for i in here if i in there]
+    passages = dict(zip(group.ids.tolist(), group.contexts.tolist(), strict=True))
+    pairs = {i: (here[i], there[i]) for i in here if i in there}
     if not pairs:
         return None
-    new, old = np.array(pairs).T
+    new, old = np.array([*pairs.values()]).T
+    bootstrap = Bootstrap(len(pairs), contexts=[passages[i] for i in pairs], seed=seed)
     gained, lost, p_value = 0, 0, math.nan
-    if np.isin(pairs, (0.0, 1.0)).all():
+    if np.isin([new, old], (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())
-        p_value = mcnemar(gained, lost)
-    difference = Bootstrap(len(pairs), seed=seed).mean(new - old, share=False)
+        p_value = p_of_pairs(bootstrap, new, old)
+    difference = bootstrap.mean(new - old, share=False)
     return SettingChange(name, kind, difference, gained, lost, p_value)

@@ -13,7 +13,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.experiment.comparison import ComparedModels, Comparison, agreements, lead
 from unslant.experiment.page_parts import spent
-from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers
+from unslant.metrics import METRICS, Estimate, Numbers
 from unslant.reports import Column, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import listed, number, unsettled, with_interval
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, UnbiasedResult
@@ -101,7 +101,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         here, there = (self.models[name].outcomes for name in (one, other))
         mine, theirs = (dict(zip(each.ids, values(each).tolist(), strict=True)) for each in (here, there))
         pairs = np.array([mine[name] - theirs[name] if name in theirs else math.nan for name in here.ids])
-        return Bootstrap(len(pairs), here.subjects).mean(pairs, share=False, bounds=(-2.0, 2.0))
+        return here.bootstrap.mean(pairs, share=False, bounds=(-2.0, 2.0))
 
     def _models(self) -> Panel:
         both = "As published and under interventions, with 95 % intervals"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,7 @@ class Outcomes:
 
     Attributes:
         ids, subjects: of the Q questions, in the order of their first row.
+        contexts: (Q,) the passage of each.
         no_answer, failed: see :class:`BoatMetrics`.
         replied: whether any row is a reply.
         items, none_found, none_invented: (Q,) see :class:`BoatMetrics`; nan where there is none.
@@ -107,6 +109,11 @@ class Outcomes:
     Raises:
         InputError: if no row belongs to a presentation of the unbiased evaluator.
     """
+
+    @cached_property
+    def bootstrap(self) -> Bootstrap:
+        """Over the questions."""
+        return Bootstrap(len(self.ids), self.subjects, contexts=self.contexts)
 
     def __init__(self, responses: Responses) -> None:
         table = responses.where(kind=(VANILLA, BOAT, ONLY)).table
@@ -124,6 +131,7 @@ class Outcomes:
         self._question = np.array([place[name] for name in ids])
         self.ids = list(place)
         self.subjects = [subjects[row] for row in np.unique(self._question, return_index=True)[1]]
+        self.contexts = responses.passages_of(self.ids)
         codes = ["+".join(names) if kind == ONLY else "" for kind, names in zip(kinds, changes, strict=True)]
         conditions = list(map(Variant, kinds, runs, codes))
         self._conditions = {condition: i for i, condition in enumerate(dict.fromkeys(conditions))}
@@ -234,8 +242,8 @@ def mean_defined(values: Iterable[float]) -> float:
 @metric("confusion.neither", "wrong as published, wrong under interventions", "of pairs of question and run",
         unit="share")  # fmt: skip
 def boat_metrics(outcomes: Outcomes) -> BoatMetrics:
-    """All numbers of the unbiased evaluator; subjects are resampled whole where there are ten."""
-    bootstrap = Bootstrap(len(outcomes.ids), outcomes.subjects)
+    """All numbers of the unbiased evaluator."""
+    bootstrap = outcomes.bootstrap
     vanilla, ours, runs = outcomes.credit(AS_PUBLISHED), outcomes.ours(), outcomes.runs()
     by_run = tuple(map(mean_defined, runs))
     means = [mean for mean in by_run if not math.isnan(mean)]
@@ -290,8 +298,9 @@ def _by_subject(outcomes: Outcomes, **columns: Floats) -> dict[str, dict[str, Es
     names = sorted(set(outcomes.subjects) - {""})
     scores = {}
     for name in names if len(names) > 1 else ():
-        bootstrap = Bootstrap(int((subjects == name).sum()))
-        scores[name] = {key: bootstrap.mean(column[subjects == name]) for key, column in columns.items()}
+        of_others = subjects != name
+        means = {key: np.where(of_others, np.nan, column) for key, column in columns.items()}
+        scores[name] = {key: outcomes.bootstrap.mean(column) for key, column in means.items()}
     return scores
 
 

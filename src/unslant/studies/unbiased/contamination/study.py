@@ -17,7 +17,7 @@ from unslant.experiment.result import StudyResult, write_tables
 from unslant.experiment.study import Keywords, Study, function
 from unslant.files import dump_json
 from unslant.flags import check_unused, part_of
-from unslant.metrics import METRICS, Bootstrap, Estimate, verdict
+from unslant.metrics import METRICS, Estimate, verdict
 from unslant.metrics.registry import metric
 from unslant.models.open import address_of
 from unslant.presentations.interventions import VANILLA
@@ -214,7 +214,7 @@ def compare(
     clean, suspect = before.outcomes, after.outcomes
     if clean.ids != suspect.ids:
         raise InputError(f"{before.model} and {after.model} cannot be compared: they answered different questions")
-    bootstrap = Bootstrap(len(clean.ids), clean.subjects)
+    bootstrap = clean.bootstrap
     # excess = (vanilla after - before) - (ours after - before). P4 (sec. 6.2) looks at the gain under interventions
     # alone, but training can teach the facts too.
     vanilla = suspect.credit(AS_PUBLISHED) - clean.credit(AS_PUBLISHED)

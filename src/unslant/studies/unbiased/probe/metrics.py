@@ -66,20 +66,23 @@ def consensus_values(own: Floats, others: Floats) -> tuple[Floats, Floats, Float
         source="P4 eq. 7")  # fmt: skip
 @metric("cer", "CER", "consensus error: all reject it, weighted by how surely", unit="share", source="P4 eq. 5")
 @metric("rejected", "rejected by all", "questions that both reject, unweighted", unit="share")
-def consensus_rates(scores: Floats, own: int, subjects: Sequence[str] = (), *, seed: int = 0) -> ConsensusRates:
+def consensus_rates(
+    scores: Floats, own: int, subjects: Sequence[str] = (), *, bootstrap: Bootstrap | None = None
+) -> ConsensusRates:
     """CER, OCR and UCR of the model ``own``.
 
     Args:
         scores: (J, Q) confidence of each judge for each question, 1 to 10, nan where a judge gave none. The mean of
             the others is over those that did.
         own: row of the rephrasing model's own scores.
+        subjects: of the Q questions.
+        bootstrap: over the questions; by default each is drawn on its own.
 
     Raises:
         ValueError: if there is no other judge, or a score lies outside 1 to 10.
     """
     values = _values_of(scores, own)
-    names = np.array(subjects or [""] * scores.shape[1])
-    bootstrap = Bootstrap(scores.shape[1], names.tolist(), seed=seed)
+    names, bootstrap = np.array(subjects or [""] * scores.shape[1]), bootstrap or Bootstrap(scores.shape[1])
     numbers = dict(zip(("cer", "ocr", "ucr"), map(bootstrap.mean, values), strict=True))
     numbers["rejected"] = bootstrap.mean(np.where(np.isnan(values[0]), np.nan, values[0] > 0))
     by_subject = {str(name): mean_defined(values[0][names == name]) for name in np.unique(names)}
@@ -99,14 +102,14 @@ def _values_of(scores: Floats, own: int) -> tuple[Floats, Floats, Floats]:
 
 
 @metric("overconfidence", "rise of OCR", "at the highest minus the lowest strength, same questions", unit="difference")
-def overconfidence(weak: Floats, strong: Floats, own: int, subjects: Sequence[str] = (), *, seed: int = 0) -> Estimate:
+def overconfidence(weak: Floats, strong: Floats, own: int, bootstrap: Bootstrap) -> Estimate:
     """By how much OCR of the model ``own`` rises from one strength of rephrasing to another, paired by question.
 
     Args:
         weak, strong: (J, Q) confidences at the two strengths, see :func:`consensus_rates`.
     """
     change = _values_of(strong, own)[1] - _values_of(weak, own)[1]
-    return Bootstrap(len(change), list(subjects) or None, seed=seed).mean(change, share=False)
+    return bootstrap.mean(change, share=False)
 
 
 def data_bias(accuracy: Mapping[str, float], cer: Mapping[str, float]) -> Numbers:

@@ -19,7 +19,7 @@ from unslant.experiment.comparison import agreements
 from unslant.experiment.page_parts import spent
 from unslant.experiment.result import StudyResult
 from unslant.files import Cell, TableRow
-from unslant.metrics import METRICS, Estimate, Numbers, verdicts
+from unslant.metrics import METRICS, Bootstrap, Estimate, Numbers, verdicts
 from unslant.presentations import question_rng
 from unslant.questions.formats import table_rows
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -35,7 +35,7 @@ from unslant.studies.unbiased.probe.metrics import (
     overconfidence,
 )
 
-COLUMNS = ("question_id", "subject", "kind", "rephraser", "judge", "score")
+COLUMNS = ("question_id", "subject", "context", "kind", "rephraser", "judge", "score")
 MISSING = ("", "nan", "na", "none", "null")
 
 
@@ -48,6 +48,7 @@ class ScoreTable:
         original: (J, Q) for the questions as published; may be all nan if strength 1 alone is of interest.
         rephrased: (J rephrasers, J judges, Q).
         boat: (J, Q) for the questions under interventions; all nan if they were not judged.
+        contexts: (Q,) passage of each question; by default each is on its own.
     """
 
     models: tuple[str, ...]
@@ -56,6 +57,7 @@ class ScoreTable:
     original: Floats
     rephrased: Floats
     boat: Floats
+    contexts: tuple[str, ...] = ()
 
     def changed(self, strength: float, seed: int = 0) -> Bools:
         """(Q,) which questions are changed, each with probability ``strength``; a higher strength only adds some."""
@@ -78,8 +80,9 @@ class ScoreTable:
         versions = [("original", "", self.original)]
         versions += [("rephrased", name, scores) for name, scores in zip(self.models, self.rephrased, strict=True)]
         versions += [("boat", "", self.boat)] if self.has_boat else []
+        contexts = self.contexts or ("",) * len(self.ids)
         rows = [
-            (self.ids[q], self.subjects[q], kind, rephraser, self.models[j], float(scores[j, q]))
+            (self.ids[q], self.subjects[q], contexts[q], kind, rephraser, self.models[j], float(scores[j, q]))
             for kind, rephraser, scores in versions
             for q, j in np.ndindex(scores.T.shape)
         ]
@@ -89,14 +92,14 @@ class ScoreTable:
 def load_scores(path: str | Path) -> ScoreTable:
     """A table from a CSV, TSV, JSONL or Parquet file with ``question_id``, ``rephraser``, ``judge`` and ``score``.
 
-    ``subject`` and ``kind`` (``original``, ``rephrased``, ``boat``) are optional; without ``kind``, a row without a
-    rephraser is about the question as published. An empty score was asked for and not given.
+    ``subject``, ``context`` and ``kind`` (``original``, ``rephrased``, ``boat``) are optional; without ``kind``, a row
+    without a rephraser is about the question as published. An empty score was asked for and not given.
 
     Raises:
         InputError: naming the line and field.
     """
     cells: dict[tuple[str, str, str, str], float] = {}
-    subjects: dict[str, str] = {}
+    about: dict[str, tuple[str, str]] = {}
     models: dict[str, None] = {}
     for place, row in table_rows(path, _Score):
         if not row.judge:
@@ -108,13 +111,14 @@ def load_scores(path: str | Path) -> ScoreTable:
         if key in cells:
             raise InputError.at(place, f"a second score by {row.judge!r} for the same question", field="score")
         cells[key] = math.nan if row.score is None else row.score
-        subjects.setdefault(row.question_id, row.subject)
+        about.setdefault(row.question_id, (row.subject, row.context))
         models.setdefault(row.judge)
         if row.rephraser:
             models.setdefault(row.rephraser)
     if len(models) < 2:
         raise InputError.at(path, "holds one model: consensus needs at least two")
-    names, ids = tuple(models), tuple(subjects)
+    names, ids = tuple(models), tuple(about)
+    subjects, contexts = zip(*about.values(), strict=True)
     index, column = ({name: i for i, name in enumerate(keys)} for keys in (names, ids))
     shape = (len(names), len(ids))
     versions = {"original": np.full(shape, np.nan), "boat": np.full(shape, np.nan)}
@@ -122,7 +126,7 @@ def load_scores(path: str | Path) -> ScoreTable:
     for (question_id, version, rephraser, judge), score in cells.items():
         target = rephrased[index[rephraser]] if rephraser else versions[version]
         target[index[judge], column[question_id]] = score
-    return ScoreTable(names, ids, tuple(subjects.values()), rephrased=rephrased, **versions)
+    return ScoreTable(names, ids, subjects, rephrased=rephrased, contexts=contexts, **versions)
 
 
 class _Score(TableRow):
@@ -134,6 +138,7 @@ class _Score(TableRow):
         Field(description=f"a number from {LOWEST} to {HIGHEST}"),
     ]
     subject: Cell = ""
+    context: Cell = ""
     rephraser: Cell = ""
     kind: Annotated[
         Literal["", "original", "rephrased", "boat"] | None, Field(description="one of original, rephrased, boat")
@@ -243,18 +248,19 @@ def result_of(
     """All rates and correlations of a table."""
     changed = {strength: table.changed(strength, seed) for strength in strengths}
     weakest, last = min(strengths), max(strengths)
+    bootstrap = Bootstrap(len(table.ids), table.subjects, contexts=table.contexts or None, seed=seed)
 
     def mixed(versions: Floats) -> dict[float, Floats]:
         return {strength: np.where(rows, versions, table.original) for strength, rows in changed.items()}
 
     def rates_of(i: int, scores: Mapping[float, Floats]) -> dict[float, ConsensusRates]:
-        return {p: consensus_rates(judged, i, table.subjects, seed=seed) for p, judged in scores.items()}
+        return {p: consensus_rates(judged, i, table.subjects, bootstrap=bootstrap) for p, judged in scores.items()}
 
     models = {}
     for i, name in enumerate(table.models):
         scores = mixed(table.rephrased[i])
         rates, boat = rates_of(i, scores), rates_of(i, mixed(table.boat)) if table.has_boat else {}
-        rise = overconfidence(scores[weakest], scores[last], i, table.subjects, seed=seed)
+        rise = overconfidence(scores[weakest], scores[last], i, bootstrap)
         if len(scores) < 2:
             rise = Estimate.undefined("one strength: nothing to compare")
         by_subject = accuracy.get(name, {})

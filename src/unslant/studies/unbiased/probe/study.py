@@ -162,8 +162,9 @@ def _measured(participants: Sequence[Participant], job: Job[ProbeSettings], stre
         if usable:
             rephrased[i][:, list(usable)] = judged(usable.values())
     accuracy = {one.name: accuracy_by_subject(one.answer(published, progress)) for one in participants}
-    ids, subjects = zip(*((question.id, question.subject) for question, _ in published), strict=True)
-    table = ScoreTable(tuple(one.name for one in participants), ids, subjects, original, rephrased, boat)
+    about = [(question.id, question.subject, question.context) for question, _ in published]
+    ids, subjects, contexts = zip(*about, strict=True)
+    table = ScoreTable(tuple(one.name for one in participants), ids, subjects, original, rephrased, boat, contexts)
     run = Run(
         study="probe",
         questions=whole.name,
