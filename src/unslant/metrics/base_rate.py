@@ -97,7 +97,7 @@ class LabelScores:
         return replace(self, **texts | arrays)
 
     def bootstrap(self, seed: int = 0) -> Bootstrap:
-        """Over the questions of the rows, each of which is in one row."""
+        """Over the questions, which have one row each."""
         return Bootstrap(len(self), self.subjects, contexts=self.contexts, seed=seed)
 
     @cached_property
