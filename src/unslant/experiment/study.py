@@ -170,7 +170,7 @@ class Study(Generic[S]):
         shard = given.shards.shard
         if shard:
             check_shard(cast(OutputOptions, outputs), given.shards, given.models)
-        check_outputs(outputs, self.name)
+        check_outputs(outputs, self.result.study)
         if given.log:
             result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
