@@ -135,6 +135,7 @@ def test_what_a_library_makes_of_a_full_disk_is_an_output_error(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.thorough
 def test_the_attack_notices_a_writer_that_is_not_whole(tmp_path: Path) -> None:
     code = (
         "import unslant.writing as f, sys, pathlib\n"

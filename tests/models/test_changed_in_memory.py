@@ -316,6 +316,7 @@ def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(
     assert model.foreign_code != ()
 
 
+@pytest.mark.thorough
 def test_replies_know_the_generation_config_and_foreign_code(model: TransformersModel, tmp_path: Path) -> None:
     chat = LocalChat(model)
     asked = [Prompt("Once upon a", ())]

@@ -111,6 +111,7 @@ def test_after_a_change_the_new_model_is_asked_everything(tmp_path: Path) -> Non
     assert all(found[i] == pytest.approx(scores_of("new", asked[i].text)) for i in found)
 
 
+@pytest.mark.thorough
 def test_without_a_store_it_is_found_too_and_over_small_calls() -> None:
     behind = Behind(lambda n: "new" if n >= 20 else "old")
     with serving(behind) as server:
@@ -206,7 +207,8 @@ class Cached(Behind):
         return Fault(body={"choices": [{"index": 0, "logprobs": {"top_logprobs": [{" A": a, " B": b}]}}]})
 
 
-@pytest.mark.parametrize(("seed", "trials"), [(2, 2), pytest.param(0, 6, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize(("seed", "trials"), [(2, 2), (0, 6)])
 def test_a_cache_that_moves_some_scores_is_no_change_and_loses_no_store(
     seed: int, trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

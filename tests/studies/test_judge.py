@@ -48,6 +48,7 @@ def test_claude_3_haiku(shared_data: Path) -> None:
     assert "changes 0.50 (0.44 to 0.56) of its verdicts on 270 pairs" in result.headline
 
 
+@pytest.mark.thorough
 def test_every_prompt_is_counted_and_those_from_the_store_are_said_to_be(tmp_path: Path) -> None:
     """Pairs about questions of two options are worded as an audit words these, so the store may know them already."""
     alone = command_line("study", "judge", "--store", tmp_path / "alone.db").out

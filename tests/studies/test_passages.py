@@ -52,6 +52,7 @@ OVER_SUBJECTS = (".by_subject.first", ".by_subject.split", ".by_subject.last", "
     ],
     ids=["audit", "compare", "base-rate", "unbiased", "debias"],
 )
+@pytest.mark.thorough
 def test_no_interval_is_over_questions_that_share_passages(run: Any) -> None:
     found = [*estimates(run().to_dict())]
     assert sum("over contexts" in one["method"] for _, one in found) >= 10

@@ -25,6 +25,7 @@ def half(estimate: Estimate) -> float:
     return (estimate.high - estimate.low) / 2
 
 
+@pytest.mark.thorough
 def test_a_pilot_predicts_the_interval_of_the_run(pilot: unslant.AuditResult) -> None:
     run = unslant.audit("prefers-a", "embedded", limit=200, seed=1)
     planned = {one.orders: one for one in unslant.plan(pilot, available=200).designs}
