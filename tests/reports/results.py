@@ -179,7 +179,7 @@ def _annotated() -> AnnotationAgreement:
 
 
 def _trained() -> TrainingLog:
-    epochs = tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.46, 0.54, 3.0 - i) for i in range(3))
+    epochs = tuple(Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5, 80, 0.02, 0.46, 0.54, 3.0 - i) for i in range(3))
     return TrainingLog("adapter", epochs, _run("training", "adapter"))
 
 

@@ -237,7 +237,7 @@ def test_the_log_of_a_training_is_drawn(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"without log\.jsonl"):
         TrainingLog.read(folder)
     epochs = [
-        Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5 + 0.05 * i, 80, 0.46 + 0.05 * i, 0.54 + 0.05 * i, 3.0 - i)
+        Epoch(i, 80, 0.04 / (i + 1), 0.6, 0.5 + 0.05 * i, 80, 0.02, 0.46 + 0.05 * i, 0.54 + 0.05 * i, 3.0 - i)
         for i in range(4)
     ]
     (folder / "log.jsonl").write_text("".join(json.dumps(epoch.to_dict()) + "\n" for epoch in epochs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -121,3 +122,18 @@ def test_the_test_over_passages_holds_its_level() -> None:
         p_values.append(p_of_pairs(Bootstrap(len(a), contexts=contexts), a, b))
     assert np.mean(np.asarray(p_values) < 0.05) <= 0.075
     assert np.mean(np.asarray(p_values) < 0.05) >= 0.005
+
+
+def test_one_long_passage_does_not_make_every_other_as_wide() -> None:
+    n, length = 200, 200_000
+    rows = [row(i, {0}, {i % 4}, setting=setting) for setting in ("vanilla", "hint") for i in range(n)]
+    texts = ["x" * length, *(f"Passage {i // SIZE}." for i in range(1, n))]
+    questions = tuple(
+        Question(f"c{i}", "Which?", ("w", "x", "y", "z"), frozenset({0}), context=text) for i, text in enumerate(texts)
+    )
+    responses = replace(Responses.from_rows(rows), questions=questions)
+    tracemalloc.start()
+    boundary_metrics(responses)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * length * n / 10, "an array holds every passage at the width of the longest"

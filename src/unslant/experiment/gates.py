@@ -317,6 +317,7 @@ def _named(name: str) -> list[Any]:
 
 def _near(name: str, names: Sequence[str]) -> str:
     """:func:`one_of` without its list, or with the beginning of it if no name is near."""
-    near, found, _ = one_of(name, names).partition("? ")
-    some = f"use one of {', '.join(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}; see docs/metrics.md"
-    return f"{near}?" if found else some
+    near = one_of(name, names)
+    if near.startswith("did you mean"):
+        return near.partition("? ")[0] + "?"
+    return f"use one of {', '.join(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}; see docs/metrics.md"

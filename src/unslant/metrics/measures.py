@@ -214,8 +214,9 @@ def _counts(scores: OrderScores) -> Counts:
 
 def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseValues | None) -> dict[str, Numbers]:
     """The means of each subject; of those estimated in two phases, too few questions of a subject have all orders."""
-    subjects, contexts = (np.asarray(texts, dtype=str) for texts in (scores.subjects, scores.contexts))
-    names, unsure = np.unique(subjects), spread_answers(scores)
+    subjects, unsure = np.asarray(scores.subjects, dtype=str), spread_answers(scores)
+    contexts = np.asarray(scores.contexts, dtype=object)  # not as wide as the longest passage, each
+    names = np.unique(subjects)
     if len(names) < 2:
         return {}
     table = {}

@@ -209,7 +209,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _codes(names: Sequence[str]) -> Codes:
-    return np.unique(np.asarray(names, dtype=str), return_inverse=True)[1]
+    # numpy would give every name the width of the longest, and one passage can have a million characters
+    code = {name: place for place, name in enumerate(sorted(set(names)))}
+    return np.array([code[name] for name in names], np.intp)
 
 
 def _sums(values: Floats, codes: Codes, groups: int) -> Floats:

@@ -81,8 +81,6 @@ ENTROPY_RISE = 0.15
 UNIFORM = 0.95
 """Normalised entropy above which answers carry no information, at any accuracy."""
 _STANDARD_ERRORS = 3.0
-_INTERVAL = 2 * 1.96
-"""Standard errors in a 95 % interval, nearly."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,8 @@ class Epoch(Jsonable):
         entropy: of the probabilities of one order, divided by log n options: 0 certain, 1 uniform.
         accuracy: mean over all orders; nan without right answers.
         accuracy_n: questions it rests on.
-        accuracy_low, accuracy_high: its 95 % interval over questions; nan if there is none.
+        accuracy_se: its standard error over questions, one by one.
+        accuracy_low, accuracy_high: its 95 % interval, as in an audit; nan if there is none.
         loss: P1 eq. 8.
         train_loss: mean loss of the epoch's training questions; nan before training.
     """
@@ -107,6 +106,7 @@ class Epoch(Jsonable):
     entropy: float
     accuracy: float
     accuracy_n: int
+    accuracy_se: float
     accuracy_low: float
     accuracy_high: float
     loss: float
@@ -138,7 +138,7 @@ def collapsed(log: Sequence[Epoch]) -> str:
         return ""
     first, last = log[0], log[-1]
     rise = last.entropy - first.entropy
-    error = math.hypot(*((one.accuracy_high - one.accuracy_low) / _INTERVAL for one in (first, last)))
+    error = math.hypot(first.accuracy_se, last.accuracy_se)
     if rise > ENTROPY_RISE and first.accuracy - last.accuracy > _STANDARD_ERRORS * error:
         reason = (
             f"entropy rose from {first.entropy:.2f} to {last.entropy:.2f} of its maximum and accuracy fell from "

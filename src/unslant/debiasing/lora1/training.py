@@ -227,8 +227,10 @@ def evaluate(asker: Asker, questions: Sequence[Question], settings: TrainSetting
             accuracies[at] = credit(probs)[:, sorted(question.answers)].sum(axis=1).mean()
     subjects, contexts = ([getattr(question, name) for question in usable] for name in ("subject", "context"))
     accuracy = Bootstrap(len(usable), subjects, contexts=contexts, unsure=unsure).mean(accuracies)
-    ends = accuracy.value, accuracy.n, accuracy.low, accuracy.high
-    return Epoch(epoch, len(usable), _mean(biases), _mean(entropies), *ends, _mean(losses))
+    known = accuracies[np.isfinite(accuracies)]
+    spread = float(np.std(known, ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else math.nan
+    right = accuracy.value, accuracy.n, spread, accuracy.low, accuracy.high
+    return Epoch(epoch, len(usable), _mean(biases), _mean(entropies), *right, _mean(losses))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -147,7 +147,7 @@ def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
         return Estimate.undefined(f"lm-eval cannot compute it: {first_line(error)}", len(values))
     if not math.isfinite(value):
         return Estimate.undefined(f"lm-eval gives {value}", len(values))
-    if all(isinstance(one, int | float) and one in (0, 1) for one in values):
+    if all(isinstance(one, int | float) and one in (0, 1) for one in values) and math.isclose(value, np.mean(values)):
         return Bootstrap(len(values)).mean(np.asarray(values, np.float64))
     return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
 

@@ -19,7 +19,7 @@ from unslant.errors import InputError
 from unslant.experiment import WITH_LOG, check_generate, check_no_model
 from unslant.experiment.page_parts import unanswered
 from unslant.experiment.result import logs_in, tables_of
-from unslant.flags import by_kind, check_unused, with_options
+from unslant.flags import by_kind, check_unused, with_options, without_effect
 from unslant.models import GenerateOptions, ModelOptions
 from unslant.models.open import opened, options_of_each
 from unslant.presentations import check_labels, orders_for, parse_labels
@@ -77,11 +77,11 @@ def debias(
     if method.held_out and method.needs_fit and not settings.train:
         raise InputError(f"{method.name} must not be fitted on the questions it answers; give others with --train FILE")
     if settings.train is not None and not method.needs_fit:
-        raise InputError(f"{method.name} is not fitted: leave out --train {settings.train}, which has no effect here")
+        raise without_effect(f"{method.name} is not fitted", [f"--train {settings.train}"])
     sample = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
     writer, alphabet = settings.writer(), parse_labels(settings.labels)
-    check_labels(alphabet, sample)
+    check_labels(alphabet, (*sample, *(fit_on or ())))
     asker = asker_of(opened(model, needs, models, generate), writer, alphabet, in_words=in_words, progress=progress)
     return answer(method, asker, sample.questions, fit_on.questions if fit_on else None)
 

@@ -156,7 +156,7 @@ class SettingReplies:
         truth = [answer_form(kind, each) for kind, each in zip(kinds, right, strict=True)]
         hits = [each == answer for each, answer in zip(replies, right, strict=True)]
         judged = [each == JUDGED for each in elicitation]
-        contexts = responses.passages_of(ids)
+        contexts = np.array(responses.passages_of(ids), object)  # not as wide as the longest passage, each
         return cls(*map(np.array, (items, kinds, ids, contexts, status, forms, truth, hits, judged)))
 
     def under(self, setting: str, kind: str) -> SettingReplies:

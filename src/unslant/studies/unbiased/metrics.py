@@ -110,11 +110,6 @@ class Outcomes:
         InputError: if no row belongs to a presentation of the unbiased evaluator.
     """
 
-    @cached_property
-    def bootstrap(self) -> Bootstrap:
-        """Over the questions."""
-        return Bootstrap(len(self.ids), self.subjects, contexts=self.contexts)
-
     def __init__(self, responses: Responses) -> None:
         table = responses.where(kind=(VANILLA, BOAT, ONLY)).table
         if not len(table):
@@ -148,6 +143,11 @@ class Outcomes:
         none = np.where(np.isnan(self._hit), math.nan, [one == [NONE] for one in chosen])
         self.none_found = self._mean(boat & offered & none_right, none)
         self.none_invented = self._mean(boat & offered & ~none_right, none)
+
+    @cached_property
+    def bootstrap(self) -> Bootstrap:
+        """Over the questions."""
+        return Bootstrap(len(self.ids), self.subjects, contexts=self.contexts)
 
     def _mean(self, rows: Bools, values: Floats) -> Floats:
         """(Q,) mean of the defined values of some rows; nan where there are none."""
