@@ -133,6 +133,13 @@ def without_effect(why: str, options: Collection[str]) -> InputError:
     return InputError(f"{why}: leave out {' and '.join(options)}, which {verb} no effect here")
 
 
+def check_least(options: Any, least_of: Mapping[str, float]) -> None:
+    """Raise InputError for a number below the least that its field allows; None is allowed."""
+    for name, least in least_of.items():
+        if (value := getattr(options, name)) is not None and not value >= least:
+            raise InputError(f"{name} {value:g}: give {least:g} or more")
+
+
 def _flag(f: dataclasses.Field[Any]) -> str:
     names = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
     return names[0] if names else f"--{f.name.replace('_', '-')}"

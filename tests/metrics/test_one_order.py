@@ -51,19 +51,19 @@ def test_cramers_v_by_hand() -> None:
     expected = chi2_contingency(table, correction=False)
     n = counts.sum()
     phi = max(0, expected.statistic / n - 2 / (n - 1))  # Bergsma 2013, 2 x 3
-    value, p = cramers_v([(counts, right)])
+    value, p = cramers_v([(counts, right, 1.0)])
     assert value.value == pytest.approx(np.sqrt(phi / (1 - 1 / (n - 1))))
     assert p == pytest.approx(expected.pvalue)
-    assert not cramers_v([(counts, counts)])[0].defined
+    assert not cramers_v([(counts, counts, 1.0)])[0].defined
     # a place of no question is none
-    assert cramers_v([(np.append(counts, 0.0), np.append(right, 0.0))])[1] == pytest.approx(p)
+    assert cramers_v([(np.append(counts, 0.0), np.append(right, 0.0), 1.0)])[1] == pytest.approx(p)
 
 
 def test_few_questions_are_tested_exactly() -> None:
     """Against Fisher's exact test, where two places have equal counts and both orders of tables agree."""
     counts, right = np.array([6.0, 6.0]), np.array([6.0, 1.0])
     exact = fisher_exact(np.array([right, counts - right])).pvalue
-    assert cramers_v([(counts, right)])[1] == pytest.approx(exact, rel=0.25)
+    assert cramers_v([(counts, right, 1.0)])[1] == pytest.approx(exact, rel=0.25)
     assert chi2_contingency(np.array([right, counts - right]), correction=False).pvalue < exact / 3
 
 
@@ -75,8 +75,8 @@ def test_the_test_of_places_holds_its_level_and_v_is_0_for_a_fair_model(size: in
     p, squared = [], []
     for _ in range(300):
         place, right = rng.integers(4, size=size), rng.random(size) < 0.9
-        groups = [(np.bincount(place, minlength=4).astype(float), np.bincount(place[right], minlength=4).astype(float))]
-        value, own = cramers_v(groups)
+        counts = (np.bincount(x, minlength=4).astype(float) for x in (place, place[right]))
+        value, own = cramers_v([(*counts, 1.0)])
         if value.defined:
             p.append(own)
             squared.append(value.value**2)

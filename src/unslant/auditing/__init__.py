@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
 from unslant.experiment import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
-from unslant.flags import check_unused
+from unslant.flags import check_least, check_unused
 from unslant.presentations import (
     Asked,
     Chooser,
@@ -123,9 +123,7 @@ class AuditOutputs(OutputOptions):
         super().__post_init__()
         if not self.dry_run:
             check_unused("only --dry-run counts money", self, only=("price", "output_price"))
-        for name in ("price", "output_price"):
-            if (value := getattr(self, name)) is not None and not value >= 0:
-                raise InputError(f"{name} {value:g}: give 0 or more")
+        check_least(self, {"price": 0, "output_price": 0})
         if self.output_price is not None and self.price is None:
             raise InputError("--output-price needs --price, that of the prompts")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from unslant.errors import InputError
-from unslant.flags import Flag, Heading, Without, check_unused, pairs, typed
+from unslant.flags import Flag, Heading, Without, check_least, check_unused, pairs, typed
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import ModelOptions as ModelOptions
 from unslant.models.open import gives_replies
@@ -61,10 +61,7 @@ class Options:
         for f in dataclasses.fields(self):
             object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), hints[f.name]))
         for kind in type(self).__mro__:
-            for name, least in vars(kind).get("LEAST", {}).items():
-                value = getattr(self, name)
-                if value is not None and value < least:
-                    raise InputError(f"{name} {value}: give {least:g} or more")
+            check_least(self, vars(kind).get("LEAST", {}))
 
     @property
     def in_words(self) -> bool:

@@ -193,8 +193,9 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
     """Test a score against each question's chance.
 
     Answers that are right (1) or wrong (0): exact, a sum of independent guesses being a sum of binomials (Poisson
-    binomial). Shares of orders: Student's test of the mean difference, because orders of one question are no
-    independent guesses; where the difference is the same for every question, by its interval.
+    binomial). Shares of orders, and questions that share passages: Student's test of the mean difference, because
+    orders of one question, or guesses about one passage, are not independent; where the difference is the same for
+    every question, by its interval.
 
     Args:
         right: (Q,) whether each question is right, or the share of orders in which it is; nan where unknown.
@@ -207,7 +208,7 @@ def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceT
     bounds = -float(chance[both].max()), 1 - float(chance[both].min())
     excess = bootstrap.mean(np.where(both, right - chance, np.nan), bounds=bounds)
     right, chance = right[both], chance[both]
-    if np.isin(right, (0.0, 1.0)).all():
+    if np.isin(right, (0.0, 1.0)).all() and not bootstrap.sampling.clustered:
         p = _at_least(int(right.sum()), chance)
     else:
         residuals = np.zeros(len(both))

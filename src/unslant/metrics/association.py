@@ -131,7 +131,7 @@ def agreement(ours: Mapping[str, float], external: Mapping[str, float], kinds: S
     return associate([ours[name] for name in shared], [external[name] for name in shared], kinds, of="models")
 
 
-def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[Estimate, float]:
+def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> tuple[Estimate, float]:
     """Cramer's V between a place and being right there, and the p-value of "there is none", over groups of questions.
 
     V is corrected for chance (Bergsma 2013): 0 on average, before it is cut off at 0, where there is no association.
@@ -140,37 +140,38 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats]], seed: int = 0) -> tuple[E
     (Cochran 1954), else by 9,999 draws with the counts of every place and of right ones fixed, which is exact.
 
     Args:
-        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers.
+        groups: how many questions have each place, and how many of these are right: (places,) each, whole numbers;
+            and by how much chance makes chi-squared larger than where no two share a passage (Rao and Scott 1981).
             Places of no question, and groups with nothing to compare, are left out.
 
     Returns:
         V from 0 to 1, and p; nan where all are right, all wrong, or at one place.
     """
     association = room = statistic = 0.0
-    tables = [(counts[counts > 0], right[counts > 0]) for counts, right in groups]
-    tables = [(counts, right) for counts, right in tables if len(counts) > 1 and 0 < right.sum() < counts.sum()]
+    tables = [(counts[counts > 0], right[counts > 0], effect) for counts, right, effect in groups]
+    tables = [one for one in tables if len(one[0]) > 1 and 0 < one[1].sum() < one[0].sum()]
     if not tables:
         return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
     usual = True
-    for counts, right in tables:
+    for counts, right, effect in tables:
         n, share = counts.sum(), right.sum() / counts.sum()
         chi2 = float(_pearson(counts, right))
-        association += chi2 - (len(counts) - 1) * n / (n - 1)
+        association += chi2 - effect * (len(counts) - 1) * n / (n - 1)
         room += n - n / (n - 1)  # N times the corrected number of rows (right, wrong) minus one
-        statistic += chi2
+        statistic += chi2 / effect
         usual &= bool((min(share, 1 - share) * counts >= _LEAST_EXPECTED).all())
     if usual:
         from scipy.special import chdtrc
 
-        p = float(chdtrc(sum(len(counts) - 1 for counts, _ in tables), statistic))
+        p = float(chdtrc(sum(len(counts) - 1 for counts, *_ in tables), statistic))
     else:
         # of a model that knows 90 %, so few answers are wrong that chi-squared's distribution misleads
         rng, draws = np.random.default_rng(seed), np.zeros(_DRAWS)
-        for counts, right in tables:
+        for counts, right, _ in tables:
             deals = rng.multivariate_hypergeometric(counts.astype(np.int64), int(right.sum()), size=_DRAWS)
             draws += _pearson(counts, deals.astype(np.float64))
         p = float((1 + (draws >= statistic - 1e-9).sum()) / (1 + _DRAWS))
-    questions = int(sum(counts.sum() for counts, _ in tables))
+    questions = int(sum(counts.sum() for counts, *_ in tables))
     if room <= 0:
         return Estimate.undefined("two questions", questions), p
     value = min(1.0, math.sqrt(max(0.0, association) / room))

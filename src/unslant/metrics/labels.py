@@ -6,7 +6,7 @@ are one. Slots are numbered from the top; ``last`` is slot n-1 of each question,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Measured, Numbers, metric
+from unslant.metrics.sampling import Codes, by_unit
 from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
@@ -181,12 +182,16 @@ class LabelBias(Measured):
 @metric("cramers_v", "Cramér's V", "of the right option's place with being right, chance taken out",
         unit="share", source="Bergsma 2013")  # fmt: skip
 @metric("label_bias.p", "p", "recall is the same in every position of the right option", unit="p")
-def label_bias(slots: Slots) -> LabelBias:
+def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
     """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.
 
     The corrected ones are computed for each number of options, less the part of chance (of the variance), and pooled by
     N (root mean square). The test takes the places of right options as dealt at random among the questions with as many
     options; see :func:`~unslant.metrics.association.cramers_v`.
+
+    Args:
+        unit: (Q,) number of the passage of each question, where some share one: answers about it can fall back on the
+            same place, so that chance does more (:func:`_design_effect`).
     """
     single = ~np.isnan(slots.gold[:, 0])
     counts = np.concatenate([np.nan_to_num(x[single]) for x in (slots.gold, slots.hit, slots.predicted)], axis=1)
@@ -201,8 +206,9 @@ def label_bias(slots: Slots) -> LabelBias:
 
     chance = note + "holds chance as well: no interval"
     smoothed = f"{CKLD_PSEUDO_COUNT:g} added to every count; holds chance as well"
-    spread, relative, left_out = _corrected(slots.gold[single], slots.hit[single])
-    v, p = cramers_v(list(_by_size(slots.gold[single], slots.hit[single])))
+    groups = [*_by_size(slots.gold[single], slots.hit[single], np.arange(n) if unit is None else unit[single])]
+    spread, relative, left_out = _corrected(groups)
+    v, p = cramers_v(groups)
     numbers: dict[str, Estimate | float] = {
         "rstd": plain(rstd(totals), chance),
         "rsd": plain(rsd(totals), chance),
@@ -216,17 +222,28 @@ def label_bias(slots: Slots) -> LabelBias:
     return LabelBias(Numbers(numbers), left_out)
 
 
-def _by_size(gold: Floats, hit: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Right options and right answers under each label, for each number of options."""
+def _by_size(gold: Floats, hit: Floats, unit: Codes) -> Iterator[tuple[Floats, Floats, float]]:
+    """Right options and right answers under each label, and the effect of the design, for each number of options."""
     sizes = (~np.isnan(gold)).sum(axis=1)
     for size in np.unique(sizes).tolist():
-        yield gold[sizes == size, :size].sum(axis=0), hit[sizes == size, :size].sum(axis=0)
+        golds, hits, same = (x[sizes == size] for x in (gold[:, :size], hit[:, :size], unit))
+        yield golds.sum(axis=0), hits.sum(axis=0), _design_effect(golds, hits, same)
 
 
-def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int]:
+def _design_effect(gold: Floats, hit: Floats, unit: Codes) -> float:
+    """By how much right answers under a label vary more than those of as many questions without passages; 1 at least.
+
+    The mean over labels, as for the chi-squared test of Rao and Scott (1981).
+    """
+    terms = (hit - gold * hit.sum() / len(hit)) / np.sqrt(np.maximum(1.0, gold.sum(axis=0)))
+    squares = (terms**2).sum()
+    return max(1.0, float((by_unit(terms, unit) ** 2).sum() / squares)) if squares else 1.0
+
+
+def _corrected(groups: Sequence[tuple[Floats, Floats, float]]) -> tuple[Estimate, Estimate, int]:
     questions, left_out = 0, 0
     pooled = np.zeros(2)
-    for golds, hits in _by_size(gold, hit):
+    for golds, hits, effect in groups:
         enough = golds >= MIN_GOLD
         left_out += int((~enough).sum())
         if enough.sum() < 2:
@@ -234,7 +251,7 @@ def _corrected(gold: Floats, hit: Floats) -> tuple[Estimate, Estimate, int]:
         golds, recalls = golds[enough], hits[enough] / golds[enough]
         # the population variance over labels of recalls that differ by chance alone: with few questions a label, the
         # spread of a fair model is far from 0
-        noise = (recalls * (1 - recalls) / (golds - 1)).mean() * (1 - 1 / len(recalls))
+        noise = effect * (recalls * (1 - recalls) / (golds - 1)).mean() * (1 - 1 / len(recalls))
         variance = recalls.var() - noise
         pooled += golds.sum() * variance * np.array([1.0, 1 / max(recalls.mean() ** 2, 1e-12)])
         questions += int(golds.sum())

@@ -160,7 +160,9 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
     defined = score[np.isfinite(score)]
     least = unpaired = math.nan
     if len(defined):
-        about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0
+        # a difference between models does not shrink where subjects differ
+        alike = max(1.0, bootstrap.sampling.design_effect(score)) if bootstrap.sampling.clustered else 1.0
+        about = len(defined), float(defined.mean()), float(defined.var(ddof=1)) if len(defined) > 1 else 0.0, alike
         least, unpaired = (detectable_difference(*about, correlation=r) for r in (0.5, 0.0))
     by_subject = _by_subject(scores, values, phases)
     habit = preference(scores, bootstrap)
@@ -175,8 +177,8 @@ def compute(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Metrics:
         above_chance=above_chance(score, values["chance"], bootstrap),
         minimum_difference=least,
         minimum_difference_unpaired=unpaired,
-        over_orders=order_accuracy(whole),
-        label_bias=label_bias(slots),
+        over_orders=order_accuracy(whole, bootstrap.sampling.unit),
+        label_bias=label_bias(slots, bootstrap.sampling.unit),
         calibration=given_calibration(scores, values["accuracy"], bootstrap),
         given_labels=label_shares(scores, slots, bootstrap),
         order_labels=label_shares(scores, order_slots(all_orders), bootstrap),

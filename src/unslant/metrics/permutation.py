@@ -18,6 +18,7 @@ from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric, question_metric
+from unslant.metrics.sampling import Codes, by_unit
 from unslant.metrics.scores import Block, OrderScores, View, choose, is_tie, over_orders
 
 
@@ -257,7 +258,7 @@ _RANGE = "the range over the orders shown: no interval"
 @metric("acc_std_by_chance", "AccStd by chance", "what AccStd would be if no order were better", digits=4)
 @metric("acc_std_corrected", "AccStd, chance taken out", "spread that the orders themselves make", digits=4)
 @metric("over_orders.p", "p", "Cochran's Q: no order is better than another", unit="p", source="Cochran 1950")
-def order_accuracy(scores: OrderScores) -> OrderAccuracy:
+def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccuracy:
     """AccStd (P1, "Perm Acc Std"), the accuracy under the worst and best order, and whether orders differ at all.
 
     "Order k" is the k-th in lexicographic order. Questions with other option or order counts have no order k in
@@ -267,19 +268,25 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
 
     The part of chance is that of a two-way layout of questions by orders: the mean square of what neither explains,
     divided by the number of questions (times (K-1)/K, AccStd being a population value).
+
+    Args:
+        unit: (Q,) number of the passage of each question, where some share one: answers about it can go with the same
+            order, so that chance and the test rest on totals of passages.
     """
-    rights, tests = [], []
+    rights, units, tests = [], [], []
     for block in scores.blocks:
         right = block.right
         scored = np.isfinite(right[:, 0])
         if not scored.any():
             continue
+        block_unit = np.arange(len(right)) if unit is None else unit[block.index]
         rights.append(right[scored])
+        units.append(block_unit[scored])
         _, orders = np.unique(block.positions.reshape(len(right), -1), axis=0, return_inverse=True)
         for code in np.unique(orders[scored]):
-            same = right[scored & (orders == code)]
-            if len(same) > 1 and block.k > 1:
-                tests.append(cochran(same, block.n))
+            same = scored & (orders == code)
+            if len(set(block_unit[same].tolist())) > 1 and block.k > 1:
+                tests.append(cochran(right[same], block.n, block_unit[same]))
     n = sum(map(len, rights))
     if all(right.shape[1] < 2 for right in rights):
         empty = dict.fromkeys(_KEYS, Estimate.undefined("needs two or more orders a question"))
@@ -287,7 +294,8 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     weights = [len(right) / n for right in rights]
     means = [right.mean(axis=0) for right in rights]
     variance = sum(w**2 * float(mean.var()) for w, mean in zip(weights, means, strict=True))
-    chance = sum(w**2 * _chance_variance(right) for w, right in zip(weights, rights, strict=True))
+    chances = map(_chance_variance, rights, units)
+    chance = sum(w**2 * one for w, one in zip(weights, chances, strict=True))
     mean = float(np.concatenate([right.mean(axis=1) for right in rights]).mean())
     worst = min(mean, sum(w * float(mean.min()) for w, mean in zip(weights, means, strict=True)))
     best = max(mean, sum(w * float(mean.max()) for w, mean in zip(weights, means, strict=True)))
@@ -309,21 +317,24 @@ def order_accuracy(scores: OrderScores) -> OrderAccuracy:
     return OrderAccuracy(Numbers({**estimates, "over_orders.p": p}), tuple(tests))
 
 
-def _chance_variance(right: Floats) -> float:
+def _chance_variance(right: Floats, unit: Codes) -> float:
     """Expected population variance over K orders of the mean over Q questions where orders do not differ."""
-    questions, orders = right.shape
-    if questions < 2:
+    rest = by_unit(right - right.mean(axis=1, keepdims=True), unit)
+    units = len(rest)
+    if units < 2:
         return float(right.mean(axis=0).var())
-    within = ((right - right.mean(axis=1, keepdims=True)) ** 2).sum()
-    between = questions * orders * right.mean(axis=0).var()
-    return float(max(0.0, within - between) / (orders * questions * (questions - 1)))
+    return float(((rest - rest.mean(axis=0)) ** 2).sum()) * units / (units - 1) / right.size / len(right)
 
 
-def cochran(right: Floats, n_options: int) -> CochranTest:
-    """Cochran's Q of (Q, K) answers that are right (1) or wrong (0), two questions and two orders at least."""
-    questions, orders = right.shape
-    degrees = orders - 1
-    rest = right - right.mean(axis=1, keepdims=True)
+def cochran(right: Floats, n_options: int, unit: Codes | None = None) -> CochranTest:
+    """Cochran's Q of (Q, K) answers that are right (1) or wrong (0), two questions and two orders at least.
+
+    Q compares the totals of orders with what they would vary by if orders did not matter. That is the sum of squares of
+    each question's answers about their mean or, where questions share a passage, of the passage's totals of these.
+    """
+    orders, degrees = right.shape[1], right.shape[1] - 1
+    rest = by_unit(right - right.mean(axis=1, keepdims=True), unit)
+    questions = len(rest)
     within, covariance = float((rest**2).sum()), np.atleast_2d(np.cov(rest, rowvar=False))
     q = orders * degrees * float((rest.sum(axis=0) ** 2).sum()) / (orders * within) if within else 0.0
     epsilon, square = 1.0, float((covariance**2).sum())
@@ -331,7 +342,7 @@ def cochran(right: Floats, n_options: int) -> CochranTest:
         box = float(np.trace(covariance)) ** 2 / (degrees * square)
         below = degrees * (questions - 1 - degrees * box)
         epsilon = min(1.0, max(1 / degrees, (questions * degrees * box - 2) / below)) if below > 0 else 1.0
-    return CochranTest(n_options, orders, questions, q, degrees, epsilon, _chi2(q, degrees, epsilon))
+    return CochranTest(n_options, orders, len(right), q, degrees, epsilon, _chi2(q, degrees, epsilon))
 
 
 def _chi2(q: float, degrees: float, epsilon: float) -> float:

@@ -21,6 +21,7 @@ Codes = NDArray[np.intp]
 
 LEAST_UNITS = 5
 """Units that a stratum needs to be one of its own."""
+_ZERO = 1e-12
 _MOST_GROUPINGS = 100
 _DRAWS_AT_ONCE = 1_000_000
 
@@ -46,7 +47,8 @@ class Sampling:
         subjects: stratum of each question.
         contexts: what each question shares with others, such as its passage; empty for a question on its own. Where
             one context covers everything, questions count on their own.
-        across_subjects: draw subjects, each as a whole, instead of questions or contexts within them.
+        across_subjects: draw subjects, each as a whole, instead of questions or contexts within them. Without their
+            names, there is one value for each subject.
 
     Attributes:
         drawn: what is drawn, in words.
@@ -66,7 +68,9 @@ class Sampling:
         if contexts is not None and (len(set(contexts)) > 1 or (across_subjects and any(contexts))):
             self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
         self.clustered = bool(n_questions and self.unit.max() + 1 < n_questions)
-        self.drawn = ("subjects" if across_subjects else "contexts") if self.clustered else "questions"
+        self.drawn = "contexts" if self.clustered else "questions"
+        if across_subjects and (contexts is None or any(contexts)):
+            self.drawn = "subjects"
         self._stratum = np.zeros(n_questions, np.intp) if subjects is None else _codes(subjects)
         self._whole = self._group(np.ones(n_questions, bool))
         self._groupings: dict[bytes, _Grouping] = {}
@@ -108,6 +112,18 @@ class Sampling:
         terms = self._deviations(residuals, mask, group)
         sizes = group.sizes[group.stratum].reshape(-1, *[1] * (terms.ndim - 1))
         return np.asarray((terms**2 * (sizes / (sizes - 1))).sum(axis=0))
+
+    def design_effect(self, values: Floats) -> float:
+        """The variance of the mean of (Q,) values, some not nan, over that of as many questions drawn independently.
+
+        It is above 1 where questions share passages, below 1 where subjects differ.
+        """
+        counted = np.isfinite(values)
+        n, rest = int(counted.sum()), np.where(counted, values - values[counted].mean(), 0.0)
+        between, sampled = float((rest**2).sum()), float(self.variance(rest / n, counted))
+        # questions that are all alike do not show how alike those of a passage are: they count as one
+        alike = between <= _ZERO * n or math.isnan(sampled)
+        return n / self.units(counted) if alike else sampled * n * (n - 1) / between
 
     def degrees(self, residuals: Floats, mask: Bools | None = None) -> float:
         """Degrees of freedom of the variance of (Q,) terms: units less strata, or fewer where few units make it up.
@@ -187,6 +203,14 @@ class Sampling:
             small |= stratum == sizes.argmax()
         _, stratum = np.unique(np.where(small, -1, stratum), return_inverse=True)
         return _Grouping(unit, stratum, np.bincount(stratum))
+
+
+def by_unit(values: Floats, unit: Codes | None) -> Floats:
+    """Totals over the questions of each unit, (Q, F) in and (U, F) out; the values themselves without units."""
+    if unit is None:
+        return values
+    _, codes = np.unique(unit, return_inverse=True)
+    return _sums(values, codes, int(codes.max(initial=-1)) + 1)
 
 
 def student(sampling: Sampling, values: Floats) -> tuple[float, float]:

@@ -73,8 +73,7 @@ class VarianceComponents(Jsonable):
         components: facet -> its variance, and its share of the variance of one answer and of the score.
         accuracy: mean over the orders of the audit.
         between: variance between questions of their means over these orders.
-        design_effect: the score's variance over that of as many questions drawn independently: above 1 where questions
-            share passages, below 1 where subjects differ.
+        design_effect: see :meth:`~unslant.metrics.sampling.Sampling.design_effect`.
         questions: number of questions.
         positions, orders, repeats: number a question, as the harmonic mean over questions.
         inseparable: facets left out because no page separates them from the others.
@@ -142,7 +141,6 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     positions = min(orders, _harmonic(at, codes(question, place)[pages.scored]))
     parts = between_questions(variances, positions, orders)
     mean, between = float(means.mean()), float(means.var(ddof=1))
-    sampled = float(bootstrap.sampling.variance((means - mean) / n))
     keys = ("components.variance", "components.of_answer", "components.of_score")
     columns: list[Mapping[str, Estimate | float]] = [estimates, _shares(variances), _shares(parts)]
     return VarianceComponents(
@@ -150,8 +148,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
         mean,
         # of answers that are half right the influences vanish; the second term of the variance's variance is left
         _estimate(between, (means - mean) ** 2 - between, bootstrap, between * math.sqrt(2 / n / (n - 1)), skewed=True),
-        # questions that are all alike do not show how alike those of a passage are: they count as one
-        sampled * n / between if between > _ZERO and sampled == sampled else n / bootstrap.sampling.units(),
+        bootstrap.sampling.design_effect(means),
         n,
         positions,
         orders,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from unslant.errors import InputError
-from unslant.flags import Flag
+from unslant.flags import Flag, check_least
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
@@ -86,12 +86,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         urls = tuple(dict.fromkeys(self.addresses))
         object.__setattr__(self, "base_url", urls if len(urls) > 1 else next(iter(urls), None))
-        least_of = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1, "ray_actors": 1}
-        least_of |= {"tensor_parallel": 2}
-        for name, least in least_of.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name} {value}: give {least} or more")
+        check_least(self, {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1,
+                           "ray_actors": 1, "ray_gpus": 0, "tensor_parallel": 2})  # fmt: skip
         if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
             raise InputError("--ray-actors and --ray-gpus need --ray")
         if self.ray and self.ray.startswith("ray://"):
@@ -99,8 +95,6 @@ class ModelOptions:
                 f"--ray {self.ray}: Ray's client cannot stream results; run the command on a machine of the cluster "
                 "(ray job submit does), with --ray=auto"
             )
-        if self.ray_gpus is not None and self.ray_gpus < 0:
-            raise InputError(f"ray_gpus {self.ray_gpus:g}: give 0 or more")
         if self.tensor_parallel is not None:
             others = {"device": "auto", "adapter": None, "device_map": None, "bits": None, "ray": None}
             for name in (name for name, default in others.items() if getattr(self, name) != default):
@@ -222,8 +216,7 @@ class LengthOptions:
     """Longest reply in tokens; by default 1000 (instruction-boundary 2048)."""
 
     def __post_init__(self) -> None:
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise InputError(f"max_tokens {self.max_tokens}: give 1 or more")
+        check_least(self, {"max_tokens": 1})
 
 
 @dataclass(frozen=True, kw_only=True)

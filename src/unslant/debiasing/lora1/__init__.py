@@ -10,6 +10,7 @@ from typing import Any, Self, TypedDict
 
 from unslant.arrays import Jsonable
 from unslant.errors import InputError
+from unslant.flags import check_least
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,12 @@ class TrainSettings:
     """Seed of every random choice."""
 
     def __post_init__(self) -> None:
-        for name in ("rank", "epochs", "questions_per_epoch", "questions_per_step"):
-            if getattr(self, name) < 1:
-                raise InputError(f"LoRA-1: {name} is {getattr(self, name)}; give 1 or more")
-        if self.max_orders < 2:
-            raise InputError(f"LoRA-1: {self.max_orders} orders; give 2 or more, so that there are orders to compare")
+        check_least(self, {"rank": 1, "epochs": 1, "questions_per_epoch": 1, "questions_per_step": 1, "max_orders": 2,
+                           "weight_decay": 0, "entropy_weight": 0})  # fmt: skip
         if not 0 <= self.dropout < 1:
             raise InputError(f"LoRA-1: dropout {self.dropout} is not in [0, 1)")
         if self.alpha <= 0 or self.learning_rate <= 0:
             raise InputError("LoRA-1: alpha and learning_rate must be greater than 0")
-        if self.weight_decay < 0 or self.entropy_weight < 0:
-            raise InputError("LoRA-1: weight_decay and entropy_weight must not be negative")
 
 
 class TrainKeywords(TypedDict, total=False):

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.labels import ordinal
-from unslant.metrics.sampling import Sampling, holm, student
+from unslant.metrics.sampling import Sampling, by_unit, holm, student
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View, credit
 
 Kind = Literal["label", "position"]
@@ -171,7 +171,7 @@ class Habit(NamedTuple):
 
     @property
     def pulls(self) -> Floats:
-        return _mean(self.terms)[0]
+        return _mean(self.terms)
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class Search:
                 logs = np.log(self.n_options[part])
                 share = np.isfinite(terms[part]).sum(axis=0) / every.sum()
                 p_values += np.where(share > 0, np.maximum(p, np.exp(logs.max() - logs.sum())), np.nan).tolist()
-                matters += (np.abs(_mean(terms[part])[0]) * np.sqrt(share) >= least).tolist()
+                matters += (np.abs(_mean(terms[part])) * np.sqrt(share) >= least).tolist()
         return not any(p < LEVEL and big for p, big in zip(holm(p_values), matters, strict=True))
 
     def _habit(self, places: Places) -> Habit:
@@ -275,7 +275,7 @@ class Search:
 
     def _pulls(self, habit: Habit) -> dict[int, Floats]:
         """Number of options -> mean pulls there; those of all questions where places are missing or two are one."""
-        means = {n: _mean(habit.terms[part])[0] for n, part in self.sizes.items()}
+        means = {n: _mean(habit.terms[part]) for n, part in self.sizes.items()}
         return {n: np.nan_to_num(np.where(np.isnan(mean), habit.pulls, mean)) for n, mean in means.items()}
 
     def _explained(self, habit: Habit) -> Floats:
@@ -315,7 +315,10 @@ class Search:
         parts = {n: part for n, part in self.sizes.items() if part.sum() >= FEWEST}
         if len(parts) < 2 or not habit.places:
             return {}
-        pulls, errors = np.stack([_mean(habit.terms[part]) for part in parts.values()], axis=1)
+        pulls = np.stack([_mean(habit.terms[part]) for part in parts.values()])
+        each = zip(pulls, parts.values(), strict=True)
+        rests = ((np.nan_to_num(habit.terms - mean) / part.sum(), part) for mean, part in each)
+        errors = np.sqrt([self.sampling.variance(*one) for one in rests])
         # of shares, avoiding one of n cannot move more than 1/(n - 1)
         factor = np.where((self.unit == "shares") & (pulls < 0), np.asarray([*parts])[:, None] - 1.0, 1.0)
         low, high = (factor * (np.abs(pulls) + step * errors) for step in (-2, 2))
@@ -341,7 +344,7 @@ class Search:
         if len(names) < 2 or len(rows) < 2 * FEWEST:
             return math.nan, {}
         pulls = np.column_stack([np.nan_to_num(self._habit((place,)).terms[rows, 0]) for place in self.places])
-        p, strongest = _compared(pulls, codes, self.n_options[rows])
+        p, strongest = _compared(pulls, codes, self.n_options[rows], self.sampling.unit[rows])
         if p >= LEVEL:
             return p, {}
         clusters = Counter(strongest.tolist()).most_common()
@@ -363,26 +366,29 @@ def _columns(places: Places, n: int, free: Rows | slice = slice(None)) -> Floats
     return np.asarray(columns - columns.mean(axis=0))
 
 
-def _mean(terms: Floats) -> tuple[Floats, Floats]:
-    """Mean down each column of what is known, and its standard error; nan where nothing is."""
+def _mean(terms: Floats) -> Floats:
+    """Mean down each column of what is known; nan where nothing is."""
     counts = np.isfinite(terms).sum(axis=0)
-    known = np.where(counts, counts, np.nan)
-    means = np.nan_to_num(terms).sum(axis=0) / known
-    squares = np.nan_to_num((terms - means) ** 2).sum(axis=0)
-    return means, np.sqrt(squares / np.maximum(1, counts - 1) / known)
+    return np.asarray(np.nan_to_num(terms).sum(axis=0) / np.where(counts, counts, np.nan))
 
 
-def _compared(pulls: Floats, codes: Rows, sizes: Ints) -> tuple[float, Ints]:
+def _compared(pulls: Floats, codes: Rows, sizes: Ints, unit: Rows) -> tuple[float, Ints]:
     """p of an F test of (Q, P) pulls of places between S subjects, numbers of options taken out (Holm's correction).
 
     And (S,) the place of the clearest pull in each subject: from 1, negative if avoided; 0 where none is significant.
+    Questions that share a passage, the (Q,) ``unit``, can share a pull by chance: their mean is one observation.
     """
     from scipy.special import fdtrc, stdtrit
 
-    members = np.eye(codes.max() + 1)[:, codes]
-    counts, rest = members.sum(axis=1, keepdims=True), pulls.copy()
+    rest = pulls.copy()
     for n in np.unique(sizes):
         rest[sizes == n] -= pulls[sizes == n].mean(axis=0)
+    if len(np.unique(unit)) < len(unit):
+        _, first, row = np.unique(np.column_stack([unit, codes]), axis=0, return_index=True, return_inverse=True)
+        pulls, rest = (by_unit(x, row) / np.bincount(row)[:, None] for x in (pulls, rest))
+        codes = codes[first]
+    members = np.eye(codes.max() + 1)[:, codes]
+    counts = members.sum(axis=1, keepdims=True)
     between = ((members @ rest) ** 2 / counts).sum(axis=0)
     within = np.maximum((rest**2).sum(axis=0) - between, 1e-9)
     degrees, left = len(counts) - 1, len(rest) - len(counts) - len(np.unique(sizes)) + 1

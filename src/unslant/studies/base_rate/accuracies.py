@@ -97,7 +97,7 @@ def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) ->
         return Estimate.undefined("no question has a value")
     _, codes = np.unique(np.asarray(subjects, dtype=str), return_inverse=True)
     means = np.bincount(codes, values) / np.bincount(codes)
-    return Bootstrap(len(means), seed=seed).mean(means)
+    return Bootstrap(len(means), seed=seed, across_subjects=True).mean(means)
 
 
 MODERATE = 0.3
@@ -230,7 +230,7 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)
     x, y = np.where(there, rates, 0.0), np.where(there, gold.accuracy, 0.0)
     features = np.stack([there.astype(np.float64), x, y, x * x, y * y, x * y]).sum(axis=2).T  # (S, 6)
-    estimate = Bootstrap(s, seed=seed).statistic(features, _pearson, pairs)
+    estimate = Bootstrap(s, seed=seed, across_subjects=True).statistic(features, _pearson, pairs)
     if pairs < _MIN_PAIRS or not estimate.defined:
         few = f"needs at least {_MIN_PAIRS} pairs of subject and label"
         why = few if pairs < _MIN_PAIRS else "base rates or accuracies are all the same"

@@ -148,7 +148,7 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
         means[:, x] = np.divide(sums, counts, out=means[:, x], where=counts > 0)
     means = means[np.isfinite(means).all(axis=1)]
     features = np.column_stack([means, np.ones(len(means))])
-    return Bootstrap(len(means), seed=seed).statistic(
+    return Bootstrap(len(means), seed=seed, across_subjects=True).statistic(
         features, lambda t: (t[:, :-1] / t[:, -1:]).min(axis=1), len(means), reflect=True, low=0, high=1
     )
 

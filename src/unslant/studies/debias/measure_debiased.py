@@ -16,6 +16,7 @@ from unslant.metrics.labels import CKLD_PSEUDO_COUNT, ckld, given_slots, label_b
 from unslant.metrics.permutation import order_accuracy
 from unslant.metrics.read_scores import order_scores
 from unslant.metrics.registry import bounds_of, metric
+from unslant.metrics.sampling import Sampling
 from unslant.metrics.scores import ROLES, OrderRows, QuestionArrays
 from unslant.presentations import Order, given_order, labels_for, orders_for, question_rng, reversed_order
 from unslant.questions import Question
@@ -253,9 +254,11 @@ def swap_tests(now: OrderScores, before: OrderScores, seed: int = 0) -> dict[str
     """Two-sided p-values of "the method changes nothing", for the measures that are not means over questions.
 
     Under that hypothesis a question's two sets of answers are exchangeable; see :attr:`MeasureChange.p`. Both must
-    answer the same questions in the same orders.
+    answer the same questions in the same orders. Questions that share a passage change places together.
     """
-    swaps = np.random.default_rng(seed).integers(2, size=(SWAPS + 1, len(now))).astype(np.float64)
+    unit = Sampling(len(now), None, now.contexts).unit
+    picks = np.random.default_rng(seed).integers(2, size=(SWAPS + 1, unit.max(initial=-1) + 1))
+    swaps = picks[:, unit].astype(np.float64)
     swaps[0] = 0  # the observed answers
     first, second = (_slot_counts(scores) for scores in (now, before))
     moved = swaps @ (second - first)

@@ -79,7 +79,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
         score, names = with_interval(first.metrics.ours, 2), list(self.models)
         if not others or not first.metrics.ours.defined:
             return f"{first.model} scores {score} when the questions are presented differently"
-        ahead = lead(names, lambda one, other: self._difference(one, other, Outcomes.ours))
+        ahead = lead(names, partial(self._difference, values=Outcomes.ours))
         if ahead.kind == "above":
             return f"{first.model} is best of {self.size} when the questions are presented differently: {score}"
         return f"Which of {listed(names)} is best under other presentations cannot be determined {unsettled(ahead)}"
@@ -92,7 +92,8 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             return ""
         drop = METRICS["drop"]
         drops = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
-        lost = lead(names, lambda one, other: self._difference(one, other, _lost))
+        drops_of = partial(self._difference, values=lambda outcomes: outcomes.credit(AS_PUBLISHED) - outcomes.ours())
+        lost = lead(names, drops_of)
         most = f"; {names[0]} loses most" * (lost.kind == "above")
         return f"Drop from the published form: {drops}{most}."
 
@@ -164,8 +165,3 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             "Each intervention alone, on the questions that can take it (unbiased-evaluator paper, figure 6).",
             short="One change",
         )
-
-
-def _lost(outcomes: Outcomes) -> Floats:
-    """(Q,) what each question loses from the published form."""
-    return outcomes.credit(AS_PUBLISHED) - outcomes.ours()
