@@ -213,6 +213,12 @@ def by_unit(values: Floats, unit: Codes | None) -> Floats:
     return _sums(values, codes, int(codes.max(initial=-1)) + 1)
 
 
+def unit_means(unit: Codes, codes: Codes, *values: Floats) -> tuple[Codes, list[Floats]]:
+    """The part that each unit is in (a unit of several parts counts in each), and means over its (Q, F) values."""
+    _, first, row = np.unique(np.column_stack([unit, codes]), axis=0, return_index=True, return_inverse=True)
+    return codes[first], [by_unit(one, row) / np.bincount(row)[:, None] for one in values]
+
+
 def student(sampling: Sampling, values: Floats) -> tuple[float, float]:
     """t and two-sided p of "the mean is 0" for (Q,) values, without nan; p is nan for fewer than two."""
     finite = np.isfinite(values)

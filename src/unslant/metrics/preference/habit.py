@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from unslant.arrays import Bools, Floats, Ints
 from unslant.metrics.labels import ordinal
-from unslant.metrics.sampling import Sampling, by_unit, holm, student
+from unslant.metrics.sampling import Sampling, holm, student, unit_means
 from unslant.metrics.scores import LEAST_PROBABILITY, Block, OrderScores, View, credit
 
 Kind = Literal["label", "position"]
@@ -204,8 +204,7 @@ class Search:
         """Number of options, rows of the questions that have them and the same free places, and those places."""
         table = np.column_stack([self.n_options, np.isfinite(self.effects.slots)])
         kinds, codes = np.unique(table, axis=0, return_inverse=True)
-        found = [(int(n), np.flatnonzero(codes == i), np.flatnonzero(free)) for i, (n, *free) in enumerate(kinds)]
-        return [kind for kind in found if kind[0]]
+        return [(int(n), np.flatnonzero(codes == i), np.flatnonzero(free)) for i, (n, *free) in enumerate(kinds) if n]
 
     @cached_property
     def places(self) -> Places:
@@ -316,9 +315,8 @@ class Search:
         if len(parts) < 2 or not habit.places:
             return {}
         pulls = np.stack([_mean(habit.terms[part]) for part in parts.values()])
-        each = zip(pulls, parts.values(), strict=True)
-        rests = ((np.nan_to_num(habit.terms - mean) / part.sum(), part) for mean, part in each)
-        errors = np.sqrt([self.sampling.variance(*one) for one in rests])
+        rests, counts = (np.nan_to_num(habit.terms - mean) for mean in pulls), [[n.sum()] for n in parts.values()]
+        errors = np.sqrt([*map(self.sampling.variance, rests, parts.values())]) / counts
         # of shares, avoiding one of n cannot move more than 1/(n - 1)
         factor = np.where((self.unit == "shares") & (pulls < 0), np.asarray([*parts])[:, None] - 1.0, 1.0)
         low, high = (factor * (np.abs(pulls) + step * errors) for step in (-2, 2))
@@ -353,11 +351,11 @@ class Search:
         # a habit is the same where its pulls are weaker
         alike = [(habit.places, *(habit.pulls > 0).tolist()) for habit in habits]
         nearest = np.asarray([*map(alike.index, alike)])[(np.eye(len(names))[:, codes] @ squares).argmax(axis=1)]
-        sets = [(names[nearest == h], habits[h]) for h in np.unique(nearest)]
+        sets = ((names[nearest == h], habits[h]) for h in np.unique(nearest))
         found = [(some.tolist(), self.among(subjects, some).meaning(habit)) for some, habit in sets]
         # the most subjects first; of as many, those that fall back on something; those without a habit last
         found.sort(key=lambda one: (not one[1], -len(one[0]), not any(place.taken for place in one[1])))
-        return p, {name: meaning for some, meaning in found for name in some} if len(sets) > 1 else {}
+        return p, {name: meaning for some, meaning in found for name in some} if len(found) > 1 else {}
 
 
 def _columns(places: Places, n: int, free: Rows | slice = slice(None)) -> Floats:
@@ -376,19 +374,15 @@ def _compared(pulls: Floats, codes: Rows, sizes: Ints, unit: Rows) -> tuple[floa
     """p of an F test of (Q, P) pulls of places between S subjects, numbers of options taken out (Holm's correction).
 
     And (S,) the place of the clearest pull in each subject: from 1, negative if avoided; 0 where none is significant.
-    Questions that share a passage, the (Q,) ``unit``, can share a pull by chance: their mean is one observation.
+    Questions on one passage, of (Q,) ``unit``, can share a pull by chance: their mean is one observation.
     """
     from scipy.special import fdtrc, stdtrit
 
     rest = pulls.copy()
     for n in np.unique(sizes):
         rest[sizes == n] -= pulls[sizes == n].mean(axis=0)
-    if len(np.unique(unit)) < len(unit):
-        _, first, row = np.unique(np.column_stack([unit, codes]), axis=0, return_index=True, return_inverse=True)
-        pulls, rest = (by_unit(x, row) / np.bincount(row)[:, None] for x in (pulls, rest))
-        codes = codes[first]
-    members = np.eye(codes.max() + 1)[:, codes]
-    counts = members.sum(axis=1, keepdims=True)
+    codes, (pulls, rest) = unit_means(unit, codes, pulls, rest)
+    members, counts = np.eye(codes.max() + 1)[:, codes], np.bincount(codes)[:, None].astype(np.float64)
     between = ((members @ rest) ** 2 / counts).sum(axis=0)
     within = np.maximum((rest**2).sum(axis=0) - between, 1e-9)
     degrees, left = len(counts) - 1, len(rest) - len(counts) - len(np.unique(sizes)) + 1
