@@ -48,6 +48,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _RIGHT = (
     CALLED_RIGHT,
     pattern(r"(?P<said>{subject}) {fits}|\b{only_option}(?P<only>{one})(?= (?!{and_or}\b|{but}\b)\w)"),  # said to fit
+    pattern(  # "D isn't the answer; B is."
+        r"(?:{masked}|{wrong})[^.!?\n{not_any}]{0,40}[.;,] ?(?:{but} )?(?P<is>{one}) {is_be}(?=[.!]?(?:\n|\Z))"
+    ),
     pattern(MARKED_LINE + r"(?:{marked_correct}|[.:;-] (?:{this_is} )?{judged_right})[ .!]*$", BEGIN_OF_LINE),
 )
 _OPENING = pattern(
@@ -201,7 +204,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
         or len(options_of(_SHARE.findall(reading.text))) > 1
-        or (len(answer) == reading.n > 1 and kinds == {Kind.BOTH})
+        or (len(answer) == reading.n > 1 and (kinds == {Kind.BOTH} or mentions(same_line)))
     ):
         raise Unreadable("options listed")
     if reading.breaks_off_at_first(answer):
@@ -310,7 +313,7 @@ def yes_or_no(reading: Reading) -> Outcome:
 def part_of_text(reading: Reading) -> Outcome:
     """The one option of whose text a short reply is a part, or that begins with the yes or no that the reply is."""
     text, options = reading.text, reading.options
-    if mentions(text) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
+    if mentions(text, *range(Kind.MASKED)) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
     word = pattern(r"\W*({yes_or_no})\b").match(text)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unslant.replies.grammar import Kind, mention, pattern, words
+from unslant.replies.grammar import Kind, languages, mention, pattern, words
 from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
 from unslant.replies.text import option_text, plain
 
@@ -33,14 +33,20 @@ _LABEL_SUFFIX = pattern("{label_suffix}")
 """A word after a label that marks it as one."""
 _BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
 """A word that announces a letter or number that is not a label."""
-_ORDINALS = {word: i for name in ("ordinal", "ordinal_figure") for i, word in enumerate(words(name))}
+_ORDINALS = {
+    word.replace("_", " "): i
+    for language in languages().values()
+    for name in ("ordinal", "ordinal_figure")
+    for i, word in enumerate(str(language.get(name, "")).split())
+}
 _ORDINAL = pattern(
-    r"\b(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) {placed_noun}"
+    r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) ?{placed_noun}"
     r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
     r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b"
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
+    r"|(?:\b[dl]'|(?<![a-z'])){numbered_noun} ?#?(?P<figure>\d{1,2})(?![\w%]|[.,]\d)"
 )
-"""Options named by their place: "the second option", "the last two"."""
+"""Options named by their place: "the second option", "the last two", "option 2"."""
 _ENDS = re.compile(r"[\"')\]]{0,2}(?:[.,;!?⟧\n]|\Z)")
 """The text after a common word that is meant as an option's text."""
 _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
@@ -190,7 +196,11 @@ class Collapser:
         for option, (name, number) in enumerate(zip(self.labels, self.options.texts, strict=False)):
             if number[:1].isdigit() and (start := text.find(f"{name}.{number}")) >= 0:
                 yield start, _Label(start + len(name), (option,))
+        # of options that are numbers, or have numbers as labels, "option 2" may be another than the second
+        by_figure = not self._numbered and not any(number[:1].isdigit() for number in self.options.texts)
         for match in _ORDINAL.finditer(text):
+            if match["figure"] and not by_figure:
+                continue
             yield match.start(), _Label(match.end(), self._placed(match))
 
     def _placed(self, match: re.Match[str]) -> tuple[int, ...]:
@@ -199,10 +209,12 @@ class Collapser:
         if match["many"]:
             k = min(n, NUMBERS[match["many"].casefold()])
             return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
+        if match["figure"]:
+            return tuple(i for i in [int(match["figure"]) - 1] if 0 <= i < n)
         if match["nth"]:
             return tuple(i for i in [words("cardinal").index(match["nth"].casefold())] if i < n)
         place = (match["place"] or match["alone"]).casefold()
-        return tuple(i for i in [n - 1 if place in words("last") else _ORDINALS[place]] if i < n)
+        return tuple(i for i in [_ORDINALS.get(place, n - 1)] if i < n)
 
     def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:
         """The mention that starts at token ``i``: its start and end, and its characters."""

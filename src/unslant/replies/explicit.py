@@ -61,6 +61,8 @@ _NOT_SHOWN = pattern(
     r"(?:\n|\Z)",
     BEGIN_OF_LINE,
 )
+_OTHER_FIELD = re.compile(r"⟦ ?-?\d{1,3} ?⟧")
+"""A number where the answer belongs, such as ``{"choice": 1}``: nobody knows whether it counts from 0."""
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
 _JUDGED = pattern("{marked_correct}")
@@ -94,6 +96,8 @@ def explicit(reading: Reading) -> Outcome:
     valid = [claim for claim in claims if claim.start >= retracted]
     if claims and not valid:
         raise Unreadable("retracted")
+    if not valid and _OTHER_FIELD.search(reading.text):
+        raise Unreadable("label that was not shown")
     if not valid:
         return None
     last = valid[-1]

@@ -218,8 +218,9 @@ def _pattern(template: str, flags: int, parts: tuple[tuple[str, str], ...]) -> r
 BEGIN_OF_LINE = re.IGNORECASE | re.MULTILINE
 REPLACED = pattern(
     r"(?:{^replaced}|(?:\A|(?<=[.!…;。！；\n(])|(?<=[.!…;] )){retraction_word}(?=[,:!、-]| -)"
-    r"|\b{changing} (?:{changed}|{changed_from}[ \"'(]{0,3}{any}[\"')]{0,2})[^.!?\n{not_any}]{0,30}? {changed_into}\b)"
-    r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,3} ?)?[^.?!\n{not_any}]{0,60}"
+    r"|\b{changing} (?:{changed}|(?:{changed} )?(?:{changed_from} )?[\"'(]{0,3}{any}[\"')]{0,2})"
+    r"[^.!?\n{not_any}]{0,30}? {changed_into}\b|\b{then} {changing} {changed_into}\b)"
+    r"(?:[^.?\n{not_any}]{0,60}[.!…。]{1,6} ?)?[^.?!\n{not_any}]{0,60}"
     r"(?=[ \"'(\[⟦]{0,3}{one}(?![^.\n{not_any}]{0,12}\b{also}\b))",
 )
 """Words that replace the answer before them by the one after them: "no, B", "scratch that: B", "I meant B"."""

@@ -123,8 +123,8 @@ class Mask:
 NONE_STATED = pattern("{^none_stated}|{none_stated_within}|{^none_of_them}")
 """Statements anywhere in a reply that no option is right."""
 QUESTION = pattern(r"[^.!?\n]{0,400}\?(?! ?{affirmed}\b)")
-CONCEDED = pattern(r"{begin}{conceding}\b[^,.\n]{0,200},")
-REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|\Z)")
+CONCEDED = pattern(r"{begin}{conceding$}[^,.\n]{0,200},")
+REPORTED = pattern(r"{^reported$}[^.;!?\n]{0,200}?(?=[.;!?\n]|,? ?{^but$}|,? {then} {changing}\b|\Z)")
 MARKED_LINE = r"^ ?(?P<said>{one})[^\n{not_any}]{0,300}"
 # The order matters, since a mask sees only the mentions that those before it left. "None of" comes first, as its
 # options would otherwise read as a list that is called right. Suppositions, questions and reports go before "called
@@ -262,10 +262,10 @@ class Reading:
 
     def _restated(self, match: re.Match[str]) -> str:
         """Empty a list of all options in order, between slashes or by marked labels: it repeats the question."""
-        named, between = mentions(match.group()), re.sub(ONE, "", match.group())
+        named, between = mentions(match.group())[: self.n], re.sub(ONE, "", match.group())
         marked = not between.isspace() or {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
         every = self.n > 2 and list(map(option_of, named)) == list(range(self.n))
-        return re.sub(ONE, "…", match.group()) if marked and every else match.group()
+        return re.sub(ONE, "…", match.group(), count=self.n) if marked and every else match.group()
 
     def answer(self, said: str, *, as_label: bool = True) -> frozenset[int]:
         """The options that an answer names: some, all or none.
