@@ -57,6 +57,21 @@ def test_no_interval_is_over_questions_that_share_passages(run: Any) -> None:
     assert alone == []
 
 
+@pytest.mark.parametrize(
+    "study", ["base_rate", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("audit", "unbiased", "debias"))]
+)
+def test_pages_of_fewer_passages_than_an_interval_needs(study: str, tmp_path: Path) -> None:
+    """Numbers have no interval there, and base-rate's chart could not be written."""
+    few = [replace(question, context=f"Passage {i % 3}.") for i, question in enumerate(QUESTIONS[:12])]
+    options: dict[str, Any] = {"debias": {"methods": ("vote",)}, "unbiased": {"shots": 0}}.get(study, {})
+    run = unslant.audit if study == "audit" else getattr(unslant.study, study)
+    result = run("prefers-a", [few] if study == "debias" else few, **options)
+    result.to_html(tmp_path / "report.html")
+    assert "fewer than 5 contexts" in str(result.to_dict())
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert ">nan<" not in page
+
+
 def test_replies_to_instructions_are_drawn_by_passage() -> None:
     """Within a passage all is right or all wrong, so that sixty questions tell as much as twelve."""
     rng = np.random.default_rng(1)

@@ -25,7 +25,7 @@ from unslant.questions.question import (
     canonical_line,
     question_of,
 )
-from unslant.reference import embedded_questions_path
+from unslant.reference import embedded_questions_path, reference_names
 from unslant.writing import write_atomically
 
 if TYPE_CHECKING:
@@ -257,6 +257,8 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
         if not path.suffix and path.name == text and not path.is_dir():
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
+            if text in reference_names():
+                raise InputError(f"{text}: a model, not questions; name further models with --model={text} (-m)")
             allowed = one_of(text, [*_EMBEDDED, *names] if kind == "questions" else names)
             raise InputError(f"{text!r} is neither a file nor a known question set: {allowed}, or give a path")
     expected = [part for name in columns.values() for part in name.split(",")]

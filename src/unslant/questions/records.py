@@ -119,6 +119,8 @@ def items_of(data: object) -> list[Any]:
         return data
     if not isinstance(data, Mapping):
         raise ValueError(f"is {type_name(data)}; expected a list of questions, or an object that holds one")
+    if "unslant" in data and "study" in data:
+        raise ValueError(f"is a result of unslant ({data['study']}), not questions; give the file with the questions")
     if data and all(isinstance(value, Mapping) for value in data.values()):
         rows = next(iter(data.values()))
         if rows and _STEMS & set(data) and all(value.keys() == rows.keys() for value in data.values()):

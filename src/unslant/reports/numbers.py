@@ -209,11 +209,13 @@ def tex_needs(packages: str, body: str) -> str:
 
 def drawable(value: Any) -> Any:
     """The values of a chart with every text, key or value, on one line: drawing libraries abort on a NUL and leave a
-    chart undrawn on U+2028."""
+    chart undrawn on U+2028. Numbers that JSON does not have are left out."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, Mapping):
         return {one_line(str(key)): drawable(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [drawable(item) for item in value] if isinstance(value, list | tuple) else value
 
 

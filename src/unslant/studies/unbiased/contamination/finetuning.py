@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Training(Options):
         InputError: on a value out of range.
     """
 
+    LEAST: ClassVar = {"epochs": 1, "batch": 1, "last_layers": 0}
+
     epochs: int = 40
     """Maximum number of passes over the questions."""
     learning_rate: float = 1e-3
@@ -47,11 +49,10 @@ class Training(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.epochs < 1 or self.batch < 1 or self.learning_rate <= 0 or not 0 < self.stop_at <= 1:
-            raise InputError(
-                f"epochs {self.epochs}, batch {self.batch}, learning_rate {self.learning_rate}, stop_at {self.stop_at}:"
-                " epochs and batch must be 1 or more, learning_rate above 0, stop_at above 0 and at most 1"
-            )
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate {self.learning_rate:g}: give a number above 0")
+        if not 0 < self.stop_at <= 1:
+            raise InputError(f"stop_at {self.stop_at:g}: give a share above 0 and at most 1")
 
 
 @dataclass(frozen=True)
