@@ -186,7 +186,7 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("audit", "a", "b", "c"), "c: one argument too many"),
         (("audit", "--fields", "question"), "--fields 'question': write it as NAME=VALUE"),
         (("study", "unbiased", "--probabilities", "OS=often"), "--probabilities 'OS=often': write it as NAME=VALUE"),
-        (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs is 0"),
+        (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs 0: give 1 or more"),
         (("report",), "nothing to report"),
         (
             ("study", "base-rate", "inspect:openai/x", "nosuch.jsonl"),

@@ -45,6 +45,13 @@ def test_estimate_survives_json(value: float, n: int) -> None:
     assert repr(after) == repr(before)
 
 
+@pytest.mark.parametrize("change", [{"n": "x"}, {"n": 1.5}, {"confidence": []}, {"value": "much"}, {"more": 1}])
+def test_a_changed_estimate_is_an_error(change: dict[str, object]) -> None:
+    values = Estimate(0.5, 0.4, 0.6, 100, "Wilson").to_dict()
+    with pytest.raises((TypeError, ValueError)):
+        Estimate.from_dict({**values, **change})
+
+
 def test_a_mean_agrees_with_the_normal_interval() -> None:
     values = np.random.default_rng(3).random(2000)
     estimate = Bootstrap(2000).mean(values)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import index
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -89,9 +90,9 @@ class Estimate(Jsonable):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Estimate:
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`; TypeError, ValueError or KeyError on anything else."""
         numbers = {name: math.nan if values[name] is None else float(values[name]) for name in ("value", "low", "high")}
-        return cls(**{**values, **numbers})
+        return cls(**{**values, **numbers, "n": index(values["n"]), "confidence": float(values["confidence"])})
 
 
 def by_design(values: Floats) -> Estimate:
