@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -81,6 +82,16 @@ def test_what_difference_can_be_shown(alone_and_together: tuple[Metrics, Metrics
     alone, together = alone_and_together
     assert together.minimum_difference == pytest.approx(alone.minimum_difference, rel=0.05)
     assert together.minimum_difference_unpaired == pytest.approx(alone.minimum_difference_unpaired, rel=0.05)
+
+
+def test_a_few_passages_show_no_difference() -> None:
+    """Of two that go the same way by chance, Cochran's Q would have p = 0.003."""
+    questions = [replace(one, context=f"{i % 4}") for i, one in enumerate(make_questions(40))]
+    metrics = compute(scores_of(questions, knows(0.3, guesses())))
+    assert math.isnan(metrics.over_orders["p"].value)
+    assert math.isnan(metrics.label_bias["p"].value)
+    three = compute(scores_of(make_questions(3), knows(0.3, guesses())))
+    assert not math.isnan(three.over_orders["p"].value)
 
 
 def test_whether_one_order_is_above_chance() -> None:

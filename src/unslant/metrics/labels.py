@@ -6,6 +6,7 @@ are one. Slots are numbered from the top; ``last`` is slot n-1 of each question,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from unslant.metrics.association import cramers_v
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate, by_design
 from unslant.metrics.registry import Measured, Numbers, metric
-from unslant.metrics.sampling import Codes, by_unit
+from unslant.metrics.sampling import Codes, by_unit, too_few
 from unslant.metrics.scores import OrderScores
 
 CKLD_PSEUDO_COUNT = 1.0
@@ -209,6 +210,8 @@ def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
     groups = [*_by_size(slots.gold[single], slots.hit[single], np.arange(n) if unit is None else unit[single])]
     spread, relative, left_out = _corrected(groups)
     v, p = cramers_v(groups)
+    if unit is not None and too_few(unit[single]):
+        p = math.nan
     numbers: dict[str, Estimate | float] = {
         "rstd": plain(rstd(totals), chance),
         "rsd": plain(rsd(totals), chance),

@@ -18,7 +18,7 @@ from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
 from unslant.metrics.registry import Measured, Numbers, metric, question_metric
-from unslant.metrics.sampling import Codes, by_unit
+from unslant.metrics.sampling import Codes, by_unit, too_few
 from unslant.metrics.scores import Block, OrderScores, View, choose, is_tie, over_orders
 
 
@@ -285,7 +285,7 @@ def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccur
         _, orders = np.unique(block.positions.reshape(len(right), -1), axis=0, return_inverse=True)
         for code in np.unique(orders[scored]):
             same = scored & (orders == code)
-            if len(set(block_unit[same].tolist())) > 1 and block.k > 1:
+            if same.sum() > 1 and block.k > 1 and not too_few(block_unit[same]):
                 tests.append(cochran(right[same], block.n, block_unit[same]))
     n = sum(map(len, rights))
     if all(right.shape[1] < 2 for right in rights):

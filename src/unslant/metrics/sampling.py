@@ -213,6 +213,11 @@ def by_unit(values: Floats, unit: Codes | None) -> Floats:
     return _sums(values, codes, int(codes.max(initial=-1)) + 1)
 
 
+def too_few(unit: Codes) -> bool:
+    """Whether questions with these units are of fewer passages than a test needs; a question on its own is enough."""
+    return len(np.unique(unit)) < min(LEAST_UNITS, len(unit))
+
+
 def unit_means(unit: Codes, codes: Codes, *values: Floats) -> tuple[Codes, list[Floats]]:
     """The part that each unit is in (a unit of several parts counts in each), and means over its (Q, F) values."""
     _, first, row = np.unique(np.column_stack([unit, codes]), axis=0, return_index=True, return_inverse=True)
