@@ -9,7 +9,7 @@ command line, and makes its parameters of these.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -84,9 +84,13 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        if not isinstance(value, int | float | Iterable):
+            raise InputError(f"{name} {value!r}: give a list")
         return (value,) if isinstance(value, int | float) else value
     if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
         return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if kinds == (str,) and not isinstance(value, str):
+        raise InputError(f"{name} {value!r}: give a text")
     if kind is Path and isinstance(value, str):
         return Path(value)
     if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):

@@ -73,6 +73,16 @@ def test_a_name_that_no_model_can_have(name):
         load_model(name)
 
 
+@pytest.mark.parametrize("name", [5, None])
+def test_a_name_of_another_type(name):
+    with pytest.raises(InputError, match=f"name {name!r}: give the name or the folder of a model"):
+        load_model(name)
+
+
+def test_a_path_is_a_name(zoo_model):
+    assert load_model(Path(zoo_model("qwen2"))).engine == "tree"
+
+
 def test_missing_folder():
     with pytest.raises(ModelError, match="no such model") as error:
         load_model("./models/none-here")

@@ -229,6 +229,8 @@ def test_options_may_be_numbers_and_lists() -> None:
         ({"shots": 1.5}, "shots 1.5: give a whole number"),
         ({"seed": True}, "seed True: give a whole number"),
         ({"chat": "yes"}, "chat 'yes': give True or False"),
+        ({"orders": None}, "orders None: give a text"),
+        ({"shots_from": {}}, "shots_from"),
         ({"labels": ["X", "X", "Y"]}, "label 'X' is given twice"),
         ({"orders": 2.5}, "2.5"),
     ],

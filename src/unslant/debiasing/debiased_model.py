@@ -89,7 +89,7 @@ class Debiased:
     ) -> None:
         settings: dict[str, Any] = {**options}
         models = ModelOptions(**{f.name: settings.pop(f.name) for f in fields(ModelOptions) if f.name in settings})
-        self.method = method_named(method, settings) if isinstance(method, str) else method
+        self.method = method if isinstance(method, Method) else method_named(str(method), settings)
         self.method.check_installed()
         later = fit is None
         fit = [] if later or (isinstance(fit, list | tuple) and not fit) else list(load_questions(fit))

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -57,7 +58,9 @@ def load_model(
     """
     if unknown := sorted(changes.keys() - LocalKeywords.__annotations__.keys()):
         raise InputError(f"load_model has no option {unknown[0]}: {one_of(unknown[0], LocalKeywords.__annotations__)}")
-    how = replace(options or ModelOptions(), **changes)
+    if not isinstance(name, str | PathLike):
+        raise InputError(f"name {name!r}: give the name or the folder of a model")
+    name, how = str(name), replace(options or ModelOptions(), **changes)
     model, tokenizer, incomplete = pretrained(name, how, "AutoModelForCausalLM")
     from unslant.models.hf.model import TransformersModel  # after it is known that torch is there
 
