@@ -265,9 +265,9 @@ class Condition:
             if len(candidates) == 1:
                 return candidates[0]
             if candidates:
-                names = ", ".join(".".join(path) for path, _ in candidates[:5])
-                n = len(candidates)
-                raise InputError(f"--fail-if {self.text!r}: {n} numbers fit: {names}, ...; give a longer name")
+                n, names = len(candidates), [".".join(path) for path, _ in candidates[:5]]
+                listing = ", ".join(names + ["..."] * (n > len(names)))
+                raise InputError(f"--fail-if {self.text!r}: {n} numbers fit: {listing}; give a longer name")
         estimates_first = sorted(singles, key=lambda number: "method" not in number[1])
         paths = [".".join(path) for path, _ in estimates_first]
         names_in_result = list(dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)]))
