@@ -10,6 +10,7 @@ import pytest
 
 from unslant.metrics import Bootstrap, compute, read_scores
 from unslant.metrics.measures import Metrics
+from unslant.metrics.order_curve import order_curve
 from unslant.metrics.scores import OrderScores
 from unslant.questions import Question
 from unslant.studies.debias.measure_debiased import swap_tests
@@ -82,6 +83,16 @@ def test_what_difference_can_be_shown(alone_and_together: tuple[Metrics, Metrics
     alone, together = alone_and_together
     assert together.minimum_difference == pytest.approx(alone.minimum_difference, rel=0.05)
     assert together.minimum_difference_unpaired == pytest.approx(alone.minimum_difference_unpaired, rel=0.05)
+
+
+def test_how_far_fewer_orders_are_from_all() -> None:
+    questions = make_questions(60)
+    answerer = alike(knows(0.3, guesses()), 4)
+    alone, together = (order_curve(scores_of(one, answerer), "cyclic") for one in (questions, repeated(questions)))
+    assert alone is not None
+    assert together is not None
+    given, same = (next(point for point in curve.points if point.orders == "given") for curve in (alone, together))
+    assert (same.accuracy, same.vote) == pytest.approx((given.accuracy, given.vote), rel=0.02)
 
 
 def test_a_few_passages_show_no_difference() -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Floats, Ints
 from unslant.metrics.accuracy import vote_over_orders
 from unslant.metrics.permutation import pbm
+from unslant.metrics.sampling import Sampling
 from unslant.metrics.scores import Block, OrderScores, is_right
 from unslant.presentations import Order, orders_for
 from unslant.questions.question import Question
@@ -121,7 +122,8 @@ def order_curve(
     costs = runs or {}
     some = block.only(np.arange(len(block.index))[:: -(-len(block.index) // MOST_QUESTIONS)], np.arange(block.k))
     whole = _results(some, some.right, some.probs)
-    points = [_compared(some, whole, name, pool, costs.get(name, math.nan)) for name, pool in pools.items()]
+    sampling = Sampling(len(some.index), None, [scores.contexts[q] for q in some.index])
+    points = [_compared(some, whole, name, pool, costs.get(name, math.nan), sampling) for name, pool in pools.items()]
     everything = OrderPoint(spec, block.k, 0.0, 0.0, 0.0, 0.0, costs.get(spec, math.nan))
     ranked = (*sorted(points, key=lambda p: p.k), everything)
     return OrderCurve(block.n, block.k, len(block.index), ranked, everything.ordinary_runs if spent is None else spent)
@@ -158,7 +160,7 @@ def _results(block: Block, right: Floats, probs: Floats) -> _Results:
     return right.mean(axis=1), voted, pbm(probs), content
 
 
-def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float) -> OrderPoint:
+def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float, sampling: Sampling) -> OrderPoint:
     """A set, whose draws are in ``pool``, (P, K), compared with all orders."""
     questions = np.arange(len(block.index))[:, None]
     rng = np.random.default_rng(0)
@@ -168,12 +170,17 @@ def _compared(block: Block, whole: _Results, name: str, pool: Ints, runs: float)
         part = _results(block, block.right[questions, orders], block.probs[questions, orders])
         apart.append([one - other for one, other in zip(part, whole, strict=True)])
     *differences, votes = (np.concatenate(draws) for draws in zip(*apart, strict=True))
-    accuracy, vote, bias = (_distance(values, len(questions)) for values in differences)
+    accuracy, vote, bias = (_distance(values, sampling) for values in differences)
     k = pool.shape[1]
     return OrderPoint(name, k, accuracy, vote, bias if k > 1 else math.nan, float((votes != 0).mean()), runs)
 
 
-def _distance(values: Floats, questions: int) -> float:
-    """sqrt(d^2 + s^2) of the differences of single questions."""
-    values = values[~np.isnan(values)]
-    return float(math.sqrt(values.mean() ** 2 + values.var() / questions)) if values.size else 0.0
+def _distance(differences: Floats, sampling: Sampling) -> float:
+    """sqrt(d^2 + s^2) of the differences of single questions, those of one draw after those of another."""
+    questions = len(sampling.unit)
+    values = differences[~np.isnan(differences)]
+    if not values.size:
+        return 0.0
+    together = differences.reshape(-1, questions).mean(axis=0)
+    effect = max(1.0, sampling.design_effect(together)) if sampling.clustered else 1.0
+    return float(math.sqrt(values.mean() ** 2 + effect * values.var() / questions))
