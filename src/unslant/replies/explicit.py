@@ -254,6 +254,11 @@ _ALL_BUT = pattern(
     r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
 )
 """Every option but these: "all except B are correct", "everything but B is wrong"."""
+_BUT_FOR = pattern(
+    r"(?:{but_for} ?)?(?P<said>{either}) ?{outside},? ?(?:{outside_all} ?)?"
+    r"(?:(?P<wrong>{outside_wrong})|{outside_right})"
+)
+"""The same in Chinese and Japanese: "除了B以外都不对"."""
 _NOT_ANY_OF_THEM = pattern(
     r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
 )
@@ -276,6 +281,9 @@ def all_but(reading: Reading) -> Outcome:
         named = options_of(only[only.lastgroup or 0])
         if not frozenset(range(reading.n)) - named <= reading.asserted():
             raise Unreadable("the one called wrong or the others", named, frozenset(range(reading.n)) - named)
+    if but_for := _BUT_FOR.search(reading.plain):
+        named = options_of(mentions(but_for["said"]))
+        return named if but_for["wrong"] else frozenset(range(reading.n)) - named, "all but"
     match = _ALL_BUT.search(reading.plain)
     if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
         return None
