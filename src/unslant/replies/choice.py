@@ -203,6 +203,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
+        or pattern("{^also$}[ ,]{1,2}{one}").search(reading.text, match.end("said"))
         or len(options_of(_SHARE.findall(reading.text))) > 1
         or (len(answer) == reading.n > 1 and (kinds == {Kind.BOTH} or mentions(same_line)))
     ):

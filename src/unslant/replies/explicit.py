@@ -154,6 +154,9 @@ def _last_line(reading: Reading, claims: list[_Claim]) -> list[_Claim]:
     if line.endswith(":"):
         return []  # about to be discussed
     match = None if _JUDGED.search(line) else BARE_LINE.match(line)  # judged one by one: "D (correct)"
+    also = pattern("{^also$}").search(line)
+    if also and mentions(reading.text[: start + also.start()]):
+        return []  # one more answer: "A. Also B."
     if match is not None:
         # Not one more line of a list of answers or options, which other rules read.
         before = next((line for line in reversed(above) if line.strip()), "")

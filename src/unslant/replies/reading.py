@@ -225,6 +225,9 @@ def start_of_replacement(text: str) -> int:
 
 
 _RUN = re.compile(rf"{ONE}(?:[ /|\[\]()]{{1,3}}{ONE}){{2,25}}")
+_VERDICT = r"({one}) ?[.:)-]{0,2} ?({judged_right}|{judged_wrong})[,;.]?(?!\w)"
+_VERDICT_RUN, _EACH_VERDICT = pattern(rf"(?:{_VERDICT} ?){{2,26}}"), pattern(_VERDICT)
+"""Verdicts on one line: "A. True B. False"."""
 _NONE = pattern("{is_none}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
@@ -255,6 +258,7 @@ class Reading:
         reply = collapser.collapse(reply, self.texts_of)
         collapsed = _SO_TOO.sub(words("both_are_so")[0], pattern("⟧ ?(?:,|{and}|&) ?⟦").sub(", ", reply))
         self.plain = _RUN.sub(self._restated, pattern(r'"[^"\n{not_any}]{12,200}"').sub(_unquoted, collapsed))
+        self.plain = _VERDICT_RUN.sub(lambda run: _EACH_VERDICT.sub(r"\n\1: \2", run[0]), self.plain)
         self.text = masked(self.plain)
         # Cut here, so that no rule can read an answer that the reply has replaced.
         start = start_of_replacement(self.text)
