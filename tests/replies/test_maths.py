@@ -12,6 +12,18 @@ OPEN = [
     ("First 12, then 18", "18", ("ok", {0})),
     ("#### 17", "18", ("ok", {1})),
     ("-3", "-3", ("ok", {0})),
+    ("60% of the students dance hip-hop.", "60", ("ok", {0})),
+    ("The answer is 60 %.", "60", ("ok", {0})),
+    ("So 50% of it.", "0.5", ("ok", {0})),
+    ("60%", "61", ("ok", {1})),
+    ("It costs $.75", "0.75", ("ok", {0})),
+    ("The answer is 1.5e3.", "1500", ("ok", {0})),
+    ("Answer: 5 million people", "5000000", ("ok", {0})),
+    ("Answer: 5 Million", "5", ("ok", {0})),
+    ("He walks 3 1/2 miles.", "3.5", ("ok", {0})),
+    ("He walks 3 1/2 miles.", "0.5", ("ok", {1})),
+    ("2^3 = 8", "8", ("ok", {0})),
+    ("They meet in June 2e", "2", ("ok", {0})),
     ("I do not know.", "18", ("unparsed", None)),
     ("", "18", ("unparsed", None)),
     ("I'm sorry, but I can't help with that.", "18", ("refused", None)),
@@ -22,5 +34,5 @@ OPEN = [
 
 
 def test_open_answers_are_read():
-    readings = {reply[:60]: read_open(reply, answer) for reply, answer, _ in OPEN}
-    assert readings == {reply[:60]: (status, chosen) for reply, _, (status, chosen) in OPEN}
+    readings = {(reply[:60], answer): read_open(reply, answer) for reply, answer, _ in OPEN}
+    assert readings == {(reply[:60], answer): (status, chosen) for reply, answer, (status, chosen) in OPEN}

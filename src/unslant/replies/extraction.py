@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,7 +26,13 @@ from unslant.replies.verdict import extract_verdict
 _ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
 _SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
 """Spaces within a number: "42 000"."""
-_IN_REPLY = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?%?")
+_IN_REPLY = re.compile(
+    r"(?P<whole>\d{1,9} (?=\d{1,9}/\d))?"
+    r"(?P<number>-?[$€£]?(?:\d[\d,]*(?:\.\d+)?|(?<![\d\w])\.\d+)(?:e[+-]?\d{1,2}(?!\w))?(?:/\d+)?)"
+    r"(?P<percent> ?%)?(?: (?P<scale>thousand|million|billion)\b)?",
+    re.IGNORECASE,
+)
+_SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
@@ -96,12 +103,21 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     if stated is None and REFUSAL.search(text):
         return "refused", None
     # What is in brackets after a number explains it: "126 (42 per hour for 3 hours)".
-    numbers = _IN_REPLY.findall(_ASIDE.sub(" ", text)) or _IN_REPLY.findall(text)
-    last = stated[0] if stated else numbers[-1] if numbers else ""
-    value = number(last.rstrip(".,")) if len(last) <= _LONGEST_NUMBER else None
-    if value is None:
+    numbers = [*_IN_REPLY.finditer(_ASIDE.sub(" ", text))] or [*_IN_REPLY.finditer(text)]
+    readings = _readings(stated or numbers[-1]) if stated or numbers else frozenset()
+    if not readings:
         return "refused" if REFUSAL.search(reply) else "unparsed", None
-    return "ok", frozenset({0 if value == number(answer) else 1})
+    return "ok", frozenset({0 if number(answer) in readings else 1})
+
+
+def _readings(match: re.Match[str]) -> frozenset[Decimal]:
+    """What a number says: "5 million" to "how many millions?" is 5, and "60%" to "what percentage?" is 60."""
+    value = number(match["number"].rstrip(".,")) if len(match[0]) <= _LONGEST_NUMBER else None
+    if value is None:
+        return frozenset()
+    value += int(match["whole"] or 0)
+    more = [value / 100] * bool(match["percent"]) + [value * _SCALES[word.lower()] for word in [match["scale"]] if word]
+    return frozenset((value, *more))
 
 
 def stated_confidence(reply: str) -> float | None:
