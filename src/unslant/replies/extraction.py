@@ -18,7 +18,7 @@ from unslant.presentations import ALPHABETS, NONE, Presentation, labels_for
 from unslant.presentations.interventions.language import number
 from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
-from unslant.replies.grammar import REFUSAL, pattern
+from unslant.replies.grammar import REFUSAL, pattern, words
 from unslant.replies.reading import VERDICTS, Extracted
 from unslant.replies.text import FIELD, plain, shortened, without_fragment
 from unslant.replies.verdict import extract_verdict
@@ -26,13 +26,12 @@ from unslant.replies.verdict import extract_verdict
 _ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
 _SPACED = re.compile(r"(?<=\d)[ ](?=\d{3}(?!\d))(?<![\d.,]{4} )")
 """Spaces within a number: "42 000"."""
-_IN_REPLY = re.compile(
+_IN_REPLY = pattern(
     r"(?P<whole>\d{1,9} (?=\d{1,9}/\d))?"
     r"(?P<number>-?[$€£]?(?:\d[\d,]*(?:\.\d+)?|(?<![\d\w])\.\d+)(?:e[+-]?\d{1,2}(?!\w))?(?:/\d+)?)"
-    r"(?P<percent> ?%)?(?: (?P<scale>thousand|million|billion)\b)?",
-    re.IGNORECASE,
+    r"(?P<percent> ?%)?(?: (?P<scale>{scale})\b)?"
 )
-_SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_SCALES = dict(zip(words("scale"), (10**3, 10**6, 10**9), strict=True))
 CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
@@ -40,11 +39,11 @@ _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "r
 _LONGEST_NUMBER = 100
 """Most characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
-    "number": r"(?P<number>(?<!\d)\d{1,9}(?!\d)(?:\.\d{1,9}(?!\d))?)\s{0,3}"
+    "number": r"(?P<number>(?<![\d.,])(?:0?[.,]\d{1,9}|\d{1,9}(?!\d)(?:\.\d{1,9})?)(?!\d))\s{0,3}"
     r"(?P<unit>%|{percent}\b|(?:/|{out_of})\s{0,3}(?:100|10)\b)?"
 }
 _STATED = (
-    pattern(r"\b{confidence}\b(?:\s{0,3}\([^()\n]{0,80}\))?[^\d\n]{0,30}?{number}", parts=_NUMBER),
+    pattern(r"{^confidence$}(?:\s{0,3}[(\[][^()\[\]\n]{0,80}[)\]])?[^\d\n]{0,30}?{number}", parts=_NUMBER),
     pattern(r"{number}\s{0,3}{confident}\b", parts=_NUMBER),
 )
 
@@ -134,7 +133,7 @@ def stated_confidence(reply: str) -> float | None:
     if not statements:
         return None
     last = max(statements, key=lambda match: match.start("number"))
-    number, unit = float(last["number"]), (last["unit"] or "").lower()
+    number, unit = float(last["number"].replace(",", ".")), (last["unit"] or "").lower()
     if unit:
         number /= 10 if unit.endswith("10") else 100
     elif number > 1:
