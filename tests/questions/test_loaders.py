@@ -218,6 +218,12 @@ def test_a_wrong_mapping_is_refused(write: Write, mapping: dict[str, str], messa
         (["A", "C"], {0, 2}),
         (["grass", "sky"], {0, 2}),
         ("A,C", {0, 2}),
+        ("A and C", {0, 2}),
+        ("A & C", {0, 2}),
+        ("AC", {0, 2}),
+        ("ABC", {0, 1, 2}),
+        ("Ａ、Ｃ", {0, 2}),
+        ("Ｃ", {2}),
         ("[]", set()),
         ("[0, 2]", {0, 2}),
     ],
@@ -227,6 +233,18 @@ def test_none_or_several_right(write: Write, answer: object, expected: set[int])
     assert questions[0].answers == expected
     assert questions.report.none_right == (not expected)
     assert questions.report.several_right == (len(expected) > 1)
+
+
+@pytest.mark.parametrize("answer", ["CA", "AA", "AX", "A or C", "ac", "AD"])
+def test_letters_together_are_several_answers_only_in_order(write: Write, answer: str) -> None:
+    with pytest.raises(InputError, match="is none of the 3 options"):
+        load_questions(write([{**ROW, "answer": answer}]))
+
+
+def test_a_text_is_no_letters_together(write: Write) -> None:
+    groups = {**ROW, "options": ["O", "Ab", "A and B"]}
+    assert load_questions(write([{**groups, "answer": "AB"}]))[0].answers == {1}
+    assert load_questions(write([{**groups, "answer": "a and b"}]))[0].answers == {2}
 
 
 def test_counting_from_one_is_said_or_unmistakable(write: Write) -> None:

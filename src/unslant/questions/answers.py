@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,9 @@ LETTER = re.compile(r"(?:(?:option|choice|opt)[ _]?)?[(\[]?([A-Za-z])[)\].:]?", 
 _MARKED = re.compile(
     r"(?:(?:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
 )
-_SEVERAL = re.compile(r"[A-Za-z0-9]{1,2}(?:\s*[,;|]\s*[A-Za-z0-9]{1,2})+")
+_BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
+_SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
+_TOGETHER = re.compile("(?=[A-Z]{2})A?B?C?D?E?F?G?H?I?J?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,24 @@ class RawAnswer:
     def items(self) -> list[Any]:
         """The single answers; empty when no option is right."""
         value = str(self.value) if isinstance(self.value, bool) else self.value
-        if isinstance(value, str) and value not in self.options and value not in self.labels:
+        if isinstance(value, str) and value not in self.labels and not as_text(value, self, 0):
             value = parse_answer(value)
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
 def parse_answer(text: str) -> Any:
-    """``[0, 2]``, ``A,C`` or ``0;2`` written as text as a list; other texts as they are."""
+    """``[0, 2]``, ``A,C``, ``A and C``, ``AC`` or ``0;2`` written as text as a list; other texts as they are.
+
+    Full-width letters and commas, as in Chinese files, are the usual ones.
+    """
     if (items := parse_list(text)) is not None:
         return items
-    if _SEVERAL.fullmatch(text.strip()):
-        return [part.strip() for part in re.split(r"[,;|]", text)]
-    return text
+    plain = unicodedata.normalize("NFKC", text).strip()
+    if _SEVERAL.fullmatch(plain):
+        return _BETWEEN.split(plain)
+    if _TOGETHER.fullmatch(plain):
+        return list(plain)
+    return plain if LETTER.fullmatch(plain) else text
 
 
 def _short(item: Any) -> str:
