@@ -125,6 +125,10 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
         {"option 1": "grass", "option 2": "blood", "option 3": "sky", "answer": "option 2: blood"},
         {"choice_a": "grass", "choice_b": "blood", "choice_c": "sky", "label": "B"},
         {"ending0": "grass", "ending1": "blood", "ending2": "sky", "label": 1},
+        {"ans0": "grass", "ans1": "blood", "ans2": "sky", "label": 1},
+        {"choices": ["grass", "blood", "sky"], "correct_choice": 1},
+        {"options": [{"key": key, "value": text} for key, text in zip("ABC", ("grass", "blood", "sky"), strict=True)]}
+        | {"answer": "blood", "answer_idx": "B"},
         {"mc1_targets": {"choices": ["grass", "blood", "sky"], "labels": [0, 1, 0]}},
         {"mc1_targets": {"grass": 0, "blood": 1, "sky": 0}},
         {
@@ -141,6 +145,12 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
 def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
     question = only(write([{"id": "q1", "question": "Which is red?", **fields}]))
     assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
+
+
+@pytest.mark.parametrize("name", ["ctx", "goal", "sentence", "prompt"])
+def test_usual_names_of_the_question(write: Write, name: str) -> None:
+    row = {"id": "q1", name: EXPECTED.stem, "options": list(EXPECTED.options), "answer": "B"}
+    assert only(write([row])) == EXPECTED
 
 
 def test_what_pandas_writes(write: Write) -> None:

@@ -17,10 +17,10 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
     for name, aliases in {
         "id": "id question_id qid uid example_id guid idx index original_id",
-        "question": "question_stem question stem query question_text problem prompt conclusion",
+        "question": "question_stem question stem query question_text problem prompt conclusion goal ctx sentence",
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
-        "correct correct_answers gold target label cop",
+        "correct correct_answers correct_choice correct_answer_id correct_answer_index gold target label cop",
         "context": "context passage passage_text paragraph story article premises facts",
         "subject": "subject subject_name category topic topic_name domain",
         "source": "source dataset_source",
@@ -30,7 +30,7 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """Field -> usual column names, in order of preference."""
 _FAMILY = re.compile(
-    r"(?P<stem>option|choice|opt|op|ending|sol|answer|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?", re.IGNORECASE
+    r"(?P<stem>option|choice|opt|op|ending|sol|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?", re.IGNORECASE
 )
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
@@ -304,7 +304,7 @@ def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[st
 
 
 def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
-    key = next((key for key in ("text", "option", "content", "answer") if key in values[0]), None)
+    key = next((key for key in ("text", "option", "content", "answer", "value") if key in values[0]), None)
     if key is None:
         raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
     options = _texts([value.get(key) for value in values])
