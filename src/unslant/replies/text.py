@@ -33,7 +33,7 @@ _END_OF_TURN = re.compile(
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>|<s>|<start_of_turn>|<eo[a-z]>")
 _HEADING = pattern(
     r"\s{0,3}(?:[【〖《] ?(?P<any>[^】〗》\n]{1,12}) ?[】〗》]|\[ ?(?P<square>{bracketed_field}) ?\]"
-    r"|^[(<\"] ?(?P<round>{bracketed_field}) ?[)>\"])(?: ?:(?!:)|(?=\s?[^\s:.,;)]))",
+    r"|^[(<\"] ?(?P<round>{bracketed_field}) ?[)>\"])(?: ?:(?!:)|(?=\s{0,3}[^\s:.,;)]))",
     BEGIN_OF_LINE,
 )
 """A field's name in brackets: "【答案】 A", "[Answer] A"."""
@@ -93,6 +93,15 @@ _MARKED_LINE = re.compile(rf"^([ \t]*)({_MARK})[ \t]*({_NO_MARK}+?(?=[(,;][^\n]{
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
+_INVISIBLE = re.compile("[\ufeff\u200b\u2060\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that take no room; those that join letters (in Hindi) or pictures stay."""
+_PICTURE = rf"(?![{_RIGHT_MARK}{_WRONG_MARK}👉])[\U0001f300-\U0001faff\u2600-\u26ff\u2728\u2b50\u2764]\ufe0f?"
+_EMOJI = re.compile(rf"^(?: {{0,3}}{_PICTURE}){{1,9}} {{0,3}}| {{0,3}}(?:{_PICTURE} {{0,3}}){{1,9}}$", re.MULTILINE)
+_COURTESY = pattern(
+    r"\A\s{0,9}(?:\*{0,2}{speaker}\*{0,2}\s?[:：]\*{0,2}\s{0,9})?(?:{courtesy}\s?(?:[!.！。]\s{0,9}){1,3}){0,3}"
+)
+_CLOSING = pattern(r"(?:\n\s{0,9}|(?<=[.!?。！])\s{0,9})\*{0,2}{closing}[^\n]{0,200}\s{0,9}\Z")
+_MOST_CLOSINGS, _LONGEST_CLOSING = 3, 500
 _CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
@@ -101,7 +110,7 @@ def clean(reply: str) -> str:
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before steps of more than one
     # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = _last_turn(without_thinking(reply))
+    text = _without_courtesies(_last_turn(_INVISIBLE.sub("", without_thinking(reply))))
     text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
     text = plain(_json_as_lines(shortened(text)))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
@@ -110,6 +119,15 @@ def clean(reply: str) -> str:
     text = _TAG.sub(rf"\n{FIELD}\2{END_FIELD}\n", _NEXT_TAG.sub(", ", text))
     text = _HEADING.sub(lambda match: f"\n{match[match.lastgroup or 0]}: ", _without_markdown(shortened(text)))
     return shortened(_tidy(text))
+
+
+def _without_courtesies(text: str) -> str:
+    """The text without the words around a reply: "Sure! ...", "... I hope this helps!", and smileys around a line."""
+    text = _EMOJI.sub("", text)
+    bare = _COURTESY.sub("", text)
+    for _ in range(_MOST_CLOSINGS):
+        bare = bare[:-_LONGEST_CLOSING] + _CLOSING.sub("", bare[-_LONGEST_CLOSING:])
+    return bare if bare.strip() else text
 
 
 def option_text(option: str) -> str:

@@ -1,0 +1,82 @@
+"""What stands around a reply, or how it was typed, does not change what is read in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.replies.tables import DATA, rows
+from unslant.replies import extract_labels, extract_preference, extract_verdict
+
+CHOICES, VERDICTS = rows(DATA / "choice_replies.jsonl"), rows(DATA / "verdict_replies.jsonl")
+CHANGES: dict[str, Callable[[str], str]] = {
+    "agrees first": lambda reply: f"Sure! {reply}",
+    "agrees first, with a stop": lambda reply: f"Okay. {reply}",
+    "agrees first, on a line": lambda reply: f"Certainly!\n\n{reply}",
+    "praises the question": lambda reply: f"Great question! {reply}",
+    "agrees in Chinese": lambda reply: f"好的。{reply}",
+    "names the speaker": lambda reply: f"Assistant: {reply}",
+    "offers help": lambda reply: f"{reply.rstrip()}\n\nLet me know if you have any other questions!",
+    "hopes to have helped": lambda reply: f"{reply.rstrip()}\n\nI hope this helps! Feel free to ask for more.",
+    "offers more": lambda reply: f"{reply.rstrip()}\nWould you like me to explain the other options?",
+    "smiles": lambda reply: f"{reply.rstrip()} 😊",
+    "smiles first": lambda reply: f"🤔 {reply.lstrip()}",
+    "byte order mark": lambda reply: f"\ufeff{reply}",
+    "space without width": lambda reply: reply.replace(" ", " \u200b"),
+    "other spaces": lambda reply: reply.replace(" ", "\u00a0"),
+    "two spaces": lambda reply: reply.replace(" ", "  "),
+    "tabs": lambda reply: reply.replace(" ", "\t"),
+    "Windows": lambda reply: reply.replace("\n", "\r\n"),
+    "space around": lambda reply: f"  \n{reply}  \n\n",
+    "fenced": lambda reply: f"```\n{reply}\n```",
+    "typographic quotes": lambda reply: reply.replace("'", "\u2019").replace('"', "\u201d"),
+    "thinks first": lambda reply: f"<think>\nMaybe A, or B.\n</think>\n\n{reply}",
+    "ends its turn": lambda reply: f"{reply}<|im_end|>",
+}
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.thorough), 12], ids=["all", "some"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_choices_are_read_alike(change: str, step: int) -> None:
+    changed = []
+    for row in CHOICES[::step]:
+        read, again = (
+            extract_labels(reply, row["labels"], row["options"])
+            for reply in (row["reply"], CHANGES[change](row["reply"]))
+        )
+        if (read.status, read.labels) != (again.status, again.labels):
+            changed.append((row["reply"], read, again))
+    assert changed == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_verdicts_are_read_alike(change: str) -> None:
+    changed = []
+    for row in VERDICTS:
+        read, again = (extract_verdict(reply) for reply in (row["reply"], CHANGES[change](row["reply"])))
+        if read.labels != again.labels:
+            changed.append((row["reply"], read, again))
+    assert changed == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_preferences_are_read_alike(change: str) -> None:
+    replies = (
+        "[[A]]",
+        "A",
+        "Assistant A is better.",
+        "Both are equally good.",
+        "Winner: B",
+        "A: 7\nB: 9",
+        "I prefer B.",
+    )
+    assert [extract_preference(CHANGES[change](reply)).labels for reply in replies] == [
+        extract_preference(reply).labels for reply in replies
+    ]
+
+
+def test_a_reply_of_courtesies_alone_stays() -> None:
+    assert extract_labels("Sure!", "AB", ("Sure", "No")).labels == {"A"}
+    assert extract_labels("Okay.", "AB", ("Okay", "Not okay")).labels == {"A"}
+    assert extract_labels("Thank you", "AB", ("Thank you", "Please")).labels == {"A"}
