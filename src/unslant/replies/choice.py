@@ -275,7 +275,7 @@ def option_text(reading: Reading) -> Outcome:
                 one for one, other in _RESTATED.findall(reading.text) if option_of(one) == option_of(other)
             )
             others = options_of(re.findall(ANY, reading.text)) - reading.asserted(Kind.WRONG) - answer
-            if others and (len(restated) > 1 or answer <= restated):
+            if len(restated) > 1 or (others and answer <= restated):
                 return None  # "A is Lyon. B is Marseille.": goes through the options
             elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != answer or _REASONING.search(reading.text)
             if (late and elsewhere) or len(answer) == reading.n > 1 or not _asserts(reading, sentence, said):

@@ -21,7 +21,9 @@ NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
 _JOINING = words("joining")
 _AFTER_ANY_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("noun_after_label")])
 _AFTER_LABEL = {
-    **dict.fromkeys(words("article_label"), frozenset([*_JOINING, *words("verb_after_label")])),
+    **dict.fromkeys(
+        words("article_label"), frozenset([*_JOINING, *words("verb_after_label"), *words("article_after_label")])
+    ),
     **dict.fromkeys(words("word_label"), frozenset(_JOINING)),
 }
 """Words that may follow a label that is also a word or a number: in "A is" it is a label, in "A man" it is not."""

@@ -147,6 +147,11 @@ MASKS = (
         r"[^.;!?\n]{0,200}?, (?:(?P<other>{either}) {would_be}\b"
         r"|{chooser} (?:{before_choosing} ){0,3}{chooses} {said})"
     ),
+    # the other way round: "B would be right if it were 1914"
+    Mask(
+        r"{said} {would_be}\b[^.;!?\n{not_any}]{0,80}? (?:{if}(?! {forced}\b| {if_advised})|{supposing})\b"
+        r"(?=[^.;!?\n{not_any}]{0,200}(?:[.;!?\n]|\Z))"
+    ),
     # what was so before: "Lyon was the capital, but Paris is the capital today"
     Mask(
         r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
