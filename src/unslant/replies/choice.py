@@ -115,7 +115,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
 
 
 def _reading(text: str, labels: Sequence[str], options: Sequence[str]) -> Reading:
-    return Reading(collapser(tuple(labels), tuple(options)), before_next_question(text))
+    return Reading(collapser(tuple(labels), tuple(options)), before_next_question(text, labels))
 
 
 def _ranked(text: str, labels: Sequence[str]) -> bool:

@@ -19,7 +19,9 @@ from unslant.replies.text import option_text, plain
 
 NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
 _JOINING = words("joining")
-_AFTER_ANY_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("noun_after_label")])
+_AFTER_ANY_LABEL = frozenset(
+    [*_JOINING, *words("verb_after_label"), *words("noun_after_label"), *words("article_after_label")]
+)
 _AFTER_LABEL = {
     **dict.fromkeys(
         words("article_label"), frozenset([*_JOINING, *words("verb_after_label"), *words("article_after_label")])
@@ -112,6 +114,12 @@ def _unnumbered(texts: list[str]) -> list[str]:
     return [part[2] for part in parts if part] if in_order else texts
 
 
+def _bare(labels: list[str]) -> list[str]:
+    """Labels without brackets and stops, "(a)" as "a", where they still differ: replies write them either way."""
+    bare = [label.strip("()[]{}<>.: ") for label in labels]
+    return bare if len({*bare, ""}) > len(labels) else labels
+
+
 class Collapser:
     """Collapses replies to one presentation.
 
@@ -126,7 +134,7 @@ class Collapser:
         texts = numbered if any(label.isdigit() for label in labels) else _unnumbered(numbered)
         self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
-        plain_labels = [plain(label).strip() for label in labels]
+        plain_labels = _bare([plain(label).strip() for label in labels])
         folded = {label.casefold(): i for i, label in enumerate(plain_labels)}
         # Replies may write a label in either case, unless two labels differ by case alone.
         self._fold = len(folded) == len(plain_labels)

@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from unslant.replies.grammar import BEGIN_OF_LINE, pattern, words
@@ -193,10 +193,14 @@ def without_fragment(reply: str) -> str:
     return "".join(first) or text
 
 
-def before_next_question(text: str) -> str:
-    """The text before the first question that a model asks itself after its answer, as base models do."""
-    for match in pattern(r"\n[ \t#*]{0,9}{next_question}\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]").finditer(text):
-        if text[: match.start()].strip():
+def before_next_question(text: str, labels: Sequence[str] = ()) -> str:
+    """The text before the first question that a model asks itself after its answer, as base models do.
+
+    Args:
+        labels: of options: what is said of one ("Q: wrong") is no question.
+    """
+    for match in pattern(r"\n[ \t#*]{0,9}({next_question})\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]").finditer(text):
+        if text[: match.start()].strip() and match[1] not in labels:
             return text[: match.start()]
     return text
 
