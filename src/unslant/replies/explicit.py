@@ -266,6 +266,7 @@ _NOT_ANY_OF_THEM = pattern(
     r"(?:(?!\b{clause_head}\b)[^.,;\n]){0,80}(?:{not_ending}|\b{not_word}){not_any_of_them}\b[^,;\n]*\Z"
 )
 _ALL_OF_THEM = pattern(r"\W*{all_of_them}[^,;\n]{0,40}\Z")
+_NONE_OR_ALL_FIRST = pattern(r"\W{0,3}(?P<said>(?P<all>{is_all})|{is_none})(?:,? {opening_reason}\b| - |[.!;] )")
 """Replies that name no option and say that none is right, or all."""
 _OTHERS_ARE_NOT = pattern(
     r"(?P<right>{subject}) {are_have} \w{3,20}[,;]? (?:{contrast} |{plain_and} |{but} )?"
@@ -327,6 +328,8 @@ def none_stated(reading: Reading) -> Outcome:
     if len(reading.plain) <= SHORT and not re.search(ANY, reading.plain):
         if _NOT_ANY_OF_THEM.match(reading.plain) or pattern(r"\W*{none_first}[,;:-] ?\w").match(reading.plain):
             return reading.none(), "none stated"
+        if first := _NONE_OR_ALL_FIRST.match(reading.plain):
+            return reading.answer(first["said"]), f"{'all' if first['all'] else 'none'} stated"
         every = _ALL_OF_THEM.match(reading.plain)
         if every and NUMBERS.get((every["n"] or "").casefold(), reading.n) == reading.n:
             return reading.answer(""), "all stated"
