@@ -197,7 +197,7 @@ def before_next_question(text: str, labels: Sequence[str] = ()) -> str:
     """The text before the first question that a model asks itself after its answer, as base models do.
 
     Args:
-        labels: of options: what is said of one ("Q: wrong") is no question.
+        labels: of options: "Q: wrong" is said of the option Q.
     """
     for match in pattern(r"\n[ \t#*]{0,9}({next_question})\b[ \t*]{0,9}\d{0,9}[ \t]{0,9}[:：]").finditer(text):
         if text[: match.start()].strip() and match[1] not in labels:
