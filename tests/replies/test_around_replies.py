@@ -109,6 +109,28 @@ def test_preferences_are_read_alike(change: str) -> None:
     ]
 
 
+CONVERSATION = ("Thank you! That helps.", "Sorry! That hurts.", "Good luck!", "Of course.")
+SMILEYS = ("😀", "😢", "😡", "😴")
+
+
+@pytest.mark.parametrize(
+    ("options", "reply", "expected"),
+    [
+        (CONVERSATION, "Thank you! That helps.", "A"),
+        (CONVERSATION, "Of course.", "D"),
+        (CONVERSATION, "C. Good luck!", "C"),
+        (CONVERSATION, "B. Good luck!", None),
+        (SMILEYS, "😀", "A"),
+        (SMILEYS, "The answer is 😢", "B"),
+        (SMILEYS, "B 😀", None),
+    ],
+)
+def test_courtesies_that_are_options_are_read(options: Sequence[str], reply: str, expected: str | None) -> None:
+    read = extract_labels(reply, "ABCD", options)
+    assert read.labels == ({expected} if expected else set())
+    assert read.status == ("ok" if expected else "conflict")
+
+
 def test_a_reply_of_courtesies_alone_stays() -> None:
     assert extract_labels("Sure!", "AB", ("Sure", "No")).labels == {"A"}
     assert extract_labels("Okay.", "AB", ("Okay", "Not okay")).labels == {"A"}

@@ -22,7 +22,21 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "unit",
-    ["<|im_end|>", "<think>", "\\boxed{", '{"a":', "A and ", "answer ", "\u0301\u0323", "\x0b", "9", "confidence ("],
+    [
+        *(
+            "<|im_end|>",
+            "<think>",
+            "\\boxed{",
+            '{"a":',
+            "A and ",
+            "answer ",
+            "\u0301\u0323",
+            "\x0b",
+            "9",
+            "confidence (",
+        ),
+        *("😊", " 😊 x", "Sure! ", "I hope this helps! ", "\u200b", "A yes. ", "除A外", "1 1/2 ", "5 million "),
+    ],
 )
 def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):
     reply = (unit * MEGABYTE)[:MEGABYTE]

@@ -176,12 +176,7 @@ class Numbers(Mapping[Metric, Estimate]):
 
     def __init__(self, values: Mapping[str, Estimate | float] | Mapping[str, Estimate] | Mapping[str, float]) -> None:
         self._metrics = {_last(key): METRICS[key] for key in values}
-        self._values = {
-            _last(key): value
-            if isinstance(value, Estimate)
-            else Estimate.bare(float(value), 0, "computed: no interval")
-            for key, value in values.items()
-        }
+        self._values = {_last(key): _estimate(value) for key, value in values.items()}
 
     def __getitem__(self, metric: Metric | str) -> Estimate:
         """The estimate of a metric, or of its key (``nvr.score`` or ``score``)."""
@@ -233,3 +228,7 @@ class Measured(Jsonable):
 
 def _last(key: str) -> str:
     return key.rpartition(".")[2]
+
+
+def _estimate(value: Estimate | float) -> Estimate:
+    return value if isinstance(value, Estimate) else Estimate.bare(float(value), 0, "computed: no interval")

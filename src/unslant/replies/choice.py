@@ -101,7 +101,7 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
         >>> sorted(extract_labels("It is Paris.", "ABCD", ("Lisbon", "Paris", "Oslo", "Rome")).labels)
         ['B']
     """
-    text = clean(reply)
+    text = clean(reply, options)
     if not text:
         return Extracted("unparsed", rule="empty")
     if not any(">" in option for option in options) and _ranked(text, labels):

@@ -19,13 +19,10 @@ from unslant.replies.text import option_text, plain
 
 NUMBERS = {word: n for n, word in enumerate(words("number_of_options"), 2)}
 _JOINING = words("joining")
-_AFTER_ANY_LABEL = frozenset(
-    [*_JOINING, *words("verb_after_label"), *words("noun_after_label"), *words("article_after_label")]
-)
+_AFTER_ARTICLE_LABEL = frozenset([*_JOINING, *words("verb_after_label"), *words("article_after_label")])
+_AFTER_ANY_LABEL = _AFTER_ARTICLE_LABEL | {*words("noun_after_label")}
 _AFTER_LABEL = {
-    **dict.fromkeys(
-        words("article_label"), frozenset([*_JOINING, *words("verb_after_label"), *words("article_after_label")])
-    ),
+    **dict.fromkeys(words("article_label"), _AFTER_ARTICLE_LABEL),
     **dict.fromkeys(words("word_label"), frozenset(_JOINING)),
 }
 """Words that may follow a label that is also a word or a number: in "A is" it is a label, in "A man" it is not."""
@@ -130,17 +127,17 @@ class Collapser:
 
     def __init__(self, labels: Sequence[str], options: Sequence[str] = ()) -> None:
         self.labels = tuple(labels)
+        plain_labels = _bare([plain(label).strip() for label in labels])
+        self._numbered = any(label.isdigit() for label in plain_labels)
         numbered = [option_text(option) for option in options[: len(labels)]]
-        texts = numbered if any(label.isdigit() for label in labels) else _unnumbered(numbered)
+        texts = numbered if self._numbered else _unnumbered(numbered)
         self._broken = [(text, " ".join(text.split())) for text in texts if "\n" in text]
         self.options = OptionTexts([" ".join(text.split()) for text in texts])
-        plain_labels = _bare([plain(label).strip() for label in labels])
         folded = {label.casefold(): i for i, label in enumerate(plain_labels)}
         # Replies may write a label in either case, unless two labels differ by case alone.
         self._fold = len(folded) == len(plain_labels)
         self._index = folded if self._fold else {label: i for i, label in enumerate(plain_labels)}
         self._as_shown = frozenset(plain_labels)
-        self._numbered = any(label.isdigit() for label in plain_labels)
         self._own_number: re.Pattern[str] | None = None
         if texts != numbered:
             numbers = (

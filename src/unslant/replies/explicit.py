@@ -61,7 +61,7 @@ _NOT_SHOWN = pattern(
     r"(?:\n|\Z)",
     BEGIN_OF_LINE,
 )
-_OTHER_FIELD = re.compile(r"⟦ ?-?\d{1,3} ?⟧")
+_OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")
 """A number where the answer belongs, such as ``{"choice": 1}``: nobody knows whether it counts from 0."""
 _CONDITIONAL = pattern(r"\W{0,3}{conditional}\b")
 _BUT = pattern(r"\b(?:{but}|{wait}|{correction})\b")
@@ -96,9 +96,9 @@ def explicit(reading: Reading) -> Outcome:
     valid = [claim for claim in claims if claim.start >= retracted]
     if claims and not valid:
         raise Unreadable("retracted")
-    if not valid and _OTHER_FIELD.search(reading.text):
-        raise Unreadable("label that was not shown")
     if not valid:
+        if any(abs(int(number)) <= reading.n for number in _OTHER_FIELD.findall(reading.text)):
+            raise Unreadable("label that was not shown")
         return None
     last = valid[-1]
     answer = reading.answer(last.said, as_label=_is_alone(last))

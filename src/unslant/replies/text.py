@@ -102,15 +102,23 @@ _COURTESY = pattern(
 )
 _CLOSING = pattern(r"(?:\n\s{0,9}|(?<=[.!?。！])\s{0,9})\*{0,2}{closing}[^\n]{0,200}\s{0,9}\Z")
 _MOST_CLOSINGS, _LONGEST_CLOSING = 3, 500
+_MANNERS = pattern(rf"(?:\A|[.!?] )(?:{{courtesy}}\s?(?:[!.,！。]|\Z)|{{closing}})|{_PICTURE}")
+"""What is part of an answer where an option holds it, as in questions about conversations."""
 _CHECKBOXES = re.compile(r"^[ \t]*\[[ xX]\][ \t]*\w.*$", re.MULTILINE)
 
 
-def clean(reply: str) -> str:
-    """The reply as :mod:`collapse` and the rules read it; empty if it is nothing but thinking."""
+def clean(reply: str, options: Sequence[str] = ()) -> str:
+    """The reply as :mod:`collapse` and the rules read it; empty if it is nothing but thinking.
+
+    Args:
+        options: their texts; where one holds words or smileys that usually stand around a reply, these stay.
+    """
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before steps of more than one
     # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = _without_courtesies(_last_turn(_INVISIBLE.sub("", without_thinking(reply))))
+    text = _last_turn(_INVISIBLE.sub("", without_thinking(reply)))
+    if not any(map(_MANNERS.search, options)):
+        text = _without_courtesies(text)
     text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
     text = plain(_json_as_lines(shortened(text)))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)

@@ -92,8 +92,7 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             return ""
         drop = METRICS["drop"]
         drops = listed([f"{name} {number(self.models[name].metrics.drop, drop.digits)}" for name in names])
-        drops_of = partial(self._difference, values=lambda outcomes: outcomes.credit(AS_PUBLISHED) - outcomes.ours())
-        lost = lead(names, drops_of)
+        lost = lead(names, partial(self._difference, values=_lost))
         most = f"; {names[0]} loses most" * (lost.kind == "above")
         return f"Drop from the published form: {drops}{most}."
 
@@ -165,3 +164,8 @@ class UnbiasedComparison(ComparedModels[UnbiasedResult]):
             "Each intervention alone, on the questions that can take it (unbiased-evaluator paper, figure 6).",
             short="One change",
         )
+
+
+def _lost(outcomes: Outcomes) -> Floats:
+    """(Q,) what each question loses from the published form."""
+    return outcomes.credit(AS_PUBLISHED) - outcomes.ours()
