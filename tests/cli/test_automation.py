@@ -109,7 +109,6 @@ def test_a_mistyped_condition_is_refused_before_any_work(unslant: Run, condition
     ("condition", "words"),
     [
         ("metrics.accuracy<1", "did you mean 'metrics.means.accuracy'?"),
-        ("baseline.accuracy.difference<0", "no such number"),
         ("nvr.accuracy.99<1", "no such number"),
         ("zzzzzz.means.fr<1", "use one of metrics.means.accuracy, "),
         ("cost.prompts.low<1", "has no interval"),
@@ -172,6 +171,51 @@ def test_other_questions_are_refused_unless_some_are_shared(
     if code:
         (line,) = ran.err.splitlines()
         assert "was made on other questions" in line
+
+
+def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened(unslant: Run) -> None:
+    Path("mine.csv").write_text("id,question,A,B,answer\n1,2+2?,4,5,A\n2,Capital of Italy?,Oslo,Rome,B\n")
+    ran = unslant("audit", "no/such/model", "mine.csv", "--baseline", "old.parquet")
+    assert (ran.code, ran.err) == (
+        2, "error: old.parquet: was made on other questions, so there is nothing to compare\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (
+            ["audit", "fair", "-m", "prefers-a", "nosuch.jsonl", "--baseline", "old.parquet"],
+            "old.parquet: holds responses; compare results of audit-comparison by their JSON files",
+        ),
+        (
+            ["audit", "fair", "-m", "prefers-a", "nosuch.jsonl", "--baseline", "old.json"],
+            "old.json: holds a result of the study audit, not of audit-comparison",
+        ),
+        (
+            ["study", "base-rate", "no/such/model", "--baseline", "old.parquet"],
+            "old.parquet: holds responses of the study audit, not of base-rate",
+        ),
+        (
+            ["leaderboard", "no/such/model", "other/model", "--baseline", "old.parquet"],
+            "old.parquet: holds responses; compare results of leaderboard by their JSON files",
+        ),
+        (
+            ["audit", "no/such/model", "--fail-if", "baseline.accuracy.difference<0"],
+            "--fail-if 'baseline.accuracy.difference<0': is about a baseline; add --baseline FILE",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_any_work(unslant: Run, command: list[str], reason: str) -> None:
+    ran = unslant(*command, "-q")
+    assert (ran.code, ran.err) == (2, f"error: {reason}\n")
+
+
+def test_a_part_of_a_name_brings_the_names_that_contain_it(unslant: Run) -> None:
+    ran = unslant("audit", "no/such/model", "--fail-if", "vote<0.5")
+    names = ran.err.partition("use one of ")[2].partition(";")[0].removesuffix(", ...").split(", ")
+    assert "vote_accuracy" in names
+    assert all("vote" in name for name in names)
 
 
 def test_a_baseline_of_another_study_is_refused_before_any_work(unslant: Run) -> None:

@@ -27,6 +27,7 @@ from unslant.metrics import (
 from unslant.metrics.order_curve import OrderCurve, order_curve
 from unslant.metrics.registry import METRICS
 from unslant.metrics.two_phase import beyond_places, whole_part
+from unslant.questions.question import same_questions as same
 from unslant.reports.numbers import count
 from unslant.responses import GENERATE, Responses
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from unslant.metrics import BaseRates, Numbers, Nvr
     from unslant.metrics.shortcuts import Shortcut
     from unslant.metrics.variance_components import Repeat, VarianceComponents
-    from unslant.questions import Question
 
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MEASURES = (*SCORES, "consistency", "pbm")
@@ -45,8 +45,6 @@ COMPUTED = (
     *("order_curve", "beyond_places"),
 )
 """Numbers that are computed when they are first used: the first screen needs few of them, JSON needs all."""
-
-_Texts = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,7 @@ class AuditResult(RecordedResult):
     """
 
     study = "audit"
+    by_question = True
     unwritten = ("responses", "scores", "bootstrap")
     compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
 
@@ -300,34 +299,8 @@ def _way(result: AuditResult) -> str:
 
 
 def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
-    """Rows of the same questions in the scores of both.
-
-    Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
-    two data sets is not one question. The others are the same where they have the same stem and the same options in
-    any order, if no other question of either has these.
-    """
-    texts_a, texts_b = ({q.id: _folded(q) for q in result.responses.questions} for result in (a, b))
+    """Rows of the same questions in the scores of both; see :func:`unslant.questions.question.same_questions`."""
     row_a, row_b = ({name: i for i, name in enumerate(result.scores.ids)} for result in (a, b))
-    by_id = {name for name in row_a if name in row_b and _agree(texts_a.get(name), texts_b.get(name))}
-    rest_a = _unique({name: texts for name, texts in texts_a.items() if name in row_a and name not in by_id})
-    rest_b = _unique({name: texts for name, texts in texts_b.items() if name in row_b and name not in by_id})
-    pairs = [(row_a[name], row_b[name]) for name in by_id]
-    pairs += [(row_a[rest_a[texts]], row_b[rest_b[texts]]) for texts in rest_a if texts in rest_b]
-    rows = np.asarray(sorted(pairs), np.int64).reshape(-1, 2)
+    pairs = same(a.responses.by_id(row_a), b.responses.by_id(row_b))
+    rows = np.asarray(sorted((row_a[one], row_b[other]) for one, other in pairs), np.int64).reshape(-1, 2)
     return rows[:, 0], rows[:, 1]
-
-
-def _folded(question: Question) -> _Texts:
-    stem, *options = (" ".join(text.split()).casefold() for text in (question.stem, *question.options))
-    return stem.removeprefix("question:").strip(), tuple(sorted(options))
-
-
-def _agree(a: _Texts | None, b: _Texts | None) -> bool:
-    """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
-    return a is None or b is None or (a[1] == b[1] and (a[0] in b[0] or b[0] in a[0]))
-
-
-def _unique(texts: Mapping[str, _Texts]) -> dict[_Texts, str]:
-    """Id by texts, of texts that only one question has."""
-    often = Counter(texts.values())
-    return {pair: name for name, pair in texts.items() if often[pair] == 1}

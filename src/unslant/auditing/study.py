@@ -55,6 +55,7 @@ class Audit(Study[AuditSettings]):
     of_logs = ("fields",)
     in_memory = True
     several = True
+    compared = "audit-comparison"
     in_shards = True
 
     def ask(self, asking: Asking[AuditSettings]) -> Responses:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,8 @@ from unslant.metrics import METRICS, Estimate, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
 from unslant.models import Cost
+from unslant.questions import QuestionSet
+from unslant.questions.question import same_questions
 from unslant.reports import Page, Panel
 from unslant.reports.numbers import APART, count, listed, numbers, with_interval
 from unslant.responses import Run
@@ -57,7 +59,7 @@ class Baseline:
         """
         if (values := cls._numbers(path)) is None:
             if not issubclass(kind, RecordedResult):
-                raise InputError.at(path, f"holds responses; compare results of {kind.study} by their JSON files")
+                raise _responses_refused(path, kind.study)
             result = kind.from_parquet(path)
             return cls(path, result.to_dict(), result)
         return cls(path, values)
@@ -78,19 +80,38 @@ class Baseline:
         return None
 
     @classmethod
-    def check(cls, path: Path, study: str = "", questions: str = "") -> None:
+    def check(
+        cls,
+        path: Path,
+        kind: type[StudyResult] | None = None,
+        studies: Collection[str] = (),
+        questions: QuestionSet[Any] | None = None,
+    ) -> None:
         """Raise InputError for a file that cannot be compared with, without computing anything from it.
 
         Args:
-            study: that of the result to come, if known: ``audit`` also for the comparison of several audits.
-            questions: digest of the questions to be asked, if known.
+            kind: the class of result of one model, if known.
+            studies: those that the result to come can be of, if known: of one model, or the comparison of several.
+            questions: those to be asked, if known.
         """
         if (values := cls._numbers(path)) is None:
-            responses_in(path)
-        elif not str(values["study"]).startswith(study):
-            raise InputError.at(path, f"holds a result of the study {values['study']}, not of {study}")
-        elif questions and (before := _digests(values)) and questions not in before:
-            raise InputError.at(path, _OTHER_QUESTIONS + _BY_ROW)
+            responses = responses_in(path)
+            if kind and not (kind.study in studies and issubclass(kind, RecordedResult)):
+                raise _responses_refused(path, min(studies))
+            if kind and responses.run.study != kind.study:
+                raise InputError.at(path, f"holds responses of the study {responses.run.study}, not of {kind.study}")
+            if kind and kind.by_question:
+                before = responses.by_id(responses.table["question_id"].unique().to_pylist())
+                if questions and not same_questions(before, {one.id: one for one in questions}):
+                    raise InputError.at(path, _OTHER_QUESTIONS)
+                return
+            digests = {responses.run.questions_digest} - {""}
+        elif studies and values["study"] not in studies:
+            raise _of_another(path, values["study"], " or ".join(studies))
+        else:
+            digests = _digests(values)
+        if questions and digests and questions.digest not in digests:
+            raise InputError.at(path, _OTHER_QUESTIONS + _BY_ROW * bool(kind and kind.by_question))
 
     def compared_with(self, result: StudyResult) -> StudyResult:
         """The result with its differences from this one.
@@ -99,7 +120,7 @@ class Baseline:
             InputError: if the two are of different studies, or have no questions in common.
         """
         if self.values["study"] != result.study:
-            raise InputError.at(self.path, f"holds a result of the study {self.values['study']}, not of {result.study}")
+            raise _of_another(self.path, self.values["study"], result.study)
         paired = result.paired_with(self.result) if self.result else None
         before, now = _digests(self.values), {one.digest for one in result.provenance.questions if one.digest}
         remarks = list(paired.remarks) if paired else []
@@ -110,7 +131,7 @@ class Baseline:
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
         if before and now and before != now:
-            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired))
+            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (result.by_question and not paired))
         return WithBaseline(result, self, self._unpaired(result), remarks)
 
     def _unpaired(self, result: StudyResult) -> Comparison:
@@ -134,6 +155,14 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison
+
+
+def _responses_refused(path: Path, study: str) -> InputError:
+    return InputError.at(path, f"holds responses; compare results of {study} by their JSON files")
+
+
+def _of_another(path: Path, study: str, expected: str) -> InputError:
+    return InputError.at(path, f"holds a result of the study {study}, not of {expected}")
 
 
 def _digests(values: Mapping[str, Any]) -> set[str]:
@@ -316,8 +345,9 @@ def _named(name: str) -> list[Any]:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    """:func:`one_of` without its list, or with the beginning of it if no name is near."""
+    """:func:`one_of` without its list, or if no name is near, with those that contain it, or with the first."""
     near = one_of(name, names)
     if near.startswith("did you mean"):
         return near.partition("? ")[0] + "?"
+    names = [one for one in names if name.lower() in one.lower()] or names
     return f"use one of {', '.join(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}; see docs/metrics.md"

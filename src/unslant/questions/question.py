@@ -254,6 +254,47 @@ class QuestionSet(Generic[AnyQuestion]):
         return sha.hexdigest()
 
 
+_Texts = tuple[str, tuple[str, ...]]
+
+
+def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | None]) -> list[tuple[str, str]]:
+    """Ids, in ``a`` and in ``b``, of the questions that both have.
+
+    Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
+    two data sets is not one question. The others are the same where they have the same stem and the same options in
+    any order, if no other question of either has these.
+
+    Args:
+        a, b: question by id; None where its text was not recorded.
+    """
+    texts_a, texts_b = ({name: _folded(one) for name, one in questions.items()} for questions in (a, b))
+    by_id = {name for name in texts_a if name in texts_b and _agree(texts_a[name], texts_b[name])}
+    rest_a, rest_b = (
+        _unique({name: texts[name] for name in texts if name not in by_id}) for texts in (texts_a, texts_b)
+    )
+    return [(name, name) for name in texts_a if name in by_id] + [
+        (name, rest_b[texts]) for texts, name in rest_a.items() if texts in rest_b
+    ]
+
+
+def _folded(question: Question | None) -> _Texts | None:
+    if question is None:
+        return None
+    stem, *options = (" ".join(text.split()).casefold() for text in (question.stem, *question.options))
+    return stem.removeprefix("question:").strip(), tuple(sorted(options))
+
+
+def _agree(a: _Texts | None, b: _Texts | None) -> bool:
+    """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
+    return a is None or b is None or (a[1] == b[1] and (a[0] in b[0] or b[0] in a[0]))
+
+
+def _unique(texts: Mapping[str, _Texts | None]) -> dict[_Texts, str]:
+    """Id by texts, of texts that only one question has."""
+    often = Counter(texts.values())
+    return {pair: name for name, pair in texts.items() if pair is not None and often[pair] == 1}
+
+
 def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
     """One question as a line of the canonical JSONL form, without the line's end.
 

@@ -233,6 +233,11 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
+    def by_id(self, ids: Iterable[str]) -> dict[str, Question | None]:
+        """The questions of these ids; None where the text was not recorded."""
+        recorded = {question.id: question for question in self.questions}
+        return {name: recorded.get(name) for name in ids}
+
     def passages_of(self, ids: Iterable[str]) -> tuple[str, ...]:
         """The passage that each question is about; empty where it has none, or the table has no questions."""
         passages = {question.id: question.context for question in self.questions}

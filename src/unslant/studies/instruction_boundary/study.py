@@ -122,6 +122,7 @@ class InstructionBoundary(Study[Any]):
     inputs = RankingOptions
     generate = LengthOptions
     several = True
+    compared = "instruction-boundary-comparison"
     without = scoring_options()
 
     def check(self, given: Given[Any]) -> None:

@@ -116,6 +116,7 @@ class Unbiased(Study[UnbiasedSettings]):
     inputs = RankingOptions
     generate = GenerateOptions
     several = True
+    compared = "unbiased-compare"
     in_shards = True
     switch = "--generate"
 
