@@ -15,11 +15,22 @@ import pytest
 from tests.command_line import Ran
 from tests.command_line import unslant as run
 from unslant import compare
+from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.result import AuditResult
+from unslant.auditing.study import Audit
+from unslant.errors import InputError
 from unslant.experiment.comparison import unpaired_difference
+from unslant.experiment.gates import Baseline
+from unslant.experiment.study import Study
 from unslant.metrics import Estimate
 from unslant.metrics.estimate import wilson
+from unslant.plugins.lm_eval.study import LmEval
 from unslant.prompts.templates import template_names
 from unslant.reference import WORDS, reference_names
+from unslant.studies.instruction_boundary.comparison import BoundaryComparison
+from unslant.studies.instruction_boundary.study import InstructionBoundary
+from unslant.studies.unbiased.comparison import UnbiasedComparison
+from unslant.studies.unbiased.study import Unbiased
 
 pytestmark = pytest.mark.thorough
 
@@ -194,7 +205,7 @@ def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened
         ),
         (
             ["study", "base-rate", "no/such/model", "--baseline", "old.parquet"],
-            "old.parquet: holds responses of the study audit, not of base-rate",
+            "old.parquet: contains responses of the study audit; this command reads those of base-rate",
         ),
         (
             ["leaderboard", "no/such/model", "other/model", "--baseline", "old.parquet"],
@@ -209,6 +220,39 @@ def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened
 def test_what_cannot_be_compared_is_refused_before_any_work(unslant: Run, command: list[str], reason: str) -> None:
     ran = unslant(*command, "-q")
     assert (ran.code, ran.err) == (2, f"error: {reason}\n")
+
+
+def test_a_log_of_questions_that_cannot_be_matched_is_compared_unpaired(unslant: Run) -> None:
+    """Its stems may be worded otherwise, and no digest says that its questions are others."""
+    Path("mine.csv").write_text("id,question,A,B,answer\n1,2+2?,4,5,A\n2,Capital of Italy?,Oslo,Rome,B\n")
+    Path("log.csv").write_text("id,question,A,B,answer,reply\nx,Add 2 and 2,four,five,A,A\ny,Rome?,Italy,Spain,A,B\n")
+    ran = unslant("audit", "fair", "mine.csv", *QUICK, "--baseline", "log.csv", "--json", "new.json")
+    assert ran.code == 0, ran.err
+    assert not any(one["paired"] for one in written("new.json")["baseline"].values() if isinstance(one, dict))
+
+
+@pytest.mark.parametrize(
+    ("study", "comparison"),
+    [
+        (Audit, AuditComparison),
+        (LmEval, AuditComparison),
+        (InstructionBoundary, BoundaryComparison),
+        (Unbiased, UnbiasedComparison),
+    ],
+)
+def test_the_study_of_a_comparison_is_known_before_the_run(study: type[Study[Any]], comparison: type) -> None:
+    assert study.compared == comparison.study
+
+
+def test_a_comparison_of_unknown_name_may_have_a_name_that_begins_like_that_of_one() -> None:
+    values = written("old.json") | {"study": "audit-of-two"}
+    Path("two.json").write_text(json.dumps(values))
+    Baseline.check(Path("two.json"), AuditResult)  # a study from elsewhere that does not say what it is called
+    with pytest.raises(InputError, match=r"study audit-of-two, not of audit$"):
+        Baseline.check(Path("two.json"), AuditResult, "audit")
+    Path("other.json").write_text(json.dumps(values | {"study": "probe"}))
+    with pytest.raises(InputError, match=r"study probe, not of audit$"):
+        Baseline.check(Path("other.json"), AuditResult)
 
 
 def test_a_part_of_a_name_brings_the_names_that_contain_it(unslant: Run) -> None:

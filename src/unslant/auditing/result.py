@@ -68,7 +68,6 @@ class AuditResult(RecordedResult):
     """
 
     study = "audit"
-    by_question = True
     unwritten = ("responses", "scores", "bootstrap")
     compared_numbers = tuple(("metrics", "means", key) for key in MEASURES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -58,9 +58,7 @@ class Baseline:
             InputError: if the file cannot be read, or holds no result.
         """
         if (values := cls._numbers(path)) is None:
-            if not issubclass(kind, RecordedResult):
-                raise _responses_refused(path, kind.study)
-            result = kind.from_parquet(path)
+            result = _recorded(kind, path).from_parquet(path)
             return cls(path, result.to_dict(), result)
         return cls(path, values)
 
@@ -84,34 +82,33 @@ class Baseline:
         cls,
         path: Path,
         kind: type[StudyResult] | None = None,
-        studies: Collection[str] = (),
+        study: str = "",
         questions: QuestionSet[Any] | None = None,
     ) -> None:
         """Raise InputError for a file that cannot be compared with, without computing anything from it.
 
         Args:
             kind: the class of result of one model, if known.
-            studies: those that the result to come can be of, if known: of one model, or the comparison of several.
+            study: that of the result to come, if known: of one model, or of the comparison of several.
             questions: those to be asked, if known.
         """
         if (values := cls._numbers(path)) is None:
-            responses = responses_in(path)
-            if kind and not (kind.study in studies and issubclass(kind, RecordedResult)):
-                raise _responses_refused(path, min(studies))
-            if kind and responses.run.study != kind.study:
-                raise InputError.at(path, f"holds responses of the study {responses.run.study}, not of {kind.study}")
-            if kind and kind.by_question:
-                before = responses.by_id(responses.table["question_id"].unique().to_pylist())
-                if questions and not same_questions(before, {one.id: one for one in questions}):
-                    raise InputError.at(path, _OTHER_QUESTIONS)
+            if kind:
+                _recorded(kind, path, study)
+            responses = responses_in(path, study)
+            if not kind or not study:
                 return
-            digests = {responses.run.questions_digest} - {""}
-        elif studies and values["study"] not in studies:
-            raise _of_another(path, values["study"], " or ".join(studies))
+            if questions and _paired(kind):
+                before = responses.by_id(responses.table["question_id"].unique().to_pylist())
+                if same_questions(before, {one.id: one for one in questions}):
+                    return
+            digests, hint = {responses.run.questions_digest} - {""}, ""
+        elif kind and not (values["study"] == study if study else str(values["study"]).startswith(kind.study)):
+            raise _of_another(path, values["study"], study or kind.study)
         else:
-            digests = _digests(values)
+            digests, hint = _digests(values), _BY_ROW if kind and _paired(kind) else ""
         if questions and digests and questions.digest not in digests:
-            raise InputError.at(path, _OTHER_QUESTIONS + _BY_ROW * bool(kind and kind.by_question))
+            raise InputError.at(path, _OTHER_QUESTIONS + hint)
 
     def compared_with(self, result: StudyResult) -> StudyResult:
         """The result with its differences from this one.
@@ -131,7 +128,7 @@ class Baseline:
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
         if before and now and before != now:
-            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (result.by_question and not paired))
+            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired and _paired(type(result))))
         return WithBaseline(result, self, self._unpaired(result), remarks)
 
     def _unpaired(self, result: StudyResult) -> Comparison:
@@ -157,8 +154,17 @@ class Baseline:
         return comparison
 
 
-def _responses_refused(path: Path, study: str) -> InputError:
-    return InputError.at(path, f"holds responses; compare results of {study} by their JSON files")
+def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:
+    """The class, if a result of ``study`` can be read from responses of one model; InputError if not."""
+    study = study or kind.study
+    if not issubclass(kind, RecordedResult) or study != kind.study:
+        raise InputError.at(path, f"holds responses; compare results of {study} by their JSON files")
+    return kind
+
+
+def _paired(kind: type[StudyResult]) -> bool:
+    """Whether results of the class are compared with earlier ones question by question."""
+    return kind.paired_with is not StudyResult.paired_with
 
 
 def _of_another(path: Path, study: str, expected: str) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -52,20 +52,22 @@ def check_folder(*paths: Path | None) -> None:
         check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
 
-def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None, studies: Collection[str] = ()) -> None:
+def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None, study: str = "") -> None:
     """Raise InputError for an output that cannot be written, a bad condition, or a baseline that cannot be read.
 
     Args:
-        kind, studies: see :meth:`unslant.experiment.gates.Baseline.check`.
+        kind, study: see :meth:`unslant.experiment.gates.Baseline.check`.
     """
     if options.fail_if or options.baseline:
         from unslant.experiment.gates import Baseline, Condition
 
         for text in options.fail_if:
-            if Condition.parse(text).name.startswith("baseline.") and options.baseline is None:
+            parts = Condition.parse(text).name.split(".")
+            differs = parts[0] == "baseline" and parts[-1] in ("before", "now", "difference")
+            if kind and differs and options.baseline is None:
                 raise InputError(f"--fail-if {text!r}: is about a baseline; add --baseline FILE")
         if options.baseline is not None:
-            Baseline.check(options.baseline, kind, studies)
+            Baseline.check(options.baseline, kind, study)
     check_folder(options.out, options.figures, options.tables)
     if options.figures:
         needed("vl_convert", "drawing figures")
@@ -76,14 +78,12 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
             check_file(path)
 
 
-def check_compared(
-    options: ReportOptions, kind: type[StudyResult], studies: Collection[str], questions: QuestionSet[Any]
-) -> None:
+def check_compared(options: ReportOptions, kind: type[StudyResult], study: str, questions: QuestionSet[Any]) -> None:
     """Raise InputError for a baseline that was made on other questions than those to be asked."""
     if options.baseline is not None:
         from unslant.experiment.gates import Baseline
 
-        Baseline.check(options.baseline, kind, studies, questions)
+        Baseline.check(options.baseline, kind, study, questions)
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:

@@ -41,13 +41,11 @@ class StudyResult:
         study: name, as in ``unslant study NAME``.
         unwritten: fields omitted from JSON.
         compared_numbers: paths of the numbers that ``--baseline`` compares; if empty, those of the page's tiles.
-        by_question: whether ``--baseline`` can pair it with an earlier one on the questions that both have.
     """
 
     study: ClassVar[str]
     unwritten: ClassVar[tuple[str, ...]] = ("responses", "run")
     compared_numbers: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    by_question: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

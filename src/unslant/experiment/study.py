@@ -58,7 +58,7 @@ class Study(Generic[S]):
         of_logs: settings that have an effect on recorded responses; None if the study cannot use any.
         in_memory: whether logs may also be tables in memory.
         several: whether it takes several models.
-        compared: study of the result of several, if another than that of one.
+        compared: study of the result of several models; empty if it is not known before the run.
         in_commas: whether one text may name several models or question sets, separated by commas.
         in_shards: whether several machines can share its work.
         without: options of models that have no effect, because models are asked for replies only.
@@ -172,15 +172,15 @@ class Study(Generic[S]):
         shard = given.shards.shard
         if shard:
             check_shard(cast(OutputOptions, outputs), given.shards, given.models)
-        studies = [self.result.study] * (len(given.models) < 2) + [self.compared or self.result.study] * self.several
-        check_outputs(outputs, self.result, studies if given.log else studies[:1])
+        study = self.compared if len(given.models) > 1 else self.result.study
+        check_outputs(outputs, self.result, "" if given.log else study)  # a log may be of several models
         if given.log:
             result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
         self.check_replies(given, self.settings_of_each(given))
         with recording(store, outputs.quiet) as record:
             job = self.prepared(given, record)
-            job.checks.append(partial(check_compared, outputs, self.result, studies[:1]))
+            job.checks.append(partial(check_compared, outputs, self.result, study))
             if shard:
                 responses = self.responses_of(job, 0)
                 record.keep(responses)

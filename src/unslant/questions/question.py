@@ -268,13 +268,11 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
         a, b: question by id; None where its text was not recorded.
     """
     texts_a, texts_b = ({name: _folded(one) for name, one in questions.items()} for questions in (a, b))
-    by_id = {name for name in texts_a if name in texts_b and _agree(texts_a[name], texts_b[name])}
-    rest_a, rest_b = (
-        _unique({name: texts[name] for name in texts if name not in by_id}) for texts in (texts_a, texts_b)
-    )
-    return [(name, name) for name in texts_a if name in by_id] + [
-        (name, rest_b[texts]) for texts, name in rest_a.items() if texts in rest_b
-    ]
+    by_id = [name for name in texts_a if name in texts_b and _agree(texts_a[name], texts_b[name])]
+    for name in by_id:
+        del texts_a[name], texts_b[name]
+    rest_a, rest_b = _unique(texts_a), _unique(texts_b)
+    return [(name, name) for name in by_id] + [(rest_a[one], rest_b[one]) for one in rest_a if one in rest_b]
 
 
 def _folded(question: Question | None) -> _Texts | None:

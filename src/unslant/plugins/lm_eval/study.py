@@ -178,6 +178,7 @@ class LmEval(Study[Any]):
     outputs = LmEvalOutputs
     of_logs = None
     several = True
+    compared = "audit-comparison"
     without = frozenset({"connections", *SERVED_ONLY})
 
     def parameters(self) -> list[inspect.Parameter]:
