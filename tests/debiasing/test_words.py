@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import unslant
 from tests.chatting import RuleChat
 from tests.studies.talkers import QUESTIONS, takes_a
 from unslant import Debiased, InputError, ModelError
@@ -71,3 +74,29 @@ def test_those_that_do_not_are_the_orders_alone() -> None:
     assert [name for name in METHODS if not method_named(name).needs_scores] == [
         "none", "vote", "vote-hard", "adaptive"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("pride:alpha=7", "alpha 7 is not a share"),
+        ("pride:alpha=nan", "alpha nan is not a share"),
+        ("gray-box-calibrated:share=9", "share 9 is not a share"),
+        ("vote:orders=cyclc", "unknown orders 'cyclc': did you mean 'cyclic'"),
+        ("vote:orders=0", "unknown orders '0'"),
+        ("vote:orders=shared:0", "unknown orders 'shared:0'"),
+        ("vote:rule=median", "unknown rule 'median': use soft or hard"),
+        ("adaptive:risk=4", "risk 4.0 is not between"),
+        ("adaptive:orders=0", "orders 0: give 1 or more"),
+        ("aoi:position=middle", "unknown position 'middle'"),
+        ("bnp:nodes=0", "nodes 0: give 1 or more"),
+        ("bnp:questions=0", "questions 0: give 1 or more"),
+        ("bnp:orders=many", "unknown orders 'many'"),
+        ("set-based:answer=word", "unknown answer 'word': use label or text"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused_before_a_model_is_opened(method: str, words: str) -> None:
+    with pytest.raises(InputError, match=f"^method '{method}': {re.escape(words)}"):
+        unslant.debias("no-such-model", "embedded", method=method)
+    with pytest.raises(InputError, match=f"^method '{method}': {re.escape(words)}"):
+        unslant.study.debias("no-such-model", "embedded", methods=f"none,{method}", train="embedded-skewed")

@@ -46,7 +46,7 @@ def method_named(text: str, settings: Mapping[str, object] | None = None) -> Met
         settings: further settings, by name.
 
     Raises:
-        InputError: on an unknown name or setting, or a value of the wrong type.
+        InputError: on an unknown name or setting, or a value that cannot be used.
         ModelError: if the method needs a package that is not installed.
 
     Example::
@@ -73,7 +73,11 @@ def method_named(text: str, settings: Mapping[str, object] | None = None) -> Met
     if unknown := sorted(values.keys() - defaults.keys()):
         allowed = one_of(unknown[0], defaults) if defaults else "it has none"
         raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {allowed}")
-    return maker(**{key: _converted(type(defaults[key]), value, text) for key, value in values.items()})
+    typed = {key: _converted(type(defaults[key]), value, text) for key, value in values.items()}
+    try:
+        return maker(**typed)
+    except InputError as error:
+        raise InputError(f"method {text!r}: {error}") from None
 
 
 def _converted(kind: type, value: str, text: str) -> Any:

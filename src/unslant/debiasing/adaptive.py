@@ -13,6 +13,7 @@ from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker, ask_orders
 from unslant.debiasing.base import Debiaser, Method, Outcome
 from unslant.errors import InputError
+from unslant.flags import check_least
 from unslant.metrics import mean_over_orders
 from unslant.presentations import Order, balanced_rounds
 from unslant.questions import Question
@@ -62,6 +63,11 @@ class AdaptiveVote(Method):
     seed: int = 0
     order_invariant = True
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.risk < 0.5:
+            raise InputError(f"risk {self.risk} is not between 0 (exact) and 0.5")
+        check_least(self, {"orders": 1})
+
     @property
     def needs_scores(self) -> bool:  # type: ignore[override]
         """True for *fast*, whose assumptions about the variances of gaps do not hold for choices."""
@@ -72,11 +78,6 @@ class AdaptiveVote(Method):
         return "adaptive-fast" if self.risk else "adaptive"
 
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> AdaptiveVoter:
-        """Raises InputError if the risk is not in [0, 0.5), or ``orders`` is less than 1."""
-        if not 0 <= self.risk < 0.5:
-            raise InputError(f"adaptive vote: risk {self.risk} is not between 0 (exact) and 0.5")
-        if self.orders < 1:
-            raise InputError(f"adaptive vote: {self.orders} orders; give 1 or more")
         return AdaptiveVoter(asker, self)
 
 

@@ -32,9 +32,11 @@ class AuxiliaryOption(Method):
     renormalise: bool = True
     name = "aoi"
 
-    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
+    def __post_init__(self) -> None:
         if self.position not in ("first", "last") and not self.position.isdecimal():
-            raise InputError(f"AOI: unknown position {self.position!r}: use first, last or a number")
+            raise InputError(f"unknown position {self.position!r}: use first, last or a number")
+
+    def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> Debiaser:
         return _WithOption(asker, self)
 
     def present(self, question: Question, alphabet: tuple[str, ...]) -> Presentation:

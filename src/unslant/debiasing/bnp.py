@@ -13,7 +13,9 @@ from unslant.debiasing.asker import Asker
 from unslant.debiasing.base import Method, OrderDebiaser
 from unslant.debiasing.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
+from unslant.flags import check_least
 from unslant.presentations import orders_for, present, question_rng
+from unslant.presentations.orders import check_orders
 from unslant.questions import Question
 
 KEPT = "kept_units"
@@ -44,6 +46,10 @@ class BiasNodePruning(Method):
     name = "bnp"
     needs_fit = needs_model = held_out = True
 
+    def __post_init__(self) -> None:
+        check_least(self, {"nodes": 1, "questions": 1})
+        check_orders(self.orders)
+
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> OrderDebiaser:
         """Find the units.
 
@@ -53,10 +59,8 @@ class BiasNodePruning(Method):
         """
         head = loaded_model(asker, "BNP").model.get_output_embeddings()
         hidden = head.weight.shape[1]
-        if not 0 < self.nodes < hidden:
+        if not self.nodes < hidden:
             raise InputError(f"BNP: {self.nodes} nodes to prune, the model has {hidden} hidden units")
-        if self.questions < 1:
-            raise InputError(f"BNP: questions={self.questions}; at least 1 is needed to find the bias")
         usable = sorted((q for q in questions if q.answers and len(q.movable) > 1), key=lambda q: q.id)
         question_rng("", self.seed, "bnp").shuffle(usable)
         differences: list[Tensor] = []

@@ -11,7 +11,7 @@ import numpy as np
 from unslant.arrays import Floats, Ints
 from unslant.debiasing.asker import Asker
 from unslant.debiasing.base import Method, OrderDebiaser, Outcome
-from unslant.debiasing.pride import ask_labels, drawn_questions, sizes_without
+from unslant.debiasing.pride import ask_labels, check_share, drawn_questions, sizes_without
 from unslant.presentations import Order, orders_for
 from unslant.questions import Question
 
@@ -26,13 +26,16 @@ class GrayBox(Method):
         calibrated: divide each label's probability by the label's frequency among answers before averaging. The
             frequencies come from both orders of a share of the questions to fit on, separately for each number of
             options; one is added to every count.
-        share: that share, 0 to 1.
+        share: that share, above 0 and up to 1.
         seed: for drawing it.
     """
 
     calibrated: bool = False
     share: float = 0.1
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_share("share", self.share)
 
     @property
     def name(self) -> str:

@@ -41,10 +41,11 @@ class Pride(Method):
     name = "pride"
     needs_fit = True
 
+    def __post_init__(self) -> None:
+        check_share("alpha", self.alpha)
+
     def fit(self, asker: Asker, questions: Sequence[Question] = ()) -> PrideDebiaser:
-        """Estimate the prior; InputError if ``alpha`` is not in (0, 1], or all questions have pinned options."""
-        if not 0 < self.alpha <= 1:
-            raise InputError(f"PriDe: alpha {self.alpha} is not a share; give more than 0 and at most 1")
+        """Estimate the prior; InputError if all questions have pinned options."""
         free = [question for question in questions if not question.pinned]
         if not free:
             raise InputError("PriDe: no question to estimate the prior on (all have options that keep their place)")
@@ -80,6 +81,12 @@ def drawn(ids: Sequence[str], sizes: Sequence[int], share: float, seed: int) -> 
     for n, group in sorted(groups.items()):
         sample += question_rng("", seed, f"estimation-{n}").sample(group, max(1, round(share * len(group))))
     return sample
+
+
+def check_share(what: str, share: float) -> None:
+    """Raise InputError unless 0 < ``share`` <= 1."""
+    if not 0 < share <= 1:
+        raise InputError(f"{what} {share:g} is not a share; give more than 0 and at most 1")
 
 
 def drawn_questions(questions: Sequence[Question], share: float, seed: int) -> list[Question]:

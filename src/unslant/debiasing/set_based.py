@@ -52,6 +52,10 @@ class SetBased(Method):
     answer: str = "label"
     needs_model = order_invariant = True
 
+    def __post_init__(self) -> None:
+        if self.answer not in ("label", "text"):
+            raise InputError(f"unknown answer {self.answer!r}: use label or text")
+
     @property
     def name(self) -> str:
         return "set-based" if self.answer == "label" else "set-based-text"
@@ -60,11 +64,9 @@ class SetBased(Method):
         """Check that the model accepts such input.
 
         Raises:
-            InputError: on an unknown ``answer``, an elicitation other than cloze, or without a loaded model.
+            InputError: on an elicitation other than cloze, or without a loaded model.
             ModelError: if the model does not follow an explicit mask and positions.
         """
-        if self.answer not in ("label", "text"):
-            raise InputError(f"set-based: unknown answer {self.answer!r}: use label or text")
         if not isinstance(asker.elicitation, Cloze):
             raise InputError("set-based scoring asks by cloze")
         return _SetScorer(asker, asker.elicitation, by_label=self.answer == "label")

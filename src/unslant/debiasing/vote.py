@@ -12,9 +12,10 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker, RecordedAsker
 from unslant.debiasing.base import Method, OrderDebiaser, Outcome
+from unslant.errors import InputError
 from unslant.metrics import vote_over_orders
 from unslant.presentations import Order, orders_for
-from unslant.presentations.orders import DEFAULT_CAP
+from unslant.presentations.orders import DEFAULT_CAP, check_orders
 from unslant.questions import Question
 from unslant.responses import text_ranks
 
@@ -50,6 +51,11 @@ class Vote(Method):
     rule: Literal["soft", "hard"] = "soft"
     seed: int = 0
     needs_scores = False
+
+    def __post_init__(self) -> None:
+        check_orders(self.orders)
+        if self.rule not in ("soft", "hard"):
+            raise InputError(f"unknown rule {self.rule!r}: use soft or hard")
 
     @property
     def name(self) -> str:

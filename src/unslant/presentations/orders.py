@@ -303,14 +303,19 @@ def orders_for(question: Question, spec: str, seed: int = 0) -> list[Order]:
     Raises:
         InputError: on an unknown name, or ``all`` with more than 5,040 orders.
     """
-    kind, _, number = spec.partition(":")
-    if kind in SIZED and number.isdecimal() and int(number) >= 1:
-        return SIZED[kind](question, int(number), seed)
+    check_orders(spec)
     if spec in SETS:
         return SETS[spec](question, seed)
-    if spec.isdecimal() and int(spec) >= 1:
-        return sampled_orders(question, int(spec), seed)
-    raise InputError(
-        f"unknown orders {spec!r}: {one_of(spec, SETS)}, or a number "
-        f"of sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
-    )
+    kind, _, number = spec.rpartition(":")
+    return SIZED[kind](question, int(number), seed) if kind else sampled_orders(question, int(number), seed)
+
+
+def check_orders(spec: str) -> None:
+    """Raise InputError if ``spec`` does not name a set of orders."""
+    kind, colon, number = spec.rpartition(":")
+    sized = number.isdecimal() and int(number) >= 1 and (kind in SIZED or not colon)
+    if spec not in SETS and not sized:
+        raise InputError(
+            f"unknown orders {spec!r}: {one_of(spec, SETS)}, or a number "
+            f"of sampled orders (in sets with a structure: {', '.join(f'{kind}:K' for kind in SIZED)})"
+        )
