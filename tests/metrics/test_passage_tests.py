@@ -12,6 +12,7 @@ from unslant.metrics import Bootstrap, compute, read_scores
 from unslant.metrics.measures import Metrics
 from unslant.metrics.order_curve import order_curve
 from unslant.metrics.scores import OrderScores
+from unslant.metrics.variance_components import components_of
 from unslant.questions import Question
 from unslant.studies.debias.measure_debiased import swap_tests
 
@@ -33,6 +34,12 @@ def alike(answerer: Answerer, seed: int) -> Answerer:
         return answerer(replace(question, id=question.id[:5]), contents, labels, own)
 
     return answer
+
+
+def one_hot_first(
+    question: Question, contents: tuple[int, ...], labels: tuple[str, ...], rng: np.random.Generator
+) -> list[float]:
+    return one_hot(len(labels), 0 if rng.random() < 0.5 else int(rng.integers(len(labels))), 0.9)
 
 
 def scores_of(questions: list[Question], answerer: Answerer, orders: str = "cyclic") -> OrderScores:
@@ -124,6 +131,33 @@ def test_whether_a_method_changes_anything() -> None:
     for key, p in alone.items():
         assert p > 0.02
         assert together[key] == pytest.approx(p, abs=0.05), key
+
+
+def test_the_only_passage_of_a_subject_is_one_observation() -> None:
+    questions = make_questions(60, (4,), subjects=6)
+    only = [one for one in questions if one.subject == "s00"][:1]
+    few = [one for one in questions if one.subject == "s01"][:4]
+    many = [one for one in questions if one.subject > "s01"]
+    numbers = compute(scores_of(repeated([*only, *few, *many]), alike(guesses(), 5))).by_subject
+    for subject in ("s00", "s01"):  # five questions on one passage had an interval, and twenty on four had none
+        accuracy = numbers[subject]["expected_accuracy"]
+        assert math.isnan(accuracy.low), subject
+        assert "fewer than 5 contexts" in accuracy.note
+    assert numbers["s02"]["expected_accuracy"].low > 0
+
+
+def test_variance_components() -> None:
+    questions = make_questions(60, (4,))
+    answerer = alike(knows(0.4, one_hot_first), 11)
+    scores = [scores_of(one, answerer) for one in (questions, repeated(questions))]
+    alone, together = (components_of(one, Bootstrap.of(one)) for one in scores)
+    assert alone is not None
+    assert together is not None
+    pairs = [(alone.between, together.between)]
+    pairs += [(alone.components[name][key], together.components[name][key]) for name in alone.components
+              for key in ["components.variance"]]  # fmt: skip
+    for one, other in pairs:
+        assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.1, abs=2e-3)
 
 
 @pytest.mark.thorough

@@ -43,6 +43,7 @@ class Bootstrap:
             questions of these.
         unsure: (Q,) questions on which the model is known not to settle on an option. Where enough of them
             are among those measured, no interval allows for questions of a rare kind (:func:`_with_unseen`).
+        part: these are some of the questions of a set; see :class:`~unslant.metrics.sampling.Sampling`.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Bootstrap:
         confidence: float = CONFIDENCE,
         across_subjects: bool = False,
         unsure: Bools | None = None,
+        part: bool = False,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
         self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
-        self.sampling = Sampling(n_questions, subjects, contexts, across_subjects)
-        self._unstratified = Sampling(n_questions, None, contexts)
+        self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part)
+        self._unstratified = Sampling(n_questions, None, contexts, part=part)
 
     @classmethod
     def of(

@@ -222,11 +222,12 @@ def _by_subject(scores: OrderScores, values: QuestionValues, phases: TwoPhaseVal
     if len(names) < 2:
         return {}
     table = {}
+    several = len(set(scores.contexts)) > 1  # so that the only passage of a subject counts as one
     in_phases = {METRICS[key]: Estimate.undefined(FEW_OF_SUBJECT) for key in (phases.known if phases else ())}
     for subject in names:
         rows = subjects == subject
         part = {key: column[rows] for key, column in values.items()}
-        bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows])
+        bootstrap = Bootstrap(int(rows.sum()), contexts=contexts[rows].tolist(), unsure=unsure[rows], part=several)
         table[str(subject)] = means(part, bootstrap) | in_phases
     return table
 

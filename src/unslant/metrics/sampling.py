@@ -47,6 +47,7 @@ class Sampling:
         subjects: stratum of each question.
         contexts: what each question shares with others, such as its passage; empty for a question on its own. Where
             one context covers everything, questions count on their own.
+        part: these are some of the questions of a set with several contexts, so that one that covers them all counts.
         across_subjects: draw subjects, each as a whole, instead of questions or contexts within them. Without their
             names, there is one value for each subject.
 
@@ -61,11 +62,13 @@ class Sampling:
         subjects: Sequence[str] | None = None,
         contexts: Sequence[str] | None = None,
         across_subjects: bool = False,
+        *,
+        part: bool = False,
     ) -> None:
         if across_subjects:
             subjects, contexts = None, subjects
         self.unit = np.arange(n_questions)
-        if contexts is not None and (len(set(contexts)) > 1 or (across_subjects and any(contexts))):
+        if contexts is not None and (len(set(contexts)) > 1 or ((across_subjects or part) and any(contexts))):
             self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
         self.clustered = bool(n_questions and self.unit.max() + 1 < n_questions)
         self.drawn = "contexts" if self.clustered else "questions"

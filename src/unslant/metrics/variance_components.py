@@ -142,13 +142,17 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     parts = between_questions(variances, positions, orders)
     mean, between = float(means.mean()), float(means.var(ddof=1))
     keys = ("components.variance", "components.of_answer", "components.of_score")
+    sampling = bootstrap.sampling
+    effect = sampling.design_effect(means)
+    # of answers that are half right the influences vanish; the second term of the variance's variance is left
+    size = n / max(1.0, effect) if sampling.clustered else n
+    error = between * math.sqrt(2 / size / max(1.0, size - 1))
     columns: list[Mapping[str, Estimate | float]] = [estimates, _shares(variances), _shares(parts)]
     return VarianceComponents(
         {name: Numbers({key: column[name] for key, column in zip(keys, columns, strict=True)}) for name in names},
         mean,
-        # of answers that are half right the influences vanish; the second term of the variance's variance is left
-        _estimate(between, (means - mean) ** 2 - between, bootstrap, between * math.sqrt(2 / n / (n - 1)), skewed=True),
-        bootstrap.sampling.design_effect(means),
+        _estimate(between, (means - mean) ** 2 - between, bootstrap, error, skewed=True),
+        effect,
         n,
         positions,
         orders,
