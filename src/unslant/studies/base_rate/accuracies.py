@@ -164,15 +164,16 @@ def gold_accuracy(scores: LabelScores, bootstrap: Bootstrap) -> GoldAccuracy:
         for s in range(len(subjects))
     )
     features = np.column_stack([np.nan_to_num(hits), there])
-    gap = bootstrap.statistic(features, _gap, int(there.sum()), reflect=True, low=0, high=1)
+    gap = bootstrap.statistic(features, _gaps, int(there.sum()), low=0, high=1)
     return GoldAccuracy(scores.labels[:n], by_label, gap, tuple(str(s) for s in subjects), cells)
 
 
-def _gap(totals: Floats) -> Floats:
+def _gaps(totals: Floats) -> Floats:
+    """(R, n n) the accuracy with each label minus that with each other; the largest is the gap."""
     n = totals.shape[1] // 2
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = totals[:, :n] / totals[:, n:]
-    return np.asarray(accuracy.max(axis=1) - accuracy.min(axis=1))
+    return np.asarray((accuracy[:, :, None] - accuracy[:, None]).reshape(len(totals), -1))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -148,9 +148,9 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
         means[:, x] = np.divide(sums, counts, out=means[:, x], where=counts > 0)
     means = means[np.isfinite(means).all(axis=1)]
     features = np.column_stack([means, np.ones(len(means))])
-    return Bootstrap(len(means), seed=seed, across_subjects=True).statistic(
-        features, lambda t: (t[:, :-1] / t[:, -1:]).min(axis=1), len(means), reflect=True, low=0, high=1
-    )
+    bootstrap = Bootstrap(len(means), seed=seed, across_subjects=True)
+    least = bootstrap.statistic(features, lambda t: -t[:, :-1] / t[:, -1:], len(means), low=-1, high=0)
+    return replace(least, value=-least.value, low=-least.high, high=-least.low)
 
 
 @dataclass(frozen=True)
