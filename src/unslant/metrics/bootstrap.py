@@ -279,7 +279,7 @@ class Bootstrap:
         The interval of one is percentile, with wider percentiles where few units are drawn; see
         :meth:`~unslant.metrics.sampling.Sampling.bootstrap_quantile`. The largest of several overstates: the one that
         was lucky counts. Its interval begins at the largest of lower bounds that hold for all at once (from resamples
-        of the largest standardised deviation) and ends at the largest of the upper bounds, one of which is that of the
+        of the largest standardised deviation) and ends at the largest of the upper bounds, among them that of the
         truly largest.
 
         Args:
