@@ -69,7 +69,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     letters = [f"op{letter}" for letter in "abcd"]
     _write(
         made / "fields.jsonl",
-        [{"question": q.stem, **dict(zip(letters, q.options, strict=True)), "cop": 3 - min(q.answers)} for q in four],
+        [
+            {"question": q.stem, "passage": f"Page {i // 2}.", "cop": 3 - min(q.answers)}
+            | dict(zip(letters, q.options, strict=True))
+            for i, q in enumerate(four)
+        ],
     )
     _write(
         made / "records.jsonl",
@@ -209,6 +213,13 @@ def test_other_orders_are_the_tasks_templates_with_moved_options(name: str, both
                 else:
                     assert lines[place].endswith(f". {text.lower()}")
                     assert requests[place][1].strip() == text
+
+
+def test_documents_on_one_passage_count_together(both: Callable[[str], Both]) -> None:
+    tasks = both("fields").tasks
+    places = {key for key, one in tasks.by_id.items() if one.task.name == "own_fields"}
+    contexts = [one.context for one in tasks.questions if one.id in places]
+    assert contexts == [f"Page {i // 2}." for i in range(8)]
 
 
 @pytest.mark.parametrize("name", _each(["letters", "fields", "records"]))

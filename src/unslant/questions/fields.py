@@ -21,7 +21,7 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
         "correct correct_answers correct_choice correct_answer_id correct_answer_index gold target label cop",
-        "context": "context passage passage_text paragraph story article premises facts",
+        "context": "context passage passage_text flores_passage paragraph story article narrative premises facts",
         "subject": "subject subject_name category topic topic_name domain",
         "source": "source dataset_source",
         "labels": "labels choice_labels",
@@ -47,6 +47,12 @@ class Draft:
     numbered: bool
     fields: Mapping[str, Any]
     """The fields of :class:`Question` except the answers."""
+
+
+def passage_of(record: Mapping[str, Any]) -> str:
+    """The passage in a harness's record of a question, under one of its usual names; empty if there is none."""
+    texts = (record.get(name) for name in CHOICE_FIELDS["context"])
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def column_names(records: Sequence[Record]) -> list[str]:

@@ -24,6 +24,7 @@ from unslant.plugins.lm_eval.option_fields import (
 from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalSettings, load_tasks, quiet
 from unslant.presentations import ALPHABETS, Order, Presentation, labels_for
 from unslant.questions import Question, QuestionSet
+from unslant.questions.fields import passage_of
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.responses.importers.lm_eval import document_id, document_subject, document_text
@@ -229,7 +230,7 @@ def _questions(documents: Sequence[Document], several: bool) -> tuple[list[Quest
             questions.append(
                 Question(
                     name, stem, one.texts, one.task.answers(one.doc),
-                    subject=subject, source=one.task.name, pinned=tuple(sorted(pinned)),
+                    context=passage_of(one.doc), subject=subject, source=one.task.name, pinned=tuple(sorted(pinned)),
                 )
             )  # fmt: skip
         except ValueError as error:

@@ -36,6 +36,7 @@ from unslant.plugins.lm_eval.option_fields import Request
 from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalSettings, quiet
 from unslant.presentations import Presentation
 from unslant.prompts import Prompt
+from unslant.questions.fields import passage_of
 from unslant.reach import Reach
 from unslant.responses.run import Harness, LogFacts, TaskRecord
 from unslant.writing import write_atomically
@@ -134,13 +135,14 @@ def published(task_set: TaskSet, scores: Mapping[str, Floats], asker: ScoringMod
             kept_metrics = {key: value for key, value in metrics.items() if key not in NEEDS_GREEDY}
             results.append(Result(documents[name], instances, kept_metrics))
         names = dict.fromkeys(name for one in results for name in one.metrics)
-        by_name = {name: [one.metrics[name] for one in results if name in one.metrics] for name in names}
-        estimates = {name: _estimate(task, name, values) for name, values in by_name.items()}
+        by_name = {name: [one for one in results if name in one.metrics] for name in names}
+        estimates = {name: _estimate(task, name, with_it) for name, with_it in by_name.items()}
         by_task[task.name] = Published(task, results, estimates, len(documents) - len(results))
     return by_task
 
 
-def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
+def _estimate(task: HarnessTask, name: str, results: Sequence[Result]) -> Estimate:
+    values = [one.metrics[name] for one in results]
     try:
         value = float(task.task.aggregation()[name](values))
     except Exception as error:  # a metric is the task's own code, and may fail on these documents in any way
@@ -148,7 +150,8 @@ def _estimate(task: HarnessTask, name: str, values: Sequence[Any]) -> Estimate:
     if not math.isfinite(value):
         return Estimate.undefined(f"lm-eval gives {value}", len(values))
     if all(isinstance(one, int | float) and one in (0, 1) for one in values) and math.isclose(value, np.mean(values)):
-        return Bootstrap(len(values)).mean(np.asarray(values, np.float64))
+        contexts = [passage_of(one.document.doc) for one in results]
+        return Bootstrap(len(values), contexts=contexts).mean(np.asarray(values, np.float64))
     return Estimate.bare(value, len(values), "no interval: as lm-eval aggregates it")
 
 

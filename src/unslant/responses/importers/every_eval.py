@@ -58,6 +58,7 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
         "id": str(row["sample_id"]),
         "place": place,
         "question": PageText(str(page["raw"])).question,
+        "context": PageText(str(page["raw"])).passage,
         "labels": labels,
         "options": options,
         "answers": frozenset(

@@ -17,7 +17,7 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, PageText, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
 _METRIC = "exact_match"
@@ -123,6 +123,7 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         answers=frozenset(k for k, text in enumerate(options) if text in right),
         place=place,
         question=str(instance["input"]["text"]),
+        context=PageText(str(instance["input"]["text"])).passage,
         repeat=int(request.get("train_trial_index", 0)),
     )
 

@@ -24,6 +24,7 @@ from unslant.arrays import ROUNDING, Floats
 from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
 from unslant.presentations import ALPHABETS, labels_for
+from unslant.questions.fields import passage_of
 from unslant.responses.importers.logged import Log, Logged, PageText, stated, understood, unit_share
 from unslant.responses.importers.registry import Head, Importer
 
@@ -174,6 +175,7 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         question=sample.input
         if isinstance(sample.input, str)
         else PageText("\n".join(one.text for one in sample.messages if one.role == "user")).question,
+        context=passage_of(metadata) or PageText(sample.input if isinstance(sample.input, str) else "").passage,
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )

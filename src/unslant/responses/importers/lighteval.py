@@ -163,7 +163,7 @@ def _answered(
     # The first leaderboard scored letters and logged the texts; later versions log what was scored.
     letters = choices == labels or (has_list and "query" not in doc)
     right = frozenset(map(int, gold)) if isinstance(gold, list) else frozenset({int(gold)})
-    common["question"] = page.question
+    common |= {"question": page.question, "context": page.passage}
     finish_reason = common.pop("finish_reason", None)
     if scores and not letters:
         on_page = page.order(choices)

@@ -18,6 +18,7 @@ import numpy as np
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, labels_for
+from unslant.questions.fields import passage_of
 from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,
@@ -213,6 +214,7 @@ def _samples(data: Mapping[str, Any], number: str, place: str, dropped: Counter[
         "id": document_id(doc, data["doc_id"]),
         "place": place,
         "question": document_text(doc) or page_text.question,
+        "context": passage_of(doc) or page_text.passage,
         "subject": document_subject(doc),
     }
     if isinstance(requests[0][1], Mapping):  # keywords of generation: the answer is a reply

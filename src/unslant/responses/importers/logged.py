@@ -98,6 +98,7 @@ class Logged:
         id: of the question, the same in every log of it.
         labels: labels of the options, by place; answers: places of the right ones.
         place: file and line, for messages.
+        context: passage that the question is about, where the log shows which text that is.
         options: texts by place; empty where the log has none.
         order: index in the question file of the option at each place; ``None`` where the log gives it by texts only.
         pinned: indices in the question file of options that never move.
@@ -120,6 +121,7 @@ class Logged:
     answers: frozenset[int]
     place: str
     question: str = ""
+    context: str = ""
     options: tuple[str, ...] = ()
     order: Order | None = None
     pinned: tuple[int, ...] = ()
@@ -157,7 +159,18 @@ class Logged:
         if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
             raise InputError.at(self.place, f"has {reason}")
         try:
-            check_plain([self.id, *self.labels, *self.options, *self.authors, self.question, self.subject, self.reply])
+            check_plain(
+                [
+                    self.id,
+                    *self.labels,
+                    *self.options,
+                    *self.authors,
+                    self.question,
+                    self.context,
+                    self.subject,
+                    self.reply,
+                ]
+            )
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
 
@@ -308,6 +321,11 @@ _GAP = re.compile(r"\W*\w{0,3}\W*")
 """Text between two options of a list: punctuation, and a label, a number, "or" or "and"."""
 _LONGEST_GAP = 20
 _LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
+_ASKS = r"^(?:question|q)[ \t]*:"
+_PASSAGE = re.compile(
+    rf"^(?:passage|article|context|paragraph|story|text)[ \t]*:((?:(?!{_ASKS}).)+){_ASKS}",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
 _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
 
 
@@ -323,6 +341,12 @@ class PageText:
         run = self._last_run(())
         before = (self.text[: run[0].start()] if run else self.text).strip()
         return _CUES.sub("", before.rpartition("\n\n")[2].strip()).strip()
+
+    @property
+    def passage(self) -> str:
+        """The text between the last ``Passage:``, or a word like it, and the question; empty where there is none."""
+        passages = _PASSAGE.findall(self.text)
+        return passages[-1].strip() if passages else ""
 
     def options(self, labels: Sequence[str] = ()) -> tuple[str, ...]:
         """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty if none has a line for each label."""

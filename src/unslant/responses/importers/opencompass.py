@@ -116,7 +116,13 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
     names = [str(key) for key in row if str(key).startswith(_PPL)]
     first = row[names[0]] if names else {}
     text = _text(row.get("origin_prompt") or row.get("prompt") or first.get("testing input") or first["prompt"])
-    common: dict[str, Any] = {"id": number, "place": place, "question": PageText(text).question}
+    page_text = PageText(text)
+    common: dict[str, Any] = {
+        "id": number,
+        "place": place,
+        "question": page_text.question,
+        "context": page_text.passage,
+    }
     if names:
         labels = tuple(name.removeprefix(_PPL) for name in names)
         right = _gold(row["gold"], labels)

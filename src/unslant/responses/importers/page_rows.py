@@ -16,7 +16,7 @@ from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
 from unslant.questions.answers import READERS, RawAnswer, as_text, integer, whole_number
-from unslant.questions.fields import find_columns, lookup, option_columns, options_in
+from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
@@ -36,6 +36,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "chosen": ("chosen", "choice", "prediction", "pred", "predicted", "predicted_answer", "model_answer"),
     "reply": ("reply", "response", "completion", "output", "model_output", "model_response", "generated_text"),
     "question": ("question", "stem", "input", "question_text", "question_stem"),
+    "context": CHOICE_FIELDS["context"],
     "subject": ("subject", "category"),
     "model": ("model", "model_name"),
     "repeat": ("repeat", "sample", "epoch"),
@@ -250,6 +251,7 @@ class Row:
             "labels": labels,
             "place": self.place,
             "question": intern(str(self.get("question") or "")),
+            "context": intern(str(self.get("context") or "")),
             "subject": intern(str(self.get("subject") or "")),
             "repeat": self.repeat(),
             "score": self.score(),

@@ -91,7 +91,7 @@ def _pages(head: Head) -> list[Log]:
         with understood(record.place, "page"):
             pages = row.pages(readings)
             if not row.names["id"]:
-                text = pages[0].question, *sorted(pages[0].options)
+                text = pages[0].question, pages[0].context, *sorted(pages[0].options)
                 pages = [replace(page, id=ids.setdefault(text, f"{name_of_file}/{number}")) for page in pages]
             row.check_agreement(pages)
         name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
