@@ -13,7 +13,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.responses import Responses
 from unslant.responses.importers import load_logs
-from unslant.responses.importers.logged import PageText
+from unslant.responses.importers.page_text import PageText
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 import unslant
 from unslant.responses.importers import load_logs
-from unslant.responses.importers.logged import PageText
+from unslant.responses.importers.page_text import PageText
 
 OPTIONS = ("a lake", "a hill", "a mill")
 PASSAGES, SIZE = 12, 4

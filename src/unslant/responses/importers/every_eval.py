@@ -14,7 +14,8 @@ from typing import Any
 from unslant.files import parse_json
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.checks import STATUSES
-from unslant.responses.importers.logged import Log, Logged, PageText, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.page_text import PageText
 from unslant.responses.importers.registry import Head, Importer
 
 LOGPROBS, ORDER, LABELS = "unslant_logprobs", "unslant_order", "unslant_labels"

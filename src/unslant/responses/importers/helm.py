@@ -17,7 +17,8 @@ from typing import Any
 from unslant.errors import InputError
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
-from unslant.responses.importers.logged import Log, Logged, PageText, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.page_text import PageText
 from unslant.responses.importers.registry import Head, Importer
 
 _METRIC = "exact_match"

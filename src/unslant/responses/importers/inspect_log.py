@@ -25,7 +25,8 @@ from unslant.errors import InputError, first_line, printable, shortened
 from unslant.extras import needed
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.fields import passage_of
-from unslant.responses.importers.logged import Log, Logged, PageText, stated, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, stated, understood, unit_share
+from unslant.responses.importers.page_text import PageText
 from unslant.responses.importers.registry import Head, Importer
 
 SHOWN = "unslant"

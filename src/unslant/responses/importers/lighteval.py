@@ -18,7 +18,6 @@ from unslant.presentations import ALPHABETS, labels_for
 from unslant.responses.importers.logged import (
     Log,
     Logged,
-    PageText,
     in_results,
     is_mean,
     main_metric,
@@ -26,6 +25,7 @@ from unslant.responses.importers.logged import (
     understood,
     unit_share,
 )
+from unslant.responses.importers.page_text import PageText
 from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")

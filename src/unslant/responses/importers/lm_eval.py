@@ -23,8 +23,6 @@ from unslant.questions.records import parse_list
 from unslant.responses.importers.logged import (
     Log,
     Logged,
-    PageText,
-    differing,
     in_results,
     is_mean,
     main_metric,
@@ -32,6 +30,7 @@ from unslant.responses.importers.logged import (
     understood,
     unit_share,
 )
+from unslant.responses.importers.page_text import PageText, differing
 from unslant.responses.importers.registry import Head, Importer
 
 _IDS = ("id", "question_id", "qid", "idx", "ind")

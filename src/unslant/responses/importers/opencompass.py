@@ -21,7 +21,8 @@ from unslant.errors import InputError, shown
 from unslant.files import parse_json, read_text
 from unslant.presentations import ALPHABETS, labels_for
 from unslant.questions.formats import whole_records
-from unslant.responses.importers.logged import Log, Logged, PageText, differing, understood, unit_share
+from unslant.responses.importers.logged import Log, Logged, understood, unit_share
+from unslant.responses.importers.page_text import PageText, differing
 from unslant.responses.importers.registry import Head, Importer
 
 _PPL = "label: "
