@@ -136,3 +136,22 @@ def test_public_files(shared_data: Path, name: str) -> None:
     if name == "truthfulqa_mc1.jsonl":  # the right one is first in the file
         assert found.positions.p < 1e-6
     assert found.summary()
+
+
+@pytest.mark.parametrize(("passages", "shared"), [(2, 12), (1, 0), (12, 0)])
+def test_passages_written_into_the_questions_are_noticed(passages: int, shared: int) -> None:
+    questions = [
+        {
+            "question": f"{'Once more, ' * 16}the people of town {i % passages} built a mill. What of sentence {i}?",
+            "options": ["yes", "no", "maybe"],
+            "answer": i % 3,
+        }
+        for i in range(12)
+    ]
+    counts = {one.name: one.count for one in unslant.check_questions(questions).oddities}
+    assert counts.get("a long beginning that another has", 0) == shared
+    (note,) = [one for one in unslant.audit("fair", questions).page().notes if "the same 200 characters" in one] or [""]
+    assert note.startswith("12 of 12 questions begin") if shared else not note
+    for one in questions:
+        one["context"], one["question"] = one["question"].split("What")[0], "What?"
+    assert "a long beginning that another has" not in {o.name for o in unslant.check_questions(questions).oddities}

@@ -15,6 +15,7 @@ from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
+from unslant.questions.question import SHARED_START, with_shared_start
 from unslant.reports.numbers import count, interval, number, percent, significant, with_interval
 from unslant.responses import DECISION, Responses
 from unslant.responses.run import UntilRun
@@ -28,6 +29,8 @@ BEYOND = 0.1
 _FEWEST = 10
 """Fewest responses from which rounding is reported: fewer may be round by chance."""
 _MOST_PLACES = 4
+_MANY_SHARED = 0.05
+"""Share of the questions on passages from which intervals that take them for independent are said to be."""
 
 
 def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
@@ -64,6 +67,7 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
         *_decision_lines(result.responses),
         *logged_lines(result.run),
         *_target_lines(result),
+        *_passage_lines(result),
         *_until_lines(result),
         *phase_lines(result),
         *adaptive_lines(result.replies.adaptive if result.replies else None),
@@ -94,6 +98,18 @@ def asked_until(until: UntilRun) -> str:
     every = until.questions == until.of_questions
     questions = f"all {until.questions:,}" if every else f"{until.questions:,} of {until.of_questions:,}"
     return f"{questions} questions, {until.squares:,} in a square of orders, {until.whole:,} in all"
+
+
+def _passage_lines(result: AuditResult) -> list[str]:
+    questions = result.responses.questions
+    n = len(with_shared_start(questions))
+    if n < _MANY_SHARED * len(questions) or not n:
+        return []
+    return [
+        f"{n:,} of {count(len(questions), 'question')} begin with the same {SHARED_START} characters as another: if "
+        "these are passages, put them in a field context. Questions on one passage then count together; the intervals "
+        "here take them for independent."
+    ]
 
 
 def _target_lines(result: AuditResult) -> list[str]:

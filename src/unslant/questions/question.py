@@ -257,6 +257,24 @@ class QuestionSet(Generic[AnyQuestion]):
 _Texts = tuple[str, tuple[str, ...]]
 
 
+SHARED_START = 200
+"""Characters that passages written into the questions have in common at least; questions by themselves seldom do."""
+
+
+def with_shared_start(questions: Iterable[Question]) -> list[Question]:
+    """Questions without a context of their own whose stem begins with the same 200 characters as another's.
+
+    None if all that do begin alike: that is an instruction.
+    """
+    by_start: dict[str, list[Question]] = {}
+    for question in questions:
+        start = " ".join(question.stem.split())[:SHARED_START]
+        if not question.context and len(start) == SHARED_START:
+            by_start.setdefault(start, []).append(question)
+    shared = [group for group in by_start.values() if len(group) > 1]
+    return [question for group in shared for question in group] if len(shared) > 1 else []
+
+
 def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | None]) -> list[tuple[str, str]]:
     """Ids, in ``a`` and in ``b``, of the questions that both have.
 

@@ -21,6 +21,7 @@ from unslant.metrics.shortcuts import longest
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
+from unslant.questions.question import with_shared_start
 from unslant.questions.records import Record, settled
 from unslant.reports import Column, Figure, Page, Panel, Plot, charts
 from unslant.reports.numbers import count, listed, p_words, percent, with_interval
@@ -221,6 +222,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         wordings[_folded(question.context), _folded(question.stem), options].append(question)
     repeated = {q.id for same in wordings.values() for q in same[1:]}
     disputed = {q.id for same in wordings.values() for q in same if len({_right(other) for other in same}) > 1}
+    on_passages = {q.id for q in with_shared_start(questions)}
     spelled = {q.id for q in questions if any(map(_SPECIAL.search, (q.stem, q.context, *q.options)))}
     tests: tuple[tuple[str, Callable[[Question], object], str], ...] = (
         ("identical options", lambda q: len(set(q.options)) < len(q.options), "which of them is right cannot be known"),
@@ -230,6 +232,11 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("pinned options", lambda q: q.pinned, "these keep their place, because they speak of others"),
         ("the wording of an earlier question", lambda q: q.id in repeated, "counted twice"),
         ("another right answer under the same wording", lambda q: q.id in disputed, "one of them is wrong"),
+        (
+            "a long beginning that another has",
+            lambda q: q.id in on_passages,
+            "passages belong in a field context",
+        ),
         ("special tokens spelled", lambda q: q.id in spelled, "taken for text where the tokenizer allows it"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]
