@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from unslant.errors import InputError, one_of
@@ -52,7 +53,7 @@ class Draft:
 def passage_of(record: Mapping[str, Any]) -> str:
     """The passage in a harness's record of a question, under one of its usual names; empty if there is none."""
     texts = (record.get(name) for name in CHOICE_FIELDS["context"])
-    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+    return intern(next((text for text in texts if isinstance(text, str) and text.strip()), ""))
 
 
 def column_names(records: Sequence[Record]) -> list[str]:

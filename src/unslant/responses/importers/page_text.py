@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from sys import intern
 
 from unslant.presentations import ALPHABETS
 from unslant.responses.importers.logged import Order
@@ -14,10 +15,8 @@ _GAP = re.compile(r"\W*\w{0,3}\W*")
 """Text between two options of a list: punctuation, and a label, a number, "or" or "and"."""
 _LONGEST_GAP = 20
 _LINE = re.compile(r"^\s*\(?(?P<label>[A-Z]|\d{1,2})[).:]\s+(?P<text>.+?)\s*$", re.MULTILINE)
-_ASKS = r"^(?:question|q)[ \t]*:"
-_PASSAGE = re.compile(
-    rf"^(?:passage|article|context|paragraph|story|text)[ \t]*:((?:(?!{_ASKS}).)+){_ASKS}",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+_HEAD = re.compile(
+    r"^(?:(passage|article|context|paragraph|story|text)|question|q)[ \t]*:", re.IGNORECASE | re.MULTILINE
 )
 _CUES = re.compile(r"\A(?:question|q)\s*:\s*|\s*\b(?:answer|a)\s*:?\s*\Z", re.IGNORECASE)
 
@@ -37,9 +36,11 @@ class PageText:
 
     @property
     def passage(self) -> str:
-        """The text between the last ``Passage:``, or a word like it, and the question; empty where there is none."""
-        passages = _PASSAGE.findall(self.text)
-        return passages[-1].strip() if passages else ""
+        """The text between ``Passage:``, or a word like it, and the last question; empty where there is none."""
+        heads = list(_HEAD.finditer(self.text))
+        if len(heads) < 2 or not heads[-2][1] or heads[-1][1]:
+            return ""
+        return intern(self.text[heads[-2].end() : heads[-1].start()].strip())  # of many pages, each with a long text
 
     def options(self, labels: Sequence[str] = ()) -> tuple[str, ...]:
         """Texts of the last run of lines ``A. text``, ``B) text``, ...; empty if none has a line for each label."""
