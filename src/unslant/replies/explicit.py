@@ -34,7 +34,7 @@ _SAID = {
     r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
     # of an earlier answer: "Actually, B covers all three"
     "correction": r"(?:\b{correction}"
-    r"|(?:(?<=[.!?] )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
+    r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
     r" ?[,:;.!-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
