@@ -237,3 +237,13 @@ def test_robustness_of_zero_keeps_the_chance_of_more():
     found = boundary_metrics(table(*rows)).of("vanilla", "choice")["robustness"]
     assert (found.value, found.low) == (0, 0)
     assert found.high > 0.8
+
+
+@pytest.mark.parametrize("n", [4, 6, 7])
+def test_robustness_on_few_questions_has_the_interval_of_its_parts(n: int) -> None:
+    rows = [row(i, truth, truth if i < 3 else {3}) for i in range(n) for truth in [{0} if i % 2 else {NONE}]]
+    robustness = boundary_metrics(table(*rows)).of("vanilla", "choice")["robustness"]
+    assert "Bonferroni" in robustness.method
+    assert robustness.note == ""
+    assert robustness.low < robustness.value < robustness.high
+    assert robustness.high - robustness.low > 0.4
