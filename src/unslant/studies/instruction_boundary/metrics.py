@@ -320,8 +320,8 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
     bootstrap = Bootstrap(len(features), contexts=[*chain(*passages)], seed=seed)
     estimate = bootstrap.statistic(features, lambda totals: by_kind(totals).mean(axis=1), n, low=0.0, high=1.0)
     each = by_kind(features.sum(axis=0, keepdims=True))[0].tolist()
-    # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty; of few questions it
-    # has none. The interval then comes from those of the SR and GR of each kind, at a confidence at which they hold
+    # Where RS of a kind is 0 or 1 every resample repeats it, and the bootstrap would claim certainty; of few questions
+    # it has no interval. Then it comes from those of the SR and GR of each kind, at a confidence at which they hold
     # together (Bonferroni).
     if not estimate.defined or not (math.isnan(estimate.low) or {0.0, 1.0} & set(each)):
         return estimate
