@@ -304,15 +304,13 @@ class Bootstrap:
         samples = samples[np.isfinite(samples).all(axis=1)]
         if len(samples) < self.resamples / 2 or np.ptp(samples, axis=0).max() <= 1e-12 * max(1.0, abs(value)):
             return Estimate.bare(value, n, "too few different questions for an interval", self.confidence)
-        quantile, method = (
-            self.sampling.bootstrap_quantile(self.confidence, counted),
-            f"bootstrap {self.sampling.words}",
-        )
+        method = f"bootstrap {self.sampling.words}"
+        quantile = self.sampling.bootstrap_quantile(self.confidence, counted)
         if len(values) == 1:
             tail = NormalDist().cdf(-quantile)
             below, above = np.quantile(samples, (tail, 1 - tail)).tolist()
         else:
-            errors, method = samples.std(axis=0, ddof=1), f"{method}, the largest of {len(values)}"
+            errors, method = samples.std(axis=0, ddof=1), f"{method}, bounds that hold for all"
             off = np.divide(samples - values, errors, out=np.zeros_like(samples), where=errors > 0).max(axis=1)
             together = float(np.quantile(off, 0.5 + self.confidence / 2)) / normal_quantile(self.confidence)
             below = float((values - max(1.0, together) * quantile * errors).max())
