@@ -30,7 +30,7 @@ _FEWEST = 10
 """Fewest responses from which rounding is reported: fewer may be round by chance."""
 _MOST_PLACES = 4
 _MANY_SHARED = 0.05
-"""Share of the questions on passages from which intervals that take them for independent are said to be."""
+"""Share of questions with a shared beginning from which an audit says that its intervals take them for independent."""
 
 
 def notes(result: AuditResult, known: Sequence[str]) -> list[str]:

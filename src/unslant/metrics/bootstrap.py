@@ -322,7 +322,7 @@ class Bootstrap:
 
 
 _LEAST_RESAMPLED = 8
-"""Units from which resamples show what another draw would give: intervals of five passages cover 0.86."""
+"""Units from which resamples show what another draw would give: the widest percentiles of five passages cover 0.86."""
 _SKEWED = 1.3
 """Student half-widths that an interval of two phases reaches at most: near a bound, Agresti and Coull's reaches far."""
 _ROUNDING = 1e-9

@@ -254,9 +254,6 @@ class QuestionSet(Generic[AnyQuestion]):
         return sha.hexdigest()
 
 
-_Texts = tuple[str, tuple[str, ...]]
-
-
 SHARED_START = 200
 """Characters that passages written into the questions have in common at least; questions by themselves seldom do."""
 
@@ -264,7 +261,7 @@ SHARED_START = 200
 def with_shared_start(questions: Iterable[Question]) -> list[Question]:
     """Questions without a context of their own whose stem begins with the same 200 characters as another's.
 
-    None if all that do begin alike: that is an instruction.
+    Empty if all of these begin alike, as with an instruction.
     """
     by_start: dict[str, list[Question]] = {}
     for question in questions:
@@ -273,6 +270,9 @@ def with_shared_start(questions: Iterable[Question]) -> list[Question]:
             by_start.setdefault(start, []).append(question)
     shared = [group for group in by_start.values() if len(group) > 1]
     return [question for group in shared for question in group] if len(shared) > 1 else []
+
+
+_Texts = tuple[str, tuple[str, ...]]
 
 
 def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | None]) -> list[tuple[str, str]]:

@@ -136,7 +136,7 @@ def published(task_set: TaskSet, scores: Mapping[str, Floats], asker: ScoringMod
             results.append(Result(documents[name], instances, kept_metrics))
         names = dict.fromkeys(name for one in results for name in one.metrics)
         by_name = {name: [one for one in results if name in one.metrics] for name in names}
-        estimates = {name: _estimate(task, name, with_it) for name, with_it in by_name.items()}
+        estimates = {name: _estimate(task, name, scored) for name, scored in by_name.items()}
         by_task[task.name] = Published(task, results, estimates, len(documents) - len(results))
     return by_task
 

@@ -55,11 +55,12 @@ def _page(row: Mapping[str, Any], place: str) -> Logged:
     page, metadata = row["input"], row.get("metadata") or {}
     options = tuple(str(choice).strip() for choice in page["choices"])
     labels = tuple(parse_json(metadata[LABELS])) if LABELS in metadata else labels_for(ALPHABETS["A"], len(options))
+    page_text = PageText(str(page["raw"]))
     common: dict[str, Any] = {
         "id": str(row["sample_id"]),
         "place": place,
-        "question": PageText(str(page["raw"])).question,
-        "context": PageText(str(page["raw"])).passage,
+        "question": page_text.question,
+        "context": page_text.passage,
         "labels": labels,
         "options": options,
         "answers": frozenset(

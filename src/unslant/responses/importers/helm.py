@@ -110,7 +110,7 @@ def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
 
 def _page(request: Mapping[str, Any], place: str) -> Logged:
     instance, mapping = request["instance"], request["output_mapping"]
-    labels, options = tuple(mapping), tuple(map(str, mapping.values()))
+    labels, options, question = tuple(mapping), tuple(map(str, mapping.values())), str(instance["input"]["text"])
     right = {one["output"]["text"] for one in instance["references"] if "correct" in one.get("tags", ())}
     if right and not right & set(options):
         raise ValueError(f"the right reference, {min(right)!r}, is not one of the options in output_mapping")
@@ -123,8 +123,8 @@ def _page(request: Mapping[str, Any], place: str) -> Logged:
         id=str(instance["id"]),
         answers=frozenset(k for k, text in enumerate(options) if text in right),
         place=place,
-        question=str(instance["input"]["text"]),
-        context=PageText(str(instance["input"]["text"])).passage,
+        question=question,
+        context=PageText(question).passage,
         repeat=int(request.get("train_trial_index", 0)),
     )
 

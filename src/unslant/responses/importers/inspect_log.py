@@ -162,6 +162,9 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
             )
         texts = [choices[k].strip() for k in answers]
         answers = frozenset(k for k, text in enumerate(options) if text.strip() in texts)
+    asked = sample.input
+    if not isinstance(asked, str):
+        asked = "\n".join(one.text for one in sample.messages if one.role == "user")
     reading = Logged.of_reply(
         reply,
         labels=labels,
@@ -173,10 +176,8 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         besides=bool(shown_as.get("besides", False)),
         answers=answers,
         place=place,
-        question=sample.input
-        if isinstance(sample.input, str)
-        else PageText("\n".join(one.text for one in sample.messages if one.role == "user")).question,
-        context=passage_of(metadata) or PageText(sample.input if isinstance(sample.input, str) else "").passage,
+        question=asked if isinstance(sample.input, str) else PageText(asked).question,
+        context=passage_of(metadata) or PageText(asked).passage,
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )

@@ -156,18 +156,8 @@ class Logged:
         if reason := next((text for text, is_wrong in wrong.items() if is_wrong), None):
             raise InputError.at(self.place, f"has {reason}")
         try:
-            check_plain(
-                [
-                    self.id,
-                    *self.labels,
-                    *self.options,
-                    *self.authors,
-                    self.question,
-                    self.context,
-                    self.subject,
-                    self.reply,
-                ]
-            )
+            texts = self.id, self.question, self.context, self.subject, self.reply
+            check_plain([*texts, *self.labels, *self.options, *self.authors])
         except ValueError as error:
             raise InputError.at(self.place, f"not usable: {error}") from None
 
