@@ -106,3 +106,14 @@ def test_rows_without_ids_are_one_question_only_on_one_passage(tmp_path: Path) -
 )
 def test_the_passage_in_the_text_of_a_prompt(text: str, passage: str) -> None:
     assert PageText(text).passage == passage
+
+
+def test_passages_may_be_numbered_from_0(tmp_path: Path) -> None:
+    def by_number(i: int, passage: str, question: str, right: bool) -> dict[str, Any]:
+        return table("passage")(i, passage, question, right) | {"passage": i // SIZE}
+
+    numbered, named = (
+        unslant.audit(log=logged(tmp_path / name, row)).metrics.means["accuracy"]
+        for name, row in (("numbered.jsonl", by_number), ("named.jsonl", table("passage")))
+    )
+    assert numbered == named

@@ -147,6 +147,10 @@ class Row:
             raise self.fail("options", str(error)) from None
         return tuple(map(intern, texts)), names
 
+    def _text(self, key: str) -> str:
+        value = self.get(key)
+        return intern("" if value is None else str(value))  # passages and subjects may be numbered from 0
+
     def numbers(self, key: str, labels: Sequence[str] = ()) -> Floats | None:
         scores = self.by_label(key)
         if missing := [label for label in labels if scores and label not in scores]:  # other tokens may be there too
@@ -250,9 +254,9 @@ class Row:
             "id": intern(str(self.get("id") if self.names["id"] else self.place)),
             "labels": labels,
             "place": self.place,
-            "question": intern(str(self.get("question") or "")),
-            "context": intern(str(self.get("context") or "")),
-            "subject": intern(str(self.get("subject") or "")),
+            "question": self._text("question"),
+            "context": self._text("context"),
+            "subject": self._text("subject"),
             "repeat": self.repeat(),
             "score": self.score(),
         }
