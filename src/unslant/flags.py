@@ -141,7 +141,7 @@ def check_least(options: Any, least_of: Mapping[str, float]) -> None:
     """Raise InputError for a number below the least that its field allows; None is allowed."""
     for name, least in least_of.items():
         if (value := getattr(options, name)) is not None and not value >= least:
-            raise InputError(f"{name} {value:g}: give {least:g} or more")
+            raise InputError(f"--{name.replace('_', '-')}={value:g}: give {least:g} or more")
 
 
 def _flag(f: dataclasses.Field[Any]) -> str:

@@ -182,11 +182,11 @@ def test_commands_of_a_kind_take_the_same_options() -> None:
         (("study", "base-rate", "--dry-run"), "--dry-run. unslant study base-rate --help-all lists all options"),
         (("study", "base-rat"), 'Did you mean "base-rate"?'),
         (("audit", "--limit", "few"), "--limit 'few': give a whole number"),
-        (("audit", "--limit", "0"), "limit 0: give 1 or more"),
+        (("audit", "--limit", "0"), "--limit 0: give 1 or more"),
         (("audit", "a", "b", "c"), "c: one argument too many"),
         (("audit", "--fields", "question"), "--fields 'question': write it as NAME=VALUE"),
         (("study", "unbiased", "--probabilities", "OS=often"), "--probabilities 'OS=often': write it as NAME=VALUE"),
-        (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "epochs 0: give 1 or more"),
+        (("train", "fair", "embedded", "--out", "d", "--epochs", "0"), "--epochs 0: give 1 or more"),
         (("report",), "nothing to report"),
         (
             ("study", "base-rate", "inspect:openai/x", "nosuch.jsonl"),

@@ -116,7 +116,7 @@ def test_methods_that_work_inside_a_model_say_so(name: str) -> None:
         ("pride:alpha=much", "not a number"),
         ("pride:0.5", "setting=value"),
         ("aoi:renormalise=perhaps", "neither true nor false"),
-        ("lora-1:rank=0", "rank 0: give 1 or more"),
+        ("lora-1:rank=0", "rank=0: give 1 or more"),
         ("lora-1:dropout=1", "dropout"),
         ("none:x=1", "it has none"),
     ],

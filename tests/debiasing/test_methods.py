@@ -326,7 +326,7 @@ def test_bias_vector_is_wrong_minus_right(tiny: TransformersModel) -> None:
     assert units == sorted(torch.topk(score, 4).indices.tolist())
     with pytest.raises(InputError, match="hidden units"):
         BiasNodePruning(nodes=32).fit(asker, questions)
-    with pytest.raises(InputError, match="questions 0: give 1 or more"):  # it took all of them
+    with pytest.raises(InputError, match="questions=0: give 1 or more"):  # it took all of them
         BiasNodePruning(nodes=4, questions=0).fit(asker, questions)
     with pytest.raises(InputError, match="no bias to find"):
         BiasNodePruning(nodes=4).fit(asker, [replace(q, answers=frozenset(range(4))) for q in questions])

@@ -72,7 +72,7 @@ def test_few_bits_without_bitsandbytes_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     with pytest.raises(ModelError, match=r"bits.8 needs bitsandbytes.*pip install 'bitsandbytes'"):
         open_model("fair", bits=8)
-    with pytest.raises(InputError, match="bits 3: give 4 or 8"):
+    with pytest.raises(InputError, match="bits=3: give 4 or 8"):
         ModelOptions(bits=3)
     with pytest.raises(InputError, match="cannot be trained"):
         address_of("fair", ModelOptions(bits=4), ("score", "train"))

@@ -178,7 +178,7 @@ def test_a_model_that_cannot_be_cut_so_is_refused_at_once(uneven: str, tmp_path:
 
 
 def test_options_that_do_not_go_with_it_are_refused() -> None:
-    with pytest.raises(InputError, match=r"tensor_parallel 1: give 2 or more"):
+    with pytest.raises(InputError, match=r"tensor_parallel=1: give 2 or more"):
         ModelOptions(tensor_parallel=1)
     for other in ({"device_map": "auto"}, {"bits": 4}, {"adapter": "x"}, {"device": "cpu"}, {"ray": "auto"}):
         with pytest.raises(InputError, match=rf"tensor_parallel and {next(iter(other))} are incompatible"):

@@ -112,7 +112,7 @@ class TestFineTuning:
         assert all(parameter.requires_grad for parameter in model.model.parameters())
 
     def test_bad_settings_are_refused(self, questions):
-        with pytest.raises(InputError, match="epochs 0: give 1 or more"):
+        with pytest.raises(InputError, match="epochs=0: give 1 or more"):
             Training(epochs=0)
         with pytest.raises(InputError, match="nothing to fine-tune on"):
             fine_tune(random_model(), [], Writer(load_template("plain")))

@@ -31,7 +31,7 @@ def test_a_wrong_settings_object_lists_the_options() -> None:
 
 
 def test_numbers_out_of_range_are_refused_by_name() -> None:
-    with pytest.raises(unslant.InputError, match="shots -1: give 0 or more"):
+    with pytest.raises(unslant.InputError, match="shots=-1: give 0 or more"):
         AuditSettings(shots=-1)
 
 

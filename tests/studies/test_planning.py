@@ -137,7 +137,7 @@ def test_logs_of_one_order_plan_the_score(name: str) -> None:
     ("words", "message"),
     [
         ((), "nothing to plan for"),
-        (("--half-width", "0"), "half_width 0: give a number between 0 and 1"),
+        (("--half-width", "0"), "--half-width 0: give a number between 0 and 1"),
         (("--half-width", "0.00001"), "ask for less precision"),
         (("--available", "1"), "available 1: give 2 or more"),
         (("--correlation", "1", "--difference", "0.1"), "correlation 1: give 0 or more"),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from unslant.errors import InputError, one_of
+from unslant.errors import InputError, naming_flags, one_of
 from unslant.extras import load_row, with_plugins
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def method_named(text: str, settings: Mapping[str, object] | None = None) -> Met
         raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {allowed}")
     typed = {key: _converted(type(defaults[key]), value, text) for key, value in values.items()}
     try:
-        return maker(**typed)
+        with naming_flags(False):  # its settings are no options of a command
+            return maker(**typed)
     except InputError as error:
         raise InputError(f"method {text!r}: {error}") from None
 

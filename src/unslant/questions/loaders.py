@@ -337,14 +337,14 @@ def columns_of(records: Sequence[Record], origin: str) -> list[str]:
 
 def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise InputError(f"limit {limit}: give 1 or more, or leave it out for all questions")
+        raise InputError(f"--limit={limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):
-        raise InputError(f"answer_base {answer_base}: use 0 or 1")
+        raise InputError(f"--answer-base={answer_base}: use 0 or 1")
     if answer_kind != "auto":
         from unslant.questions.answers import KINDS
 
         if answer_kind not in KINDS:
-            raise InputError(f"answer_kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
+            raise InputError(f"--answer-kind={answer_kind}: {one_of(answer_kind, KINDS)}")
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:

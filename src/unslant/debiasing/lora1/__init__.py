@@ -50,9 +50,10 @@ class TrainSettings:
         check_least(self, {"rank": 1, "epochs": 1, "questions_per_epoch": 1, "questions_per_step": 1, "max_orders": 2,
                            "weight_decay": 0, "entropy_weight": 0})  # fmt: skip
         if not 0 <= self.dropout < 1:
-            raise InputError(f"LoRA-1: dropout {self.dropout} is not in [0, 1)")
-        if self.alpha <= 0 or self.learning_rate <= 0:
-            raise InputError("LoRA-1: alpha and learning_rate must be greater than 0")
+            raise InputError(f"--dropout={self.dropout:g}: give 0 or more, and less than 1")
+        for name, value in (("alpha", self.alpha), ("learning-rate", self.learning_rate)):
+            if not value > 0:
+                raise InputError(f"--{name}={value:g}: give a number above 0")
 
 
 class TrainKeywords(TypedDict, total=False):

@@ -50,9 +50,9 @@ class Training(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.learning_rate > 0:
-            raise InputError(f"learning_rate {self.learning_rate:g}: give a number above 0")
+            raise InputError(f"--learning-rate={self.learning_rate:g}: give a number above 0")
         if not 0 < self.stop_at <= 1:
-            raise InputError(f"stop_at {self.stop_at:g}: give a share above 0 and at most 1")
+            raise InputError(f"--stop-at={self.stop_at:g}: give a share above 0 and at most 1")
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def _check(names: Sequence[str], strengths: Sequence[float]) -> None:
     if len(set(names)) != len(names) or len(names) < 2:
         raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names) or 'none'}")
     if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
-        raise InputError(f"strengths {', '.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
+        raise InputError(f"--strengths={','.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
 
 
 REPHRASE = (
