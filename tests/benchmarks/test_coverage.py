@@ -30,19 +30,20 @@ DOCS = Path(__file__).parents[2] / "docs" / "intervals.md"
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "model", "n"),
+    ("name", "model", "n", "least"),
     [
-        pytest.param("4 options", "always A", 20, marks=pytest.mark.slow),
-        pytest.param("4 options", "fair", 60, marks=pytest.mark.slow),
-        ("2 to 8 options", "mostly A, knows 95 %", 400),
-        pytest.param("4 options, 10 subjects", "mildly A", 60, marks=pytest.mark.slow),
-        ("4 options, 5 questions a context", "fair", 60),
+        pytest.param("4 options", "always A", 20, 6, marks=pytest.mark.slow),  # most numbers are the same everywhere
+        pytest.param("4 options", "A when unsure", 20, 26, marks=pytest.mark.slow),
+        pytest.param("4 options", "fair", 60, 26, marks=pytest.mark.slow),
+        ("2 to 8 options", "mostly A, knows 95 %", 400, 26),
+        pytest.param("4 options, 10 subjects", "mildly A", 60, 26, marks=pytest.mark.slow),
+        ("4 options, 5 questions a context", "fair", 60, 26),
     ],
 )
-def test_intervals_hold_the_truth_as_often_as_they_say(name: str, model: str, n: int) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(name: str, model: str, n: int, least: int) -> None:
     found = list(cover(name, model, n, 150))
-    assert len(found) > 25
-    assert sum(r.printed > 0.5 for r in found) > 15
+    assert len(found) >= least
+    assert sum(r.printed > 0.5 for r in found) >= 0.6 * least
     assert not outside(found, 150)
 
 
