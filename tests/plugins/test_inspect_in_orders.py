@@ -308,7 +308,7 @@ def test_the_task_takes_another_task_from_the_command_line(tmp_path):
     [
         (("unslant/instruction_boundary", "limit=2"), "give a limit of 4 or more"),
         (("unslant/instruction_boundary", "limit=few"), "limit 'few': give a whole number"),
-        (("unslant/in_orders", "limit=0"), "limit 0: give 1 or more"),
+        (("unslant/in_orders", "limit=0"), "limit=0: give 1 or more"),
         (("unslant/in_orders", "order=all"), "order: not an argument of unslant/in_orders"),
         (("unslant/in_orders", "orders=[some]"), "unknown orders"),
         (("unslant/in_orders", "task=nowhere"), "task 'nowhere': 0 tasks match"),

@@ -285,7 +285,7 @@ def test_too_few_questions_say_how_many_there_are(paths):
         ({"only": ["mmlu2"]}, "unknown source 'mmlu2'"),
         ({"paths": {"x": "y"}}, "unknown source 'x'"),
         ({"layout": "flat"}, "use level or published"),
-        ({"scale": 0}, "scale 0"),
+        ({"scale": 0}, "scale=0"),
     ],
 )
 def test_bad_arguments(arguments, message):
