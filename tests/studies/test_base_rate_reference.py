@@ -49,5 +49,6 @@ def test_prefers_a() -> None:
 
 def test_fair() -> None:
     verdicts = _verdicts(_result("fair"))
-    assert (verdicts["H1"], verdicts["H2"]) == ("does not hold", "does not hold")
+    # twelve subjects bound r to 0.4 or so, which is no proof that it is below 0.3
+    assert (verdicts["H1"], verdicts["H2"]) == ("does not hold", "unclear")
     assert _result("fair").found["cloze"].gold.gap.low < 0.1
