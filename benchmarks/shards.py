@@ -26,6 +26,7 @@ from unslant.models.base import ModelInfo, Scored, ScoringModel
 from unslant.prompts import Prompt
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Responses
+from unslant.responses.run import Run
 from unslant.scale import ShardOptions
 from unslant.scale.merge import merge
 from unslant.scale.plan import Plan, Shard
@@ -116,8 +117,8 @@ def write_all(folder: Path, n: int, of: int) -> None:
             table = table.set_column(table.schema.get_field_index(name), field, column.cast(field.type))
         runs = [[EACH * own.start, rows]]
         about = {"index": k + 1, "of": of, "questions": len(own), "runs": runs, "plan": plan.model_dump()}
-        meta = {"study": "audit", "model": "instant", "shard": about | {"digest": plan.digest}}
-        Responses(table, meta, found[own.start : own.stop]).to_parquet(folder / f"s{Shard(k + 1, of).index}.parquet")  # type: ignore[arg-type]
+        run = Run.of({"study": "audit", "model": "instant", "shard": about | {"digest": plan.digest}})
+        Responses(table, run, found[own.start : own.stop]).to_parquet(folder / f"s{Shard(k + 1, of).index}.parquet")
 
 
 def merge_all(folder: Path, n: int, of: int) -> None:

@@ -135,7 +135,7 @@ def test_sheets_go_out_and_come_back(tmp_path):
         (["unbiased", "fair", "--probabilities", "XX=0.5"], "unknown intervention 'XX'"),
         (["unbiased", "fair", "--probabilities", "OS=2"], "not between 0 and 1"),
         (["probe", "fair"], "two models or more"),
-        (["contamination", "fair", "--learning-rate", "0"], "learning_rate 0: give a number above 0"),
+        (["contamination", "fair", "--learning-rate", "0"], "--learning-rate 0: give a number above 0"),
     ],
 )
 def test_what_is_wrong_is_named(arguments, words):

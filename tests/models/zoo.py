@@ -167,9 +167,8 @@ ZOO: dict[str, ZooEntry] = {
         tree_supported=False,
         why_not="the rotary frequencies depend on the longest sequence of the batch",
     ),
-    "gptj": ZooEntry(
-        "gptj", "gpt-2", _gpt2(rotary_dim=8, tie_word_embeddings=False), tree_supported=False, why_not=_OWN_ATTENTION
-    ),
+    # since transformers 5.24 its class knows the attention interface
+    "gptj": ZooEntry("gptj", "gpt-2", _gpt2(rotary_dim=8, tie_word_embeddings=False)),
     "falcon": ZooEntry(
         "falcon",
         "gpt-2",

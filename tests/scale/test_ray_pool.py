@@ -156,8 +156,8 @@ def test_units_are_whole_questions_and_get_smaller() -> None:
     ("options", "needs", "words"),
     [
         ({"ray_actors": 2}, ("score",), "ray_actors and ray_gpus need ray$"),
-        ({"ray": "auto", "ray_actors": 0}, ("score",), "ray_actors 0: give 1 or more"),
-        ({"ray": "auto", "ray_gpus": -1}, ("score",), "ray_gpus -1"),
+        ({"ray": "auto", "ray_actors": 0}, ("score",), "ray_actors=0: give 1 or more"),
+        ({"ray": "auto", "ray_gpus": -1}, ("score",), "ray_gpus=-1"),
         ({"ray": "auto"}, ("score", "train"), "weights that can be trained, in this process: leave out ray$"),
         ({"ray": "ray://head:10001"}, ("score",), 'Ray\'s client cannot stream.*ray="auto"'),
         ({"ray": "auto"}, ("generate",), "leave out ray, which has no effect here"),
