@@ -22,7 +22,7 @@ from unslant.debiasing.adaptive import AdaptiveVote, step_ends
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
 from unslant.debiasing.base import debias
 from unslant.debiasing.vote import Vote
-from unslant.metrics import read_scores, wilson
+from unslant.metrics import wilson
 from unslant.models.hf import plan
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import present
@@ -64,7 +64,7 @@ def main() -> None:
     asker: ModelAsker | RecordedAsker
     if arguments.responses:
         responses = Responses.from_parquet(arguments.responses)
-        asker = RecordedAsker(read_scores(responses))
+        asker = RecordedAsker(responses)
         questions, tokens = list(responses.questions), None
     elif arguments.model:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 import httpx
 
-from unslant.models import served
+from unslant.models.served import ServedModel
 from unslant.presentations import present
 from unslant.prompts import Cloze, Prompt, Writer, load_template
 from unslant.questions import load_questions
@@ -97,12 +97,15 @@ def tree_share(url: str, prompts: Sequence[Prompt]) -> tuple[int, float]:
 
 def measured(url: str, prompts: Sequence[Prompt], way: str) -> tuple[float, float]:
     """Share of tokens from the cache, and seconds."""
-    ways = {"file, one at a time": [[*range(len(prompts))]], "file, at once": [[i] for i in range(len(prompts))]}
-    model = served.ServedModel("model", url, retries=0)
-    order = patch.object(served, "runs", lambda *_: ways[way]) if way in ways else contextlib.nullcontext()
+    ways = {
+        "file, one at a time": lambda asked, _: [[*range(len(asked))]],
+        "file, at once": lambda asked, _: [[i] for i in range(len(asked))],
+    }
+    model = ServedModel("model", url, retries=0)
+    order = patch.object(ServedModel, "runs", staticmethod(ways[way])) if way in ways else contextlib.nullcontext()
     started = time.perf_counter()
     with order:
-        scored = [model.read(index, answer) for index, answer in model.answers(prompts)]
+        scored = [*model.score(prompts)]
     failed = [one.error for one in scored if one.logprobs is None]
     if failed:
         raise SystemExit(failed[0])

@@ -31,7 +31,7 @@ def main() -> None:
             page.goto(report.as_uri())
             page.wait_for_selector("#browser[data-ready]")
             page.wait_for_function("[...document.querySelectorAll('[data-chart]')].every((e) => e.dataset.drawn)")
-            top, bottom = 0.0, page.locator("#orders").bounding_box()["y"] - 30
+            top, bottom = 0.0, page.locator("#published").bounding_box()["y"] - 30
             if name == "report-question":
                 page.select_option("#filter", label="wrong as published, right when voted")
                 for button in page.locator("#list button").all():  # the first with four options

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -242,7 +242,13 @@ class QuestionSet(Generic[AnyQuestion]):
     def __iter__(self) -> Iterator[AnyQuestion]:
         return iter(self.questions)
 
-    def __getitem__(self, index: int) -> AnyQuestion:
+    @overload
+    def __getitem__(self, index: int) -> AnyQuestion: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[AnyQuestion, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> AnyQuestion | tuple[AnyQuestion, ...]:
         return self.questions[index]
 
     @property
