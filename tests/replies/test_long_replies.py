@@ -28,14 +28,17 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
             "<think>",
             "\\boxed{",
             '{"a":',
-            "A and ",
             "answer ",
             "\u0301\u0323",
             "\x0b",
             "9",
             "confidence (",
         ),
-        *("😊", " 😊 x", "Sure! ", "I hope this helps! ", "\u200b", "A yes. ", "除A外", "1 1/2 ", "5 million "),
+        *("😊", "Sure! ", "\u200b", "除A外"),
+        *(
+            pytest.param(unit, marks=pytest.mark.thorough)
+            for unit in ("A and ", " 😊 x", "I hope this helps! ", "A yes. ", "1 1/2 ", "5 million ")
+        ),
     ],
 )
 def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):

@@ -33,9 +33,10 @@ def test_a_damaged_store_is_repaired(tmp_path: Path, damage) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("seeds", [range(100, 115), pytest.param(range(115, 155), marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("damage", attack.DAMAGES, ids=lambda damage: damage.__name__)
-def test_many_damaged_stores_are_repaired(tmp_path: Path, damage) -> None:
-    for seed in range(100, 140):
+def test_many_damaged_stores_are_repaired(tmp_path: Path, damage, seeds: range) -> None:
+    for seed in seeds:
         (folder := tmp_path / str(seed)).mkdir()
         assert attack.damaged(random.Random(seed), folder, damage) == "", seed
 

@@ -101,9 +101,10 @@ def test_a_ranking_that_a_habit_turned_round_is_turned_back() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(3600)
-def test_three_hundred_worlds_of_each_habit(subtests: pytest.Subtests) -> None:
+@pytest.mark.parametrize("worlds", [150, pytest.param(300, marks=pytest.mark.slow)])
+def test_many_worlds_of_each_habit(worlds: int, subtests: pytest.Subtests) -> None:
     for name, habit in HABITS.items():
-        results = [JudgeResult.of(judged(habit, seed=1000 + seed)) for seed in range(300)]
+        results = [JudgeResult.of(judged(habit, seed=1000 + seed)) for seed in range(worlds)]
         own = {"place": habit.place > 0, "length": habit.length > 0, "ties": habit.tie != habit.tie_swapped}
         with subtests.test(name):
             assert np.mean([one for result in results for one in covered(result, truth(habit))]) > 0.925
