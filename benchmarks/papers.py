@@ -255,8 +255,12 @@ PAGES: Mapping[str, Callable[[], Blocks]] = {"p1": p1, "p2": p2, "p3": p3, "p4":
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="*", default=list(PAGES), choices=list(PAGES))
-    for key in parser.parse_args().pages:
+    # Before Python 3.12, argparse checks the default of nargs="*" against choices as if it were one of them.
+    parser.add_argument("pages", nargs="*", help=f"of {', '.join(PAGES)}; by default all")
+    pages = parser.parse_args().pages or list(PAGES)
+    if unknown := set(pages) - PAGES.keys():
+        parser.error(f"no page of these names: {', '.join(sorted(unknown))}")
+    for key in pages:
         page = ROOT / "docs" / "papers" / f"{key}.md"
         blocks, text = PAGES[key](), page.read_text("utf-8")
         for name, block in blocks.items():
