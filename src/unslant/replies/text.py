@@ -151,7 +151,8 @@ def _tidy(text: str) -> str:
 def plain(text: str) -> str:
     """A text with one spelling of Unicode and LaTeX, for replies and option texts alike, so that they compare."""
     if not text.isascii():
-        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text.translate(_LETTER_SIGNS))))
+        text = _INVISIBLE.sub("", text.translate(_LETTER_SIGNS))
+        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
