@@ -39,8 +39,14 @@ def replicas() -> list[int]:
     """Processes that score, of the cluster that this process started."""
     import psutil
 
+    def first_word(process: psutil.Process) -> str:
+        try:
+            return next(iter(process.cmdline()), "")
+        except psutil.NoSuchProcess:  # killed a moment ago
+            return ""
+
     found = psutil.Process().children(recursive=True)
-    return [one.pid for one in found if one.cmdline() and one.cmdline()[0].startswith("ray::Replica")]
+    return [one.pid for one in found if first_word(one).startswith("ray::Replica")]
 
 
 @pytest.mark.usefixtures("ray")

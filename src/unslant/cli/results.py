@@ -129,7 +129,7 @@ def merge(
             if failure:
                 raise failure
 
-        write_outputs(read_result(table), outputs, fail)  # type: ignore[arg-type]
+        write_outputs(read_result(table), outputs, fail)
 
 
 AGAIN = ("audit", "leaderboard", "debias", "study", "train")

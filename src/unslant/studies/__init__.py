@@ -14,7 +14,6 @@ from unslant.extras import load_row, with_plugins
 if TYPE_CHECKING:
     from unslant.experiment.result import StudyResult
     from unslant.experiment.study import Study
-    from unslant.reports import Describes
 
 STUDIES = {
     "audit": "unslant.auditing.study:Audit",
@@ -54,7 +53,7 @@ def study_named(name: str) -> type[Study[Any]]:
     return study
 
 
-def read_result(path: str | Path) -> Describes:
+def read_result(path: str | Path) -> StudyResult:
     """The result whose ``to_parquet`` wrote ``path``, the audit of a log, or the training log in an adapter's folder.
 
     Raises:
@@ -66,7 +65,7 @@ def read_result(path: str | Path) -> Describes:
         'fair'
     """
     if Path(path).is_dir():
-        training: Describes = load_row(TRAINING, "a training log").read(path)
+        training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training
     from unslant.experiment.result import RecordedResult, responses_in
 
