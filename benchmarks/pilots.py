@@ -50,14 +50,12 @@ def table(repeats: int) -> str:
     heads = ["set", "model", *(f"pilot of {n}" for n in PILOTS)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name, kind in SETS.items():
-        how = {
-            "subjects": kind.subjects,
-            "context": kind.context,
-            "spread": 0.3 * (kind.subjects > 1 or kind.context > 1),
-        }
+        spread = 0.3 * (kind.subjects > 1 or kind.context > 1)
         for model, planted in PLANTED.items():
             seeds = count()
-            draws = partial(planted_scores, planted, sizes=kind.sizes, **how)
+            draws = partial(
+                planted_scores, planted, sizes=kind.sizes, subjects=kind.subjects, context=kind.context, spread=spread
+            )
             run = np.mean([actual(draws(RUN, seed=next(seeds))) for _ in range(20)])
             cells = []
             for n in PILOTS:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 import numpy as np
 
 from unslant.arrays import Floats
-from unslant.studies.leaderboard.ranking import QuestionPool, compared, rank_sets
+from unslant.experiment.ranking import rank_sets
+from unslant.studies.leaderboard.ranking import QuestionPool, compared
 
 Abilities = Callable[[int], Floats]
 POPULATIONS: dict[str, Abilities] = {

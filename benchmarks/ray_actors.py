@@ -32,8 +32,8 @@ from benchmarks.scaling import prompts_of
 from unslant.asking import AT_ONCE, at_once
 from unslant.models import Model, ModelInfo
 from unslant.models.open import open_model
-from unslant.prompts import Prompt
-from unslant.scale.ray import by_question, cut
+from unslant.prompts import Prompt, by_question
+from unslant.scale.ray import cut
 
 OUT = Path(__file__).parent / "RAY.md"
 WORKERS = (1, 2, 4, 8, 16, 32, 64)

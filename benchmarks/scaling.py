@@ -73,10 +73,11 @@ def overhead(model: Any, words: Any) -> dict[str, float]:
     """Share of a run's seconds spent on rendering, tokenization and planning, each in [0, 1]."""
     from unslant.models.hf import engine
     from unslant.models.hf import model as transformers_model
+    from unslant.models.hf.tokenization import Encoder
 
     spent = {"rendering": 0.0, "tokenization": 0.0, "planning": 0.0}
     places = (
-        (transformers_model.Encoder, "encode", "tokenization"),
+        (Encoder, "encode", "tokenization"),
         (transformers_model, "other_costs", "planning"),
         (engine, "plan", "planning"),
     )

@@ -26,7 +26,7 @@ from unslant.auditing.phases import next_part
 from unslant.metrics import METRICS, Bootstrap, Estimate, OrderScores, read_scores
 from unslant.metrics.bootstrap import spread_answers
 from unslant.metrics.labels import order_slots
-from unslant.metrics.registry import bounds_of
+from unslant.metrics.registry import bounds_of, question_metrics
 from unslant.metrics.two_phase import (
     TwoPhaseValues,
     known_values,
@@ -42,6 +42,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 POOL = 4_000
+OF_QUESTIONS = {one.key: one for one in question_metrics()}
 ESTIMATED = ("pbm", "normalised_pbm", "consistency", "robust_accuracy", "vote_accuracy", "hard_vote_accuracy")
 
 
@@ -114,13 +115,13 @@ class Pool:
         by_question = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=len(scores))
         keys = [*ESTIMATED, "expected_accuracy"]
-        whole = {key: METRICS[key].values(scores) for key in keys}
-        squares = {key: METRICS[key].values(pairs)[by_question] for key in keys}
+        whole = {key: OF_QUESTIONS[key].values(scores) for key in keys}
+        squares = {key: OF_QUESTIONS[key].values(pairs)[by_question] for key in keys}
         for of, into, order in ((scores, whole, slice(None)), (pairs, squares, by_question)):
             slots = order_slots(of)
             into |= {f"{name} A": getattr(slots, name)[:, 0][order] for name in ("predicted", "hit", "gold")}
         squares["margin"] = least_margin(pairs)[by_question]
-        starts, given = np.cumsum(counts) - counts, METRICS["accuracy"].values(scores)
+        starts, given = np.cumsum(counts) - counts, OF_QUESTIONS["accuracy"].values(scores)
         noise = noise_between_squares(replace(scores, full=np.ones(len(scores), bool)))
         return cls(whole, squares, starts, counts, given, scores.single, noise, spread_answers(scores))
 
@@ -230,14 +231,14 @@ def of_replies(
     places = [k for k in range(block.k) if tuple(block.contents[0, k]) in rotations(block.n)]
     said = block.only(np.arange(len(scores)), np.asarray(places))
     said = replace(said, probs=np.eye(block.n)[said.chosen])
-    whole = {key: METRICS[key].values(replace(scores, blocks=(said,))) for key in REPLIES}
-    published = METRICS["accuracy"].values(scores)
+    whole = {key: OF_QUESTIONS[key].values(replace(scores, blocks=(said,))) for key in REPLIES}
+    published = OF_QUESTIONS["accuracy"].values(scores)
     tallies = {key: Tally(float(values.mean())) for key, values in whole.items()}
     part = np.arange(n) < round(share * n)
     for _ in range(repeats):
         drawn = rng.integers(len(scores), size=n)
         for key, values in whole.items():
-            same = METRICS[key].unmoved
+            same = OF_QUESTIONS[key].unmoved
             predicted = published[drawn] if isinstance(same, str) else np.full(n, same)
             known = np.column_stack([predicted, published[drawn]])
             found = two_phase_values(np.where(part, values[drawn], np.nan), known, np.arange(n), np.zeros(n, bool))

@@ -36,7 +36,8 @@ from unslant.auditing import WHOLE as WHOLE_ORDERS
 from unslant.auditing.until import certainty
 from unslant.auditing.until_rule import BOUNDS as NUMBERS
 from unslant.auditing.until_rule import WHOLE, Search
-from unslant.metrics import METRICS, Bootstrap, OrderScores, measure
+from unslant.metrics import Bootstrap, OrderScores, measure
+from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.registry import bounds_of
 from unslant.metrics.two_phase import over_squares
 
@@ -65,7 +66,7 @@ class Pool:
     def of(cls, scores: OrderScores) -> Pool:
         measured = measure(scores)
         pairs, rows = over_squares(replace(scores, full=np.ones(len(scores), bool)))
-        right = METRICS["expected_accuracy"].values(pairs)
+        right = expected_accuracy(pairs)
         counts = np.bincount(rows, minlength=len(scores))
         kept = counts == counts.max()  # but for questions with options that keep their place
         sequence = np.argsort(rows, kind="stable")

@@ -129,7 +129,7 @@ def lm_eval(home: Path, folder: Path) -> Iterator[Case]:
             [[float(one[0][0]) for one in row["resps"]] for row in sorted(rows, key=lambda row: row["doc_id"])]
             for rows in ([json.loads(line) for line in path.read_text().splitlines()] for path in (ours, samples(name)))
         ]
-        yield same_scores(f"`unslant lm-eval` of {shown}, published order", *pages, "{n} documents")
+        yield same_scores(f"`unslant lm-eval` of {shown}, published order", pages[0], pages[1], "{n} documents")
     yield refused(
         "`--log` of open questions", lambda: unslant.audit(log=[samples("open")]), "has options in its prompt"
     )

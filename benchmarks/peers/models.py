@@ -65,7 +65,7 @@ def litellm(home: Path, folder: Path) -> Iterator[Case]:
                 seconds.append(time.monotonic() - started)
                 found.append(_scores(result))
             outcome = f"label scores, {{n}} prompts; {seconds[1]:.0f} s, and {seconds[0]:.0f} s at the server itself"
-            yield same_scores("`--chat --base-url PROXY`", *found, outcome, 0.1)
+            yield same_scores("`--chat --base-url PROXY`", found[0], found[1], outcome, 0.1)
 
 
 def llama_cpp(home: Path, folder: Path) -> Iterator[Case]:
@@ -76,8 +76,9 @@ def llama_cpp(home: Path, folder: Path) -> Iterator[Case]:
         served = unslant.audit("model", asked, orders="given", base_url=url)
         pairs = zip(local.responses.rows(), served.responses.rows(), strict=True)
         exact = [(a.logprobs, b.logprobs) for a, b in pairs if b.logprobs is not None and not b.bounds]
+        ours, theirs = zip(*np.exp(exact), strict=True)
         outcome = "probabilities of labels, {n} prompts, against its unpacked weights in transformers"
-        yield same_scores("`--base-url URL`", *zip(*np.exp(exact), strict=True), outcome, 0.1)
+        yield same_scores("`--base-url URL`", ours, theirs, outcome, 0.1)
         name = "a wrong model name"
         yield refused(name, lambda: unslant.audit("other", asked, base_url=url), "no such model")
         root = url.removesuffix("/v1")
@@ -128,7 +129,9 @@ def ray(home: Path, folder: Path) -> Iterator[Case]:
         command = [home.resolve() / "bin" / "unslant", "audit", MODEL, asked, "--orders", "reverse", "--device", "cpu"]
         run([*command, *more, "--responses", table, "--no-store", "--quiet"], folder)
         tables.append([row.logprobs for row in unslant.Responses.from_parquet(table).rows()])
-    yield same_scores("`unslant audit --ray local`", *tables, "two actors against one process, {n} prompts")
+    yield same_scores(
+        "`unslant audit --ray local`", tables[0], tables[1], "two actors against one process, {n} prompts"
+    )
     nowhere = [home.resolve() / "bin" / "unslant", "audit", MODEL, asked, "--ray", f"127.0.0.1:{free_port()}"]
     done = subprocess.run([*map(str, nowhere)], cwd=folder, capture_output=True, text=True, timeout=300)
     said = done.stderr.strip().splitlines()[-1:]
