@@ -186,7 +186,7 @@ MASKS = (
         r"(?! {only_just}\b))| ?\? ?{asked_and_denied}\b|\. {marked_incorrect}|{wrong_after})",
         Kind.WRONG,
     ),
-    # said to be less right than another: "C is less plausible than B"; of two options, the other one is meant
+    # said to be less right than another: "C is less plausible than B"
     Mask(r"{said} {less_right}", Kind.WRONG, which=characters(Kind.LABEL, Kind.BARE)),
     # ruled out: "eliminate A, C and D"
     Mask(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}", Kind.WRONG),
