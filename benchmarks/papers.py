@@ -255,7 +255,7 @@ PAGES: Mapping[str, Callable[[], Blocks]] = {"p1": p1, "p2": p2, "p3": p3, "p4":
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    # Before Python 3.12, argparse checks the default of nargs="*" against choices as if it were one of them.
+    # In Python 3.11, argparse checks the default of nargs="*" against choices as if it were one of them.
     parser.add_argument("pages", nargs="*", help=f"of {', '.join(PAGES)}; by default all")
     pages = parser.parse_args().pages or list(PAGES)
     if unknown := set(pages) - PAGES.keys():

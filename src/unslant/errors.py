@@ -53,7 +53,7 @@ def _argument(option: re.Match[str]) -> str:
         return f'{name}={{"{key}": "{option[4] or ""}"}}'
     if value is None:
         return name
-    return f"{name}={value}" if re.fullmatch(r"True|nan|-?[\d.]+(e[+-]?\d+)?", value) else f'{name}="{value}"'
+    return f"{name}={value}" if re.fullmatch(r"True|nan|-?(inf|[\d.]+(e[+-]?\d+)?)", value) else f'{name}="{value}"'
 
 
 class UnslantError(Exception):

@@ -141,12 +141,21 @@ def check_least(options: Any, least_of: Mapping[str, float]) -> None:
     """Raise InputError for a number below the least that its field allows; None is allowed."""
     for name, least in least_of.items():
         if (value := getattr(options, name)) is not None and not value >= least:
-            raise InputError(f"--{name.replace('_', '-')}={value:g}: give {least:g} or more")
+            raise out_of_range(name, value, f"{least:g} or more")
+
+
+def out_of_range(name: str, value: float, allowed: str) -> InputError:
+    """The error on a number that an option cannot have: ``--price -1: give 0 or more``."""
+    return InputError(f"{_long(name)}={value:g}: give {allowed}")
 
 
 def _flag(f: dataclasses.Field[Any]) -> str:
     names = [name for one in get_args(f.type)[1:] if isinstance(one, Flag) for name in one.names]
-    return names[0] if names else f"--{f.name.replace('_', '-')}"
+    return names[0] if names else _long(f.name)
+
+
+def _long(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _written(value: Any) -> str:

@@ -134,7 +134,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "study base-rate fair from1.jsonl": ("from1.jsonl, line 3", "--answer-base 1"),
     "study instruction-boundary words from1.jsonl": ("from1.jsonl, line 3", "--answer-base 1"),
     "audit fair good.jsonl --answer-base 2": ("--answer-base 2", "use 0 or 1"),
-    "audit fair good.jsonl --answer-kind leter": ("--answer-kind leter", "did you mean 'letter'?"),
+    "audit fair good.jsonl --answer-kind leter": ("--answer-kind 'leter'", "did you mean 'letter'?"),
     "audit fair two_ways.jsonl": ("two_ways.jsonl", "letter", "text", "--answer-kind"),
     "audit fair missing.jsonl": ('missing.jsonl, line 4, field "answer"', "is missing", "[]"),
     "audit fair unanswered.jsonl": ('unanswered.jsonl, field "answer"', "id, question, options", "--fields answer="),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from unslant.errors import InputError
 from unslant.experiment import ChooseShotsOptions, ElicitOptions, OutputOptions, ScoredLabelOptions
-from unslant.flags import check_least, check_unused
+from unslant.flags import check_least, check_unused, out_of_range
 from unslant.presentations import (
     Asked,
     Chooser,
@@ -77,9 +77,9 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.calibrate > 1:
-            raise InputError(f"--calibrate={self.calibrate}: give 0 to 1")
+            raise out_of_range("calibrate", self.calibrate, "0 to 1")
         if not 0 < self.in_all_orders <= 1:
-            raise InputError(f"--in-all-orders={self.in_all_orders:g}: give a share above 0, up to 1")
+            raise out_of_range("in_all_orders", self.in_all_orders, "a share above 0, up to 1")
         if self.adaptive and self.in_all_orders < 1:
             raise InputError("--adaptive chooses the questions itself and cannot be combined with --in-all-orders")
         if self.repeats == 1:
@@ -87,7 +87,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
         if not self.adaptive:
             check_unused("all questions are asked in all orders (--adaptive asks fewer)", self, only=("calibrate",))
         if self.until is not None and not 0 < self.until < 0.5:
-            raise InputError(f"--until={self.until:g}: give a half-width above 0 and below 0.5, such as 0.02")
+            raise out_of_range("until", self.until, "a half-width above 0 and below 0.5, such as 0.02")
         if self.until is not None and self.orders != "auto":
             raise InputError("--until chooses the orders itself and cannot be combined with --orders")
 

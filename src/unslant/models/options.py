@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from unslant.errors import InputError
-from unslant.flags import Flag, check_least
+from unslant.flags import Flag, check_least, out_of_range
 from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
@@ -100,7 +100,7 @@ class ModelOptions:
             for name in (name for name, default in others.items() if getattr(self, name) != default):
                 raise InputError(f"--tensor-parallel and --{name.replace('_', '-')} are incompatible")
         if self.bits not in (None, 4, 8):
-            raise InputError(f"--bits={self.bits}: give 4 or 8")
+            raise out_of_range("bits", self.bits, "4 or 8")
         if self.ray_gpus is not None and self.ray_gpus > 1 and self.device_map is None:
             raise InputError(f"--ray-gpus {self.ray_gpus:g}: a model uses one, unless --device-map spreads it")
         if self.server not in ("auto", *SERVERS):
@@ -231,7 +231,7 @@ class GenerateOptions(LengthOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InputError(f"--temperature={self.temperature}: give 0 to 2")
+            raise out_of_range("temperature", self.temperature, "0 to 2")
 
     @property
     def identity(self) -> dict[str, str]:

@@ -344,7 +344,7 @@ def check_arguments(limit: int | None, answer_base: int | None = None, answer_ki
         from unslant.questions.answers import KINDS
 
         if answer_kind not in KINDS:
-            raise InputError(f"--answer-kind={answer_kind}: {one_of(answer_kind, KINDS)}")
+            raise InputError(f"--answer-kind {answer_kind!r}: {one_of(answer_kind, KINDS)}")
 
 
 def sample(questions: Sequence[Made], limit: int | None, seed: int) -> tuple[Made, ...]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self, TypedDict
 
 from unslant.arrays import Jsonable
-from unslant.errors import InputError
-from unslant.flags import check_least
+from unslant.flags import check_least, out_of_range
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,10 @@ class TrainSettings:
         check_least(self, {"rank": 1, "epochs": 1, "questions_per_epoch": 1, "questions_per_step": 1, "max_orders": 2,
                            "weight_decay": 0, "entropy_weight": 0})  # fmt: skip
         if not 0 <= self.dropout < 1:
-            raise InputError(f"--dropout={self.dropout:g}: give 0 or more, and less than 1")
-        for name, value in (("alpha", self.alpha), ("learning-rate", self.learning_rate)):
+            raise out_of_range("dropout", self.dropout, "0 or more, and less than 1")
+        for name, value in (("alpha", self.alpha), ("learning_rate", self.learning_rate)):
             if not value > 0:
-                raise InputError(f"--{name}={value:g}: give a number above 0")
+                raise out_of_range(name, value, "a number above 0")
 
 
 class TrainKeywords(TypedDict, total=False):

@@ -189,7 +189,7 @@ def build(
         if name not in SOURCES:
             raise InputError(f"unknown source {name!r}: {one_of(name, SOURCES)}")
     if layout not in LAYOUTS:
-        raise InputError(f"--layout={layout}: use level or published")
+        raise InputError(f"--layout {layout!r}: use level or published")
     if not 0 < scale <= 1:
         raise InputError(f"--scale={scale}: give a share of the full numbers, above 0 and at most 1")
     parts: dict[str, list[Any]] = {part: [] for part in PARTS}

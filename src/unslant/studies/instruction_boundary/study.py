@@ -94,7 +94,7 @@ class BoundarySettings(FieldOptions, LabelOptions):
             raise InputError(f"--temperature={','.join(f'{t:g}' for t in self.temperature)}: give each once")
         names = setting_names(self.settings)
         if self.left_out and self.left_out not in FORMS:
-            raise InputError(f"--left-out={self.left_out}: {one_of(self.left_out, FORMS)}")
+            raise InputError(f"--left-out {self.left_out!r}: {one_of(self.left_out, FORMS)}")
         if "missing-choices" not in names:
             check_unused("missing-choices is not asked (--settings=missing-choices)", self, only=("left_out",))
         if not any(setting(name).polish for name in names):

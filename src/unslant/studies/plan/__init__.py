@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
-from unslant.errors import InputError
 from unslant.experiment import Options
+from unslant.flags import out_of_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class PlanSettings(Options):
         for name in ("half_width", "difference", "score"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
-                raise InputError(f"--{name.replace('_', '-')}={value:g}: give a number between 0 and 1")
+                raise out_of_range(name, value, "a number between 0 and 1")
         if not 0 <= self.correlation < 1:
-            raise InputError(f"--correlation={self.correlation:g}: give 0 or more, and less than 1")
+            raise out_of_range("correlation", self.correlation, "0 or more, and less than 1")
 
 
 class PlanKeywords(TypedDict, total=False):

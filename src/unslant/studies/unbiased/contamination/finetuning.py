@@ -13,6 +13,7 @@ import numpy as np
 from unslant.asking import Progress, no_progress
 from unslant.errors import InputError, ModelError
 from unslant.experiment import Options
+from unslant.flags import out_of_range
 from unslant.metrics.registry import metric
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Writer
@@ -50,9 +51,9 @@ class Training(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.learning_rate > 0:
-            raise InputError(f"--learning-rate={self.learning_rate:g}: give a number above 0")
+            raise out_of_range("learning_rate", self.learning_rate, "a number above 0")
         if not 0 < self.stop_at <= 1:
-            raise InputError(f"--stop-at={self.stop_at:g}: give a share above 0 and at most 1")
+            raise out_of_range("stop_at", self.stop_at, "a share above 0 and at most 1")
 
 
 @dataclass(frozen=True)
