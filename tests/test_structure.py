@@ -67,3 +67,11 @@ def test_the_root_holds_no_results() -> None:
         pytest.skip("not a git checkout")
     root = {name for name in listed.stdout.splitlines() if "/" not in name}
     assert {name for name in root if Path(name).suffix in {".json", ".jsonl", ".html", ".parquet", ".csv"}} == set()
+
+
+def test_whether_a_file_is_there_is_asked_of_os_path() -> None:
+    """Before Python 3.14, pathlib raises for a name that is too long or in a folder that may not be read; and still for
+    the folder of a user that there is not."""
+    asked = re.compile(r"\.(exists|is_file|is_dir|expanduser)\(\)")
+    found = [path for path in (TESTS.parent / "src").rglob("*.py") if asked.search(path.read_text("utf-8"))]
+    assert not found

@@ -143,11 +143,11 @@ def check_writable(path: str | Path) -> None:
 def target_of(path: Path) -> tuple[Path, int | None]:
     """The file to replace, and its permissions if it exists."""
     try:
-        if path.is_symlink() and not path.exists():
+        mode = mode_of(path)
+        if mode is None and os.path.islink(path):
             raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
         target = Path(os.path.realpath(path))
-        mode = os.stat(target).st_mode if target.exists() else None
-        if not target.parent.is_dir():
+        if not os.path.isdir(target.parent):
             raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
@@ -160,6 +160,14 @@ def target_of(path: Path) -> tuple[Path, int | None]:
     if not os.access(target, os.W_OK):
         raise OutputError(f"{shown(path)}: cannot be written: the file is read-only")
     return target, stat.S_IMODE(mode)
+
+
+def mode_of(path: Path) -> int | None:
+    """Kind and permissions of what is there, or None; OSError or ValueError for a name that the system refuses."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def sync_folder(folder: Path) -> None:
@@ -198,7 +206,7 @@ def write_folder(folder: str | Path, save: Callable[[Path], object]) -> None:
                 save(Path(name))
             except Exception as error:  # libraries in other languages have other errors for a full disk
                 raise unwritable(folder, error) from error
-            for file in sorted(file for file in Path(name).rglob("*") if file.is_file()):
+            for file in sorted(file for file in Path(name).rglob("*") if os.path.isfile(file)):
                 target, mode = target_of(make_folder(folder / file.parent.relative_to(name)) / file.name)
                 if mode is not None:
                     file.chmod(mode)

@@ -77,6 +77,37 @@ def test_output_path_is_checked_before_any_work(unslant: Run, tmp_path: Path) ->
     refused(unslant("audit", "fair", "embedded", "--json", tmp_path / "no" / "out.json"), "no folder")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "fair"),
+        *(
+            ("audit", "fair", option)
+            for option in ("--out", "--figures", "--tables", "--json", "--html", "--responses")
+        ),
+        ("audit", "fair", "--shard", "1/2", "--responses", "x.parquet", "--plan"),
+        ("audit", "fair", "--baseline"),
+        ("audit", "--log"),
+        ("merge", "x.parquet"),
+        ("report",),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_the_system_refuses(unslant: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    refused(unslant(*words, "n" * 300), "nnn")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_where_none_can_be(unslant: Run) -> None:
+    for name in ("/", "/dev/null/store"):
+        refused(unslant("audit", "fair", "--store", name), "error: /")
+
+
+def test_the_home_of_a_user_that_there_is_not(unslant: Run) -> None:
+    refused(unslant("audit", "~nobody-of-this-name/model"), "no such model")
+    assert unslant("audit", "fair", "--limit", "5", "--store", "~nobody-of-this-name/store").code == 0
+
+
 def test_help_is_quick_to_import() -> None:
     code = (
         "import sys; from unslant.cli import app; app(['--help']); "

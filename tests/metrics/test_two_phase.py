@@ -67,8 +67,9 @@ def test_with_every_question_in_the_part_nothing_is_estimated(everything: Respon
     for metric, value in expected.means.items():
         if value.defined:
             assert found.means[metric].value == pytest.approx(value.value)
-    assert found.preference == expected.preference
-    assert found.over_orders == expected.over_orders
+    # nan is not equal to itself, which dataclasses heed from Python 3.13 on
+    assert repr(found.preference) == repr(expected.preference)
+    assert repr(found.over_orders) == repr(expected.over_orders)
 
 
 def test_what_is_a_mean_over_orders_is_right_on_average_over_squares(everything: Responses, whole: OrderScores) -> None:

@@ -202,7 +202,7 @@ class Config:
                     raise InputError("--config: give the name of a TOML file")
             else:
                 others.append(word)
-        return cls(Path(named) if named else FILE if FILE.is_file() else None, bool(named)), others
+        return cls(Path(named) if named else FILE if os.path.isfile(FILE) else None, bool(named)), others
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Give every option that was not typed the value in the command's table.
@@ -299,7 +299,7 @@ def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:
     from unslant.store import default_path
     from unslant.store.tables import JOURNALS, sibling
 
-    path = Path(os.path.realpath(Path(arguments["store"] or default_path()).expanduser()))
+    path = Path(os.path.realpath(os.path.expanduser(arguments["store"] or default_path())))
     store = {_place(one, True) for one in (path, *(sibling(path, end) for end in JOURNALS))}
     for name, value in arguments.items():
         for text in () if name == "store" else _texts(value):

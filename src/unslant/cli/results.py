@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import tempfile
@@ -72,7 +73,7 @@ def report(
 
 
 def _is_file(run: str) -> bool:
-    return bool(Path(run).exists() or Path(run).suffix)
+    return bool(os.path.exists(run) or Path(run).suffix)
 
 
 def read_run(run: str, store: Path | None) -> Describes:
@@ -185,7 +186,7 @@ def read_provenance(path: Path) -> Any:
     """
     from unslant.responses.provenance import checked_provenance
 
-    path = path / "provenance.json" if path.is_dir() else path
+    path = path / "provenance.json" if os.path.isdir(path) else path
     try:
         blocks = [block for block in _blocks(path) if block]
     except (ValueError, TypeError) as error:

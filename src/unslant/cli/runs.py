@@ -196,7 +196,7 @@ def _seconds(age: str) -> float:
 def _bytes(path: Path) -> int:
     """Size of a store with its log."""
     files = (path, *(sibling(path, end) for end in JOURNALS))
-    return sum(file.stat().st_size for file in files if file.exists())
+    return sum(file.stat().st_size for file in files if os.path.exists(file))
 
 
 def export(
@@ -229,7 +229,7 @@ def repair(*, store: o.Store = None) -> None:
     """
     from unslant.store.repair import repair as repaired
 
-    path = (store or default_path()).expanduser()
+    path = Path(os.path.expanduser(store or default_path()))
     result = repaired(path)
     if not result.damage:
         print(f"nothing is damaged in {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from unslant.files import dump_json
 from unslant.questions import QuestionSet
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
-from unslant.writing import check_writable, make_folder, print_whole, write_all, write_atomically
+from unslant.writing import check_writable, make_folder, mode_of, print_whole, unwritable, write_all, write_atomically
 
 FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 """Option -> the file that it writes in the folder of ``--out``."""
@@ -41,13 +42,15 @@ def check_file(*paths: Path | None) -> None:
 
 def check_folder(*paths: Path | None) -> None:
     """Raise InputError, naming the path, for a folder that cannot be created or written into."""
-    for path in paths:
-        if path is None:
-            continue
-        if path.exists() and not path.is_dir():
+    for path in filter(None, paths):
+        try:
+            mode = mode_of(path)
+        except (OSError, ValueError) as error:
+            raise InputError(str(unwritable(path, error))) from None
+        if mode is not None and not stat.S_ISDIR(mode):
             raise InputError.at(path, "is a file; give a folder name")
-        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if folder.exists())
-        if not there.is_dir():
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.exists(folder))
+        if not os.path.isdir(there):
             raise InputError.at(path, f"cannot be made: {there} is a file")
         check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
@@ -72,7 +75,7 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
     if options.figures:
         needed("vl_convert", "drawing figures")
     # Files in a folder that does not exist yet cannot be tried out; check_folder tried the folder above it.
-    in_folder = options.out is not None and options.out.exists()
+    in_folder = options.out is not None and os.path.exists(options.out)
     for name, path in files_of(options).items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
@@ -150,7 +153,7 @@ def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[s
     if useless := [name for name in names if name not in ("responses", "quiet")]:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
         raise InputError(f"--shard writes a table and no numbers: leave {flags} to unslant merge")
-    if shards.plan and not shards.plan.exists():
+    if shards.plan and not os.path.exists(shards.plan):
         check_file(shards.plan)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ class RankingOptions:
 
 def _object(path: Path) -> dict[str, float] | None:
     """The scores, if the file is one JSON object of numbers."""
-    if path.suffix != ".json" or not path.is_file():
+    if path.suffix != ".json" or not os.path.isfile(path):
         return None
     try:
         scores = json.loads(path.read_text("utf-8"))

@@ -212,7 +212,7 @@ def show_progress(quiet: bool) -> Iterator[ProgressView]:
     """Show progress on standard error while the block runs, unless ``quiet``."""
     live = not quiet and sys.stderr.isatty()
     view = ProgressView(None if quiet or live else lambda line: print(line, file=sys.stderr, flush=True), live=live)
-    with view.bar:
+    with view.bar if live else nullcontext():  # rich before 14.3 ends a bar that it never drew with an empty line
         yield view
 
 

@@ -255,7 +255,7 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
                 holds, loader = _LOADERS[recipe.kind]
                 raise InputError(f"{text!r} holds {holds}, where {_LOADERS[kind][0]} are needed: it is for {loader}")
             return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
-        if not path.suffix and path.name == text and not path.is_dir():
+        if not path.suffix and path.name == text and not os.path.isdir(path):
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
             if text in reference_names():
                 raise InputError(f"{text}: a model, not questions; name further models with --model={text} (-m)")

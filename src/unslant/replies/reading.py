@@ -188,6 +188,7 @@ MASKS = (
     ),
     # said to be less right than another: "C is less plausible than B"
     Mask(r"{said} {less_right}", Kind.WRONG, which=characters(Kind.LABEL, Kind.BARE)),
+    Mask(r"{said} {less_convincing}", Kind.WRONG),
     # ruled out: "eliminate A, C and D"
     Mask(r"{^eliminated}(?: ?{denied_filler}(?!\w)){0,5} ?⟦?{said}", Kind.WRONG),
     # said not to be meant: "not B", "rather than A or C"

@@ -107,7 +107,7 @@ class Plan(Checked):
             InputError: naming what differs, if there is another plan.
             OutputError: if the plan cannot be written.
         """
-        if not path.exists():
+        if not os.path.exists(path):
             scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             self.to_json(scratch)
             try:

@@ -15,6 +15,7 @@ Rows are checked against their checksums when read: a damaged row is an error th
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -255,7 +256,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
-        self.path = Path(path).expanduser() if path is not None else default_path()
+        self.path = Path(os.path.expanduser(path)) if path is not None else default_path()
         self._database = Database(self.path, read_only=read_only)
         self.runs = Runs(self._database)
 

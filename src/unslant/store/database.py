@@ -41,7 +41,7 @@ def default_path() -> Path:
     """The user's store: in the folder that ``UNSLANT_HOME`` names, else in the platform's folder for user data."""
     home = os.environ.get("UNSLANT_HOME")
     if home:
-        return Path(home).expanduser() / "store.sqlite3"
+        return Path(os.path.expanduser(home)) / "store.sqlite3"
     from platformdirs import user_data_path
 
     return user_data_path("unslant", appauthor=False) / "store.sqlite3"
@@ -66,7 +66,7 @@ class Database:
         self._log: FileId | None = None
         self._immutable, self._checkpoint_from = False, _LOG_BYTES
         with self._explained():
-            if read_only and not path.is_file():
+            if read_only and not os.path.isfile(path):
                 raise StoreError(NOTHING.format(path))
             if not read_only:
                 try:
@@ -128,7 +128,7 @@ class Database:
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             # SQLite cannot create its log in this folder, so no other process can be writing: read without locks.
-            if any(sibling(self.path, end).exists() for end in ("-wal", "-journal")):
+            if any(os.path.exists(sibling(self.path, end)) for end in ("-wal", "-journal")):
                 raise StoreError(f"{self.path}: {_LOG_UNREAD}") from None
             self._immutable = True
             connection = _connected(f"{uri}?immutable=1")

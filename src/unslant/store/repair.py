@@ -137,7 +137,7 @@ def _alone(path: Path) -> Iterator[int]:
 
 def _replaced(path: Path, file: int, damage: str) -> Repaired:
     log = sibling(path, "-wal")
-    if log.exists():
+    if os.path.exists(log):
         pages.fold_log(file, log.read_bytes())
     new = sibling(path, ".repair")
     _remove(new)
@@ -156,7 +156,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
         raise
     for end in tables.JOURNALS:  # the log of the old file must not be read with the new one
         old = sibling(path, end)
-        if end != "-shm" and old.exists() and old.stat().st_size:
+        if end != "-shm" and os.path.exists(old) and old.stat().st_size:
             old.rename(sibling(kept, end))
         old.unlink(missing_ok=True)
     os.replace(new, path)

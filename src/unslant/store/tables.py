@@ -217,7 +217,7 @@ def file_id(path: str | Path) -> FileId | None:
 
 def sibling(path: Path, end: str) -> Path:
     """The file next to ``path`` whose name has this ending added."""
-    return path.with_name(path.name + end)
+    return path.parent / (path.name + end)  # with_name refuses "/"
 
 
 def other_names(path: Path) -> str | None:

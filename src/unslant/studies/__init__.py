@@ -5,6 +5,7 @@ Each row becomes a command, a function of :mod:`unslant.study` and a reader of i
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def read_result(path: str | Path) -> StudyResult:
         >>> unslant.read_result("fair.parquet").name
         'fair'
     """
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         training: StudyResult = load_row(TRAINING, "a training log").read(path)
         return training
     from unslant.experiment.result import RecordedResult, responses_in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -148,7 +149,7 @@ def _prepared(name: str, how: ModelOptions) -> str:
     with warnings.catch_warnings():
         # Both libraries import tqdm.auto, whose warning would open every notebook without ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
-        if not Path(source).exists():
+        if not os.path.exists(source):
             needed("huggingface_hub", f"{name}, a local model,")
             _check_hub(name, source, how)  # before the seconds that importing torch takes
         for library in ("torch", "transformers"):
@@ -182,16 +183,13 @@ def _form(source: str, how: ModelOptions, dtype: str, place: str) -> dict[str, A
         four = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", **computed}
         packing = {"load_in_8bit": True} if how.bits == 8 else four
         arguments["quantization_config"] = transformers.BitsAndBytesConfig(**packing)
-    elif is_gguf(source) and hasattr(transformers, "GgufConfig"):  # versions without it always unpack
+    elif is_gguf(source):
         # Packed blocks could be neither trained nor scored in batches exactly.
         arguments["quantization_config"] = transformers.GgufConfig(dequantize=True)
     if how.tensor_parallel:
-        try:
-            from transformers.distributed import DistributedConfig
+        from transformers.distributed import DistributedConfig
 
-            arguments["distributed_config"] = DistributedConfig(tp_size=how.tensor_parallel)
-        except (ImportError, TypeError):
-            raise ModelError("--tensor-parallel needs a newer transformers: pip install -U transformers") from None
+        arguments["distributed_config"] = DistributedConfig(tp_size=how.tensor_parallel)
     return arguments
 
 
@@ -201,7 +199,7 @@ def _suggest_bfloat16() -> None:
     from unslant.store import default_path
 
     note = default_path().with_name("bfloat16-suggested")
-    if note.exists():
+    if os.path.exists(note):
         return
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -242,7 +240,7 @@ def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any])
     except Exception as error:  # transformers raises many kinds, and all of them mean that this source is useless
         if is_gguf(path):
             raise ModelError(f"{path}: the {what} cannot be loaded from it: {first_line(error)}") from error
-        if path.is_dir():
+        if os.path.isdir(path):
             raise ModelError(f"{source}: the {what} cannot be loaded: {first_line(error)}") from error
         raise _unknown(name, first_line(error)) from error
 
@@ -352,7 +350,7 @@ def quiet_loading(source: str) -> Iterator[None]:
 
 def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
     """Where the libraries look, and whether code there may run; InputError on a revision of something local."""
-    if how.revision is not None and Path(source).exists():
+    if how.revision is not None and os.path.exists(source):
         raise InputError(f"--revision {how.revision}: {source} is here, and has one only; it is for models of the Hub")
     revision = {"revision": how.revision} if how.revision else {}
     return {"trust_remote_code": how.trust_remote_code, **_here(source), **revision}
@@ -360,7 +358,7 @@ def _where_to_look(source: str, how: ModelOptions) -> dict[str, Any]:
 
 def _here(source: str) -> dict[str, bool]:
     """Keep the libraries from a Hub that cannot be reached, which they would try for a minute."""
-    return {"local_files_only": Path(source).exists() or bool(hub_refusal())}
+    return {"local_files_only": os.path.exists(source) or bool(hub_refusal())}
 
 
 def place_of(how: ModelOptions) -> str:

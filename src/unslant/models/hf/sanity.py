@@ -46,7 +46,6 @@ def is_gguf(source: str | Path) -> bool:
     return str(source).lower().endswith(".gguf")
 
 
-_LONGEST_PART = 255
 _HUB_ID = re.compile(r"(?=.{1,96}\Z)(?!.*(?:--|\.\.))(?:\w[\w.-]*/)?\w(?:[\w.-]*\w)?", re.ASCII)
 
 
@@ -65,13 +64,11 @@ def locate(name: str) -> str:
         f"{shortened(name)}: no such model; give a folder with config.json, a .gguf file, a Hub id such as org/model, "
         "or http://HOST/v1#NAME for a served one"
     )
-    folder = Path(name).expanduser()
-    if any(len(os.fsencode(part)) > _LONGEST_PART for part in folder.parts):
-        raise unknown  # the system refuses to look for such a file
-    if folder.is_file() and is_gguf(folder):
+    folder = Path(os.path.expanduser(name))
+    if os.path.isfile(folder) and is_gguf(folder):
         return str(folder)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
+    if os.path.isdir(folder):
+        if not os.path.isfile(folder / "config.json"):
             files = sorted(folder.glob("*.gguf"))
             if len(files) == 1:
                 return str(files[0])
@@ -79,12 +76,12 @@ def locate(name: str) -> str:
                 raise ModelError(f"{folder}: {len(files)} GGUF files in it; give one, such as {files[0]}")
             raise ModelError(f"{folder}: not a model folder, config.json is missing")
         tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
-        if not any((folder / file).is_file() for file in tokenizers):
+        if not any(os.path.isfile(folder / file) for file in tokenizers):
             raise ModelError(f"{folder}: no tokenizer in it; save one there with tokenizer.save_pretrained({name!r})")
         return str(folder)
     if holds_questions(name):
         raise ModelError(f"{name}: questions, not a model; give the model first, then the questions: MODEL {name}")
-    if folder.exists() or is_gguf(name) or not _HUB_ID.fullmatch(name):
+    if os.path.exists(folder) or is_gguf(name) or not _HUB_ID.fullmatch(name):
         raise unknown
     return name
 
@@ -105,7 +102,7 @@ def check_config(source: str, where: Mapping[str, Any] = MappingProxyType({})) -
     if is_gguf(path):
         _check_gguf(path)
         return
-    if path.is_dir():
+    if os.path.isdir(path):
         size_of(path / "config.json", _LARGEST_CONFIG)
     try:
         config, _ = PreTrainedConfig.get_config_dict(source, **where)

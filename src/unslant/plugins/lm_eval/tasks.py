@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -179,7 +180,7 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
     task_manager = needed("lm_eval.tasks", "lm-eval's tasks", InputError).TaskManager
     names = [part.strip() for name in ([names] if isinstance(names, str) else names) for part in name.split(",")]
     folder = settings.include_path
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not os.path.isdir(folder):
         raise InputError.at(folder, "is not a folder of task files")
     from lm_eval.defaults import DEFAULT_OTHER_SEED, DEFAULT_RANDOM_SEED
 
@@ -189,7 +190,7 @@ def load_tasks(names: str | Sequence[str], settings: LmEvalSettings) -> list[Har
         if not folder or not set(names) <= set(manager.all_tasks) or not _is_whole(manager, names):
             manager = task_manager(include_path=include_path)  # with lm-eval's own tasks, which takes seconds
         for name in names:
-            if name not in manager.all_tasks and not Path(name).is_file():
+            if name not in manager.all_tasks and not os.path.isfile(name):
                 raise InputError(f"lm-eval has no task {name!r}; unslant lm-eval takes what lm_eval --tasks takes")
         random.seed(DEFAULT_RANDOM_SEED)  # as in lm_eval.simple_evaluate: some tasks shuffle as they are loaded
         np.random.seed(DEFAULT_OTHER_SEED)

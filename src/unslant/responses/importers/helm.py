@@ -8,6 +8,7 @@ question in ``separate_calibrated``, whose requests without the question are lef
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -92,7 +93,7 @@ def _trial(request: Mapping[str, Any]) -> tuple[str, int]:
 def _stats(path: Path, split: str) -> dict[tuple[str, int], float]:
     """HELM's own scores of the unperturbed instances of a split, by instance and draw; empty without the file."""
     scores: dict[tuple[str, int], float] = {}
-    if not path.exists():
+    if not os.path.exists(path):
         return scores
     with understood(path, "list of HELM's scores by instance"):
         for one in parse_json(read_text(path)):

@@ -9,6 +9,7 @@ evaluation, and every shard (``_0.json``, ``_1.json``) begins at 0. OpenCompass'
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -68,7 +69,7 @@ def read(head: Head) -> list[Log]:
     log = Log(path.parent.name or path.stem, "OpenCompass", scores, tuple(pages), task, notes=tuple(notes))
     shards, folder = _shards(path), _beside(path, "results")
     results = (folder or path.parent) / (path.name if shards == [path] else f"{task}.json")
-    compared = folder is not None and not temporary and results.is_file()
+    compared = folder is not None and not temporary and os.path.isfile(results)
     return [_with_results(log, results, path, shards) if compared else log]
 
 
@@ -82,7 +83,7 @@ def _shards(path: Path) -> list[Path]:
     """The files that together are the predictions of a data set: ``set_0.json``, ``set_1.json``, ..., or the file."""
     part = re.fullmatch(r"(.+)_(\d+)", path.stem)
     folder = _beside(path, "results")
-    if part is None or folder is None or (folder / path.name).exists():
+    if part is None or folder is None or os.path.exists(folder / path.name):
         return [path]
     numbers = (re.fullmatch(rf"{re.escape(part[1])}_(\d+)", other.stem) for other in path.parent.glob("*.json"))
     return [path.with_stem(f"{part[1]}_{k}") for k in sorted(int(number[1]) for number in numbers if number)]
@@ -203,7 +204,7 @@ def _text(prompt: Any) -> str:
 def instead(head: Head) -> str:
     """The predictions, if this is the file of their results."""
     predictions = _beside(head.path, "predictions")
-    if predictions is None or head.path.absolute().parents[1].name != "results" or not predictions.is_dir():
+    if predictions is None or head.path.absolute().parents[1].name != "results" or not os.path.isdir(predictions):
         return ""
     files = sorted(file.name for file in predictions.glob(f"{head.path.stem}*.json"))
     return f"give {' '.join(files)} in {shown(predictions)}" if files else ""
