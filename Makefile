@@ -9,7 +9,7 @@ BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: audit test unit test-thorough test-slow test-ray test-real test-peers test-gpu real lint types docs notebook dist bench bench-compare bench-gpu clean
+.PHONY: audit test unit test-thorough test-slow test-ray test-lowest test-real test-peers test-gpu real lint types docs notebook dist bench bench-compare bench-gpu clean
 
 audit: .venv/audit.stamp
 	$(BIN)/unslant audit
@@ -30,6 +30,14 @@ test-slow: .venv/test.stamp
 test-ray: .venv/test.stamp
 	$(PIP) -e '.[ray]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/scale/test_ray.py
+
+# The oldest libraries that pyproject.toml allows, in .lowest/. Tests of inspect are left out: it asks for newer ones.
+test-lowest: | .venv/bin/python
+	$(PYTHON) -m venv .lowest
+	$(BIN)/python -m tests.lowest > .lowest/requirements.txt
+	.lowest/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r .lowest/requirements.txt -e .
+	OMP_NUM_THREADS=1 .lowest/bin/python -m pytest tests -n 3 --dist loadfile -m "not thorough and not slow and not real" \
+	  -k "not inspect and not scorer_of_ones_own and not at_the_top" --ignore tests/test_examples.py --ignore tests/test_keywords.py
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

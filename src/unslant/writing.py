@@ -142,15 +142,11 @@ def check_writable(path: str | Path) -> None:
 
 def target_of(path: Path) -> tuple[Path, int | None]:
     """The file to replace, and its permissions if it exists."""
-    try:
-        mode = mode_of(path)
-        if mode is None and os.path.islink(path):
-            raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
-        target = Path(os.path.realpath(path))
-        if not os.path.isdir(target.parent):
-            raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
+    mode, target = mode_of(path), Path(os.path.realpath(path))
+    if mode is None and os.path.islink(path):
+        raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
+    if not os.path.isdir(target.parent):
+        raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
     if mode is None:
         return target, None
     if stat.S_ISDIR(mode):
@@ -163,11 +159,13 @@ def target_of(path: Path) -> tuple[Path, int | None]:
 
 
 def mode_of(path: Path) -> int | None:
-    """Kind and permissions of what is there, or None; OSError or ValueError for a name that the system refuses."""
+    """Kind and permissions of what is there, or None; OutputError for a name that the system refuses."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
 
 
 def sync_folder(folder: Path) -> None:

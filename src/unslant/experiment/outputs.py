@@ -20,7 +20,7 @@ from unslant.files import dump_json
 from unslant.questions import QuestionSet
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
-from unslant.writing import check_writable, make_folder, mode_of, print_whole, unwritable, write_all, write_atomically
+from unslant.writing import check_writable, make_folder, mode_of, print_whole, write_all, write_atomically
 
 FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 """Option -> the file that it writes in the folder of ``--out``."""
@@ -45,8 +45,8 @@ def check_folder(*paths: Path | None) -> None:
     for path in filter(None, paths):
         try:
             mode = mode_of(path)
-        except (OSError, ValueError) as error:
-            raise InputError(str(unwritable(path, error))) from None
+        except OutputError as error:
+            raise InputError(str(error)) from None
         if mode is not None and not stat.S_ISDIR(mode):
             raise InputError.at(path, "is a file; give a folder name")
         there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.exists(folder))

@@ -238,10 +238,8 @@ def _load(what: str, name: str, auto: Any, source: str, options: dict[str, Any])
     try:
         return auto.from_pretrained(source, **options)
     except Exception as error:  # transformers raises many kinds, and all of them mean that this source is useless
-        if is_gguf(path):
-            raise ModelError(f"{path}: the {what} cannot be loaded from it: {first_line(error)}") from error
-        if os.path.isdir(path):
-            raise ModelError(f"{source}: the {what} cannot be loaded: {first_line(error)}") from error
+        if is_gguf(path) or os.path.isdir(path):
+            raise ModelError(f"{path}: the {what} cannot be loaded: {first_line(error)}") from error
         raise _unknown(name, first_line(error)) from error
 
 
