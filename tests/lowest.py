@@ -1,7 +1,7 @@
 """Requirements for the oldest libraries that pyproject.toml allows, and for the tests: ``make test-lowest``.
 
-Without inspect and lm-eval, which ask for newer ones. The versions that constraints.txt names stay: no other PyTorch can
-be installed everywhere.
+Without inspect and lm-eval, which ask for newer ones. Versions that constraints.txt names stay: no other PyTorch can be
+installed everywhere.
 """
 
 from __future__ import annotations

@@ -93,7 +93,10 @@ def test_output_path_is_checked_before_any_work(unslant: Run, tmp_path: Path) ->
     ],
     ids=" ".join,
 )
-def test_a_name_that_the_system_refuses(unslant: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_name_that_the_system_refuses(
+    unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     refused(unslant(*words, "n" * 300), "nnn")
     assert list(tmp_path.iterdir()) == []
 
@@ -103,7 +106,8 @@ def test_a_store_where_none_can_be(unslant: Run) -> None:
         refused(unslant("audit", "fair", "--store", name), "error: /")
 
 
-def test_the_home_of_a_user_that_there_is_not(unslant: Run) -> None:
+def test_the_home_of_a_user_that_there_is_not(unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     refused(unslant("audit", "~nobody-of-this-name/model"), "no such model")
     assert unslant("audit", "fair", "--limit", "5", "--store", "~nobody-of-this-name/store").code == 0
 
