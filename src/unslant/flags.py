@@ -18,6 +18,8 @@ from typing import Annotated, Any, SupportsFloat, SupportsIndex, TypeVar, Union,
 from unslant.errors import InputError, one_of
 
 T = TypeVar("T")
+LARGEST = 1_000_000_000
+"""Of a whole number that an option can have, but for seeds."""
 
 
 class Flag:
@@ -95,6 +97,8 @@ def typed(name: str, value: Any, kind: Any) -> Any:
         return Path(value)
     if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
         raise InputError(f"{name} {value!r}: give a whole number")
+    if kind is int and name != "seed" and value > LARGEST:
+        raise out_of_range(name, value, f"{LARGEST:,} or less")
     if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
         raise InputError(f"{name} {value!r}: give a number")
     if kind is bool and not isinstance(value, bool):

@@ -101,6 +101,30 @@ def test_a_name_that_the_system_refuses(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--shard", "--out", "--store", "--template", "--methods", "--model"])
+def test_an_option_without_its_value_is_not_taken_for_its_default(unslant: Run, option: str) -> None:
+    """As in a script, of a variable that was never set."""
+    command = ("study", "debias") if option == "--methods" else ("audit",)
+    refused(unslant(*command, "fair", f"{option}="), f"{option} is empty: give a value")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("study", "base-rate", "fair", "--seed=-1"), "--seed -1: give 0 or more"),
+        (("train", "prefers-a", "embedded", "--out", "nowhere", "--seed=-1"), "--seed -1: give 0 or more"),
+        (("plan", "--available", "9" * 20), "--available 1e+20: give 1,000,000,000 or less"),
+        (("study", "unbiased", "fair", "--shots", "9" * 20), "--shots 1e+20: give 1,000,000,000 or less"),
+        (("study", "unbiased", "fair", "--limit", "5", "--shots", "9" * 8), "worked examples wanted, of at most 4,000"),
+    ],
+    ids=str,
+)
+def test_a_number_far_out_of_range(unslant: Run, words: tuple[str, ...], named: str) -> None:
+    ran = unslant(*words)
+    assert ran.code == 2
+    assert named in ran.err.splitlines()[-1]
+
+
 def test_a_store_where_none_can_be(unslant: Run) -> None:
     for name in ("/", "/dev/null/store"):
         refused(unslant("audit", "fair", "--store", name), "error: /")

@@ -81,10 +81,12 @@ class Seen:
         self.typed: tuple[str, ...] = ()
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """Note the command; InputError if a value comes from a record that withheld a secret."""
+        """Note the command; InputError on an empty value, as of an unset variable, and on a withheld secret."""
         words, repeatable, typed = list(commands), list(commands), list[str]()
         for argument, token in _values(arguments):
             reach, name = reach_of(argument), argument.field_info.name
+            if not token.value and token.implicit_value is not True and argument.name.startswith("-"):
+                raise InputError(f"{argument.name} is empty: give a value, or leave it out")
             if reach is Reach.SECRET:
                 continue
             if reach is not None and WITHHELD in token.value:

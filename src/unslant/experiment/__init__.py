@@ -107,7 +107,7 @@ class FieldOptions(Options):
 class LoadOptions(FieldOptions):
     """Which questions are read, and how."""
 
-    LEAST: ClassVar = {"limit": 1}
+    LEAST: ClassVar = {"limit": 1, "seed": 0}
 
     skip_bad: bool = False
     """Skip and count bad lines instead of stopping."""

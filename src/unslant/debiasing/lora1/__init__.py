@@ -47,7 +47,7 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_least(self, {"rank": 1, "epochs": 1, "questions_per_epoch": 1, "questions_per_step": 1, "max_orders": 2,
-                           "weight_decay": 0, "entropy_weight": 0})  # fmt: skip
+                           "weight_decay": 0, "entropy_weight": 0, "seed": 0})  # fmt: skip
         if not 0 <= self.dropout < 1:
             raise out_of_range("dropout", self.dropout, "0 or more, and less than 1")
         for name, value in (("alpha", self.alpha), ("learning_rate", self.learning_rate)):

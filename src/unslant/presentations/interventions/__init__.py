@@ -282,6 +282,8 @@ class ShotMaker:
         Raises:
             InputError: if too few questions of the pool can serve.
         """
+        if k > TRIES_FOR_SHOTS:
+            raise InputError(f"{k:,} worked examples wanted, of at most {TRIES_FOR_SHOTS:,}: use fewer shots")
         rng = _rng(question.id, self.seed, self.run, "shots")
         removed = set(rng.sample(range(k), k // 2))
         extra = rng.random() < 0.5

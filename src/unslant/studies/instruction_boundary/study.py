@@ -62,7 +62,7 @@ MAX_TOKENS = 2048
 class BoundarySettings(FieldOptions, LabelOptions):
     """What is asked; see :func:`unslant.studies.instruction_boundary.study.instruction_boundary`."""
 
-    LEAST: ClassVar = {"limit": 4, "repeats": 1}
+    LEAST: ClassVar = {"limit": 4, "repeats": 1, "seed": 0}
 
     settings: Names = ("all",)
     """Settings, separated by commas; all; disturbing: 1 to 9 wrong options; few-shot:FORM=N+FORM=N: worked examples."""
