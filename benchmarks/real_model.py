@@ -235,6 +235,17 @@ def table(first: Sequence[Row], second: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def merged(old: str, new: str) -> str:
+    """The new table, with the lines of those parts of the old one that were not run again, in their places."""
+    parts: dict[str, list[str]] = {}
+    for rows in (old, new):
+        lines: dict[str, list[str]] = {}
+        for line in rows.strip().splitlines():
+            lines.setdefault(line.split("|")[1].strip(), []).append(line)
+        parts |= lines
+    return "\n".join(line for lines in parts.values() for line in lines)
+
+
 def overlap(one: Row, other: Row) -> bool:
     """Whether the intervals of two runs meet."""
     return one.low <= other.high and other.low <= one.high
@@ -253,7 +264,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="folder of question files; else recipes of the Hub")
     parser.add_argument("--limit", type=int, default=60, help="questions of each set")
     parser.add_argument("--twice", action="store_true", help="run again with other questions")
-    parser.add_argument("--out", type=Path, help="Markdown file whose table, between its two marks, is replaced")
+    parser.add_argument(
+        "--out", type=Path, help="Markdown file whose table, between its two marks, gets the lines of what is run"
+    )
     given = parser.parse_args(arguments)
     sets = {
         name: str(given.data / file) if (given.data / file).is_file() else recipe
@@ -274,7 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(written)
     if given.out:
         before, _, rest = given.out.read_text("utf-8").partition(BEGIN)
-        given.out.write_text(f"{before}{BEGIN}\n{written}\n{END}{rest.partition(END)[2]}", "utf-8")
+        old, _, after = rest.partition(END)
+        given.out.write_text(f"{before}{BEGIN}\n{merged(old, written)}\n{END}{after}", "utf-8")
     return 0
 
 

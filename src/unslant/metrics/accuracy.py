@@ -169,7 +169,7 @@ def answered(scores: OrderScores) -> Floats:
 @question_metric("answered_accuracy", "accuracy, of answered", "as published, without replies that contain no answer",
                  unit="share", short="of answered", missing=NO_REPLIES)  # fmt: skip
 def answered_accuracy(scores: OrderScores) -> Floats:
-    return np.where(~scores.is_scored & (scores.given.chosen >= 0), accuracy(scores), np.nan)
+    return np.where((not scores.is_scored) & (scores.given.chosen >= 0), accuracy(scores), np.nan)
 
 
 @dataclass(frozen=True)
