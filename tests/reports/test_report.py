@@ -221,7 +221,7 @@ def test_base_rates_corrections_and_the_prompt_are_shown(mixed: AuditResult, tmp
     panels = {panel.id: panel for panel in Report.of([mixed]).panels}
     (table,) = panels["corrections"].tables
     assert [row[:3] for row in table.rows[:-1]] == [(c.method, c.accuracy, c.change) for c in mixed.corrections]
-    assert table.rows[-1][1] == mixed.nvr["score"]
+    assert repr(table.rows[-1][1]) == repr(mixed.nvr["score"])  # nan is not equal to itself
     base_rates, nvr = panels["priors"].charts
     assert base_rates.title == "Without content, A is most likely"
     drawn = json.dumps(specification(nvr.draw(PAPER), PAPER))
