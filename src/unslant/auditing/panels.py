@@ -135,7 +135,8 @@ def _headline(result: AuditResult) -> str:
     """The score as published, averaged over orders, and by guessing."""
     means, name = result.metrics.means, result.name or "The model"
     published, averaged = means["accuracy"], means["expected_accuracy"]
-    on = f"{' in words' * bool(result.replies)} on {_asked_name(result)}"
+    way = " in words" * result.in_words
+    on = f"{way} on {_asked_name(result)}"
     if not (published.defined or averaged.defined):
         counts = result.metrics.counts
         if lost := counts.failed_rows + counts.unanswered_rows:
@@ -144,7 +145,6 @@ def _headline(result: AuditResult) -> str:
     guess = _guessing(result)
     if guess is not None and guess.too_few:
         mean = published if published.defined else averaged
-        way = " in words" if result.replies else ""
         return f"{name} scores {number(mean, _DIGITS)}{way} on {count(mean.n, 'question')}: too few for a verdict"
     gap = verdict(means["order_advantage"], bound=SAME) if published.defined and averaged.defined else None
     digits = _digits(result, guess, gap)

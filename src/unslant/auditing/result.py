@@ -143,6 +143,12 @@ class AuditResult(RecordedResult):
             values = {key: np.where(full, of_part, np.nan) for key, of_part in measure(self.whole).items()}
         return corrections(self.whole, values, self.bootstrap)
 
+    @property
+    def in_words(self) -> bool:
+        """Whether answers were read from replies; a log may also hold choices alone."""
+        raw = self.responses.table["raw"]
+        return self.scores.elicitation == GENERATE and raw.null_count < len(raw)
+
     @cached_property
     def replies(self) -> Replies | None:
         if self.scores.elicitation != GENERATE:

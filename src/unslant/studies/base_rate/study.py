@@ -168,7 +168,7 @@ class BaseRateSettings(ChooseShotsOptions, ScoredLabelOptions, PromptOptions):
     canary: str = "best"
     """Word scored after each label (counterfactual)."""
     no_nvr: bool = False
-    """Skip the Nvr-X variants, and with them the cost of the base rates: ask only the given order."""
+    """Skip the Nvr-X variants: base rates are measured, but not what they cost the score."""
 
 
 @dataclass(frozen=True, kw_only=True)

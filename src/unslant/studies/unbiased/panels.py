@@ -107,7 +107,8 @@ def _guessing(metrics: BoatMetrics) -> str:
         return f"{sentence}."
     # vanilla = known + (1 - known) * before: (1 - known) is the share of questions answered by a guess.
     guessed = (1 - metrics.vanilla.value) / (1 - before.value)
-    return f"{sentence}, so that luck alone loses about {number(guessed * (before.value - after.value), 2)}."
+    lost = f"about {number(guessed * (before.value - after.value), 2)}".replace("about <", "less than ")
+    return f"{sentence}, so that luck alone loses {lost}."
 
 
 def _worst(metrics: BoatMetrics) -> str:
