@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unslant
@@ -39,3 +40,23 @@ def test_no_public_function_takes_any_keyword(function: Callable[..., Any]) -> N
         if parameter.kind is parameter.VAR_KEYWORD:
             kind = parameter.annotation
             assert kind.startswith("Unpack[") if isinstance(kind, str) else typing.get_origin(kind) is typing.Unpack
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """Not refused by JSON after all questions were asked."""
+    result = unslant.audit("fair", "embedded", limit=np.int64(6), seed=np.int64(1), shots=np.int64(2))
+    assert result.run.settings["seed"] == 1
+    assert len(unslant.load_questions("embedded", limit=np.int64(3))) == 3
+
+
+def test_a_list_of_no_models_is_no_default() -> None:
+    with pytest.raises(unslant.InputError, match="the list of models is empty"):
+        unslant.audit([], "embedded")
+
+
+def test_a_closed_method_gives_no_answers() -> None:
+    questions = unslant.load_questions("embedded", limit=2)
+    with unslant.Debiased("fair", "vote") as model:
+        assert len(model.predict(questions)) == 2
+    with pytest.raises(unslant.InputError, match="was closed"):
+        model.predict(questions)

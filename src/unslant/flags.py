@@ -89,7 +89,8 @@ def typed(name: str, value: Any, kind: Any) -> Any:
         if not isinstance(value, int | float | Iterable):
             raise InputError(f"{name} {value!r}: give a list")
         return (value,) if isinstance(value, int | float) else value
-    if kinds == (str,) and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool):
+    as_text = kind is str and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool)
+    if as_text and {*kinds} <= {str, NoneType}:
         return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     if kinds == (str,) and not isinstance(value, str):
         raise InputError(f"{name} {value!r}: give a text")
@@ -101,6 +102,8 @@ def typed(name: str, value: Any, kind: Any) -> Any:
         raise out_of_range(name, value, f"{LARGEST:,} or less")
     if kind is float and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
         raise InputError(f"{name} {value!r}: give a number")
+    if kind in (int, float) and not isinstance(value, int | float):
+        return kind(value)  # of NumPy: JSON has no such numbers
     if kind is bool and not isinstance(value, bool):
         raise InputError(f"{name} {value!r}: give True or False")
     return value

@@ -134,3 +134,9 @@ def test_commands_without_a_page_say_so_too(tmp_path: Path, command: list[str]) 
     more = ["--method", "pride", "--out", str(tmp_path / "a.jsonl")] if command[0] == "debias" else []
     ran = unslant(*command, path, "--skip-bad", "--store", tmp_path / "s.sqlite3", *more)
     assert "1 of 5 records left out (1 answer out of range)" in ran.out
+
+
+@pytest.mark.parametrize("flags", [[0, 0, 1, 0], [1, 1, 0, 0], "[0, 0, 1, 0]"], ids=str)
+def test_flags_of_0_and_1_are_no_places(flags: object) -> None:
+    with pytest.raises(InputError, match="names one option twice; where this is 0 or 1 for each option"):
+        load_questions([{"question": "Which?", "options": ["x", "y", "z", "w"], "answer": flags}])

@@ -142,13 +142,14 @@ class Debiased:
             questions: anything that :func:`unslant.load_questions` takes; right options are not needed.
         """
         if self._debiaser is None:
-            raise InputError(f"{self.method.name} is not fitted yet: call fit(questions) first")
+            raise InputError(f"{self.method.name} is not fitted, or was closed: call fit(questions) first")
         return self._debiaser.answer(load_questions(questions, need_answers=False).questions)
 
     def close(self) -> None:
-        """Restore the model."""
+        """Restore the model; it gives no answers until it is fitted again."""
         if self._debiaser is not None:
             self._debiaser.close()
+        self._debiaser = None
 
     def __enter__(self) -> Debiased:
         return self

@@ -360,6 +360,8 @@ def function(
         progress, log = options.pop("progress", None) or progress_of_python(), options.pop("log", ())
         several = isinstance(model, list | tuple) and study.several
         models = () if model is None else tuple(model) if several else (model,)
+        if several and not models:
+            raise InputError("the list of models is empty; give one, or leave it out for the default")
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")

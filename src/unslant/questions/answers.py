@@ -58,6 +58,15 @@ class RawAnswer:
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
+TWICE = "names one option twice; where this is 0 or 1 for each option, give the places of the right ones"
+
+
+def names_twice(items: Sequence[Any]) -> bool:
+    """Whether a number is repeated, as of flags 0 and 1, which are no places."""
+    numbers = [number for item in items if (number := integer(item)) is not None]
+    return len(set(numbers)) < len(numbers)
+
+
 def parse_answer(text: str) -> Any:
     """``[0, 2]``, ``A,C``, ``A and C``, ``AC`` or ``0;2`` written as text as a list; other texts as they are.
 
@@ -320,7 +329,9 @@ class AnswerReader:
         """
         if is_missing(answer.value):
             raise BadRecord("answer missing", "is missing; give the right option, or [] when none is right", "answer")
-        return frozenset(i for item in answer.items for i in self._read_one(item, answer))
+        if names_twice(items := answer.items):
+            raise BadRecord("answer out of range", TWICE, "answer")
+        return frozenset(i for item in items for i in self._read_one(item, answer))
 
     def _read_one(self, item: Any, answer: RawAnswer) -> tuple[int, ...]:
         n = len(answer.options)

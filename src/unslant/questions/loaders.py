@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import parse_json, read_text
@@ -336,7 +336,7 @@ def columns_of(records: Sequence[Record], origin: str) -> list[str]:
 
 
 def check_arguments(limit: int | None, answer_base: int | None = None, answer_kind: str = "auto") -> None:
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
+    if limit is not None and (not isinstance(limit, SupportsIndex) or limit.__index__() < 1):
         raise InputError(f"--limit={limit}: give 1 or more, or leave it out for all questions")
     if answer_base not in (None, 0, 1):
         raise InputError(f"--answer-base={answer_base}: use 0 or 1")

@@ -7,6 +7,7 @@ hand on. So a checkpoint holds those, and nothing before it is run again.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -271,6 +272,11 @@ def _device(model: Any) -> torch.device:
     return torch.device(model.get_input_embeddings().weight.device)
 
 
+ALONE = threading.RLock()
+"""Held while a model is changed for a pass, and while it is identified: several threads may score, one at a time, since
+models share their attention function, and may be the same one."""
+
+
 @contextmanager
 def using(model: Any, implementation: str) -> Iterator[None]:
     """Run ``model`` with another attention implementation, then restore its own.
@@ -281,14 +287,15 @@ def using(model: Any, implementation: str) -> Iterator[None]:
     # Set and restored at every pass: the caller may use the model, and its identity includes the implementation.
     # A peft model wraps the one with the attention; a plain model may carry adapters (and a peft_config) itself.
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    before = base.config._attn_implementation
     if not base._can_set_attn_implementation():
         raise NotImplementedError(f"{type(base).__name__} does not use the attention interface")
-    base.set_attn_implementation(implementation)
-    try:
-        yield
-    finally:
-        base.set_attn_implementation(before)
+    with ALONE:
+        before = base.config._attn_implementation
+        base.set_attn_implementation(implementation)
+        try:
+            yield
+        finally:
+            base.set_attn_implementation(before)
 
 
 _ELEMENTS = 1 << 24
@@ -306,7 +313,13 @@ def float32_output(model: Any) -> Iterator[None]:
     head = model.get_output_embeddings()
     if head is None or not {p.dtype for p in head.parameters()} & set(_HALF):
         yield
-    elif type(head) is torch.nn.Linear and "forward" not in vars(head):
+        return
+    with ALONE:
+        yield from _float32_output(head)
+
+
+def _float32_output(head: Any) -> Iterator[None]:
+    if type(head) is torch.nn.Linear and "forward" not in vars(head):
         vars(head)["forward"] = lambda hidden: _product(hidden.float(), head.weight, head.bias)
         try:
             yield

@@ -6,6 +6,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs
-from unslant.models.hf.engine import Engine, PlainEngine, TreeEngine, is_cut
+from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
@@ -123,7 +124,8 @@ class TransformersModel(ResumableModel):
 
     def identify(self) -> ModelInfo:
         """Who the model is now; see :mod:`unslant.models.hf.identity`."""
-        self._identity = self._identifier(self.engine)
+        with ALONE, _evaluating(self.model):
+            self._identity = self._identifier(self.engine)
         return self.info
 
     def describe(self) -> ModelInfo:
@@ -179,7 +181,9 @@ class TransformersModel(ResumableModel):
     def _shares(self, encoded: Sequence[Encoded]) -> Iterator[tuple[Engine, list[int]]]:
         """Which engine scores which prompts."""
         # The tree runs many prompts in one sequence, so foreign code that counts positions would act in other places.
-        if self._identifier.look().foreign:
+        with ALONE:
+            foreign = self._identifier.look().foreign
+        if foreign:
             yield PlainEngine(self.model, self.token_budget), list(range(len(encoded)))
             return
         yield self._engine, [i for i, item in enumerate(encoded) if item.longest <= self._rotary_switch]
@@ -206,7 +210,8 @@ class TransformersModel(ResumableModel):
             try:
                 while True:
                     started = time.perf_counter()
-                    step = next(steps, None)
+                    with ALONE, _evaluating(self.model):
+                        step = next(steps, None)
                     self.cost.seconds += time.perf_counter() - started
                     if step is None:
                         return
@@ -305,9 +310,20 @@ class TransformersModel(ResumableModel):
         return max(tolerance, INT8_TOLERANCE) if getattr(self.model, "is_loaded_in_8bit", False) else tolerance
 
 
-def _train(modules: Sequence[torch.nn.Module]) -> None:
+def _train(modules: Sequence[torch.nn.Module], on: bool = True) -> None:
     for module in modules:
-        module.training = True
+        module.training = on
+
+
+@contextmanager
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Without dropout, even if the model's owner has gone back to training it."""
+    training = [module for module in model.modules() if module.training]
+    _train(training, False)
+    try:
+        yield
+    finally:
+        _train(training)
 
 
 def _packing(config: Any) -> str:

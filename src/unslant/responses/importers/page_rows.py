@@ -15,7 +15,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
-from unslant.questions.answers import READERS, RawAnswer, as_text, integer, whole_number
+from unslant.questions.answers import READERS, TWICE, RawAnswer, as_text, integer, names_twice, whole_number
 from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written
 from unslant.replies.extraction import extract_answer
@@ -339,7 +339,9 @@ class Row:
         if value is None:
             raise self.fail(key, "is missing")
         places: list[int] = []
-        for item in RawAnswer(value, options, options, (*labels, *names)).items:
+        if names_twice(items := RawAnswer(value, options, options, (*labels, *names)).items):
+            raise self.fail(key, TWICE)
+        for item in items:
             number = integer(item)
             text = whole_number(str(item if number is None else number).strip())
             raw = RawAnswer(item, options, options, labels)
@@ -348,7 +350,7 @@ class Row:
             numbered = any(label.isdigit() for label in labels) and (self.own_labels or isinstance(item, str))
             if text.isdecimal() and int(text) < len(labels) and not numbered:
                 named = (int(text),)
-            exact = tuple(k for k, option in enumerate(options) if option == item)
+            exact = tuple(k for k, option in enumerate(options) if option == (item if number is None else text))
             texts = exact if exact or named else as_text(str(item), raw, 0)
             if readings is not None:
                 readings.only_labels += not texts

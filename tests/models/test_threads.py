@@ -1,0 +1,49 @@
+"""Several threads, and a model that its owner goes on training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import unslant
+
+
+@pytest.fixture(scope="module")
+def fair():
+    return unslant.open_model("fair")
+
+
+def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
+    """Models share one attention function, and a model can be the same one."""
+    models = [fair, "prefers-a", fair, "fair"]
+
+    def accuracy(i: int) -> tuple[str, float]:
+        run = unslant.audit(models[i % 4], "embedded", limit=12 + i)
+        return run.run.engine, run.metrics.means["accuracy"].value
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(accuracy, range(8)))
+    assert together == [accuracy(i) for i in range(8)]
+    assert fair.unwrapped.model.config._attn_implementation != "unslant_tree"
+
+
+def test_a_model_in_training_mode_is_scored_without_dropout_and_left_in_it(zoo_model: Callable[..., Any]) -> None:
+    opened = unslant.open_model(str(zoo_model("gpt2", small=True)))
+    model = opened.unwrapped.model
+    before = scores(opened)
+    model.train()  # as a training loop does between two audits
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    assert np.allclose(scores(opened), before, atol=1e-5)
+    assert model.training
+
+
+def scores(model: Any) -> list[float]:
+    table = unslant.audit(model, "embedded", limit=4, orders="given").responses.table
+    return [score for row in table["logprobs"].to_pylist() for score in row]
