@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import unslant
 from unslant.presentations import present
 from unslant.questions import Question
 from unslant.replies import extract, read_replies
@@ -29,6 +31,11 @@ PAGE = present(QUESTION)
         ("A. Mars\nB. Jupiter\nC. Venus\nD. Saturn", None),
         ("B > A > C > D", None),
         ("答案是B。因为", {"B"}),
+        ("Let us look at each option.\n\nA. Mars: this is", None),
+        ("A. Mars is the fourth planet. B. Jupiter is", None),
+        ("Option A: Mars is red. Option B: Jupiter is the", None),
+        ("B) Jupiter\n\nExplanation: A. Mars", {"B"}),
+        ("The correct answer is:\nB. Jupiter is", {"B"}),
     ],
 )
 def test_the_last_fragment_of_a_cut_reply_is_not_read(reply: str, read: set[str] | None) -> None:
@@ -47,3 +54,11 @@ def test_recorded_replies_say_why_they_ended(tmp_path):
     lines = [line, {**line, "id": "2", "finish_reason": "length"}, {**line, "id": "3", "finish_reason": "stop"}]
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     assert [one.read.status for one in read_replies(path)] == ["ok", "cut", "ok"]
+
+
+@pytest.mark.parametrize("empty", ["", " ", "<think>too long to end"])
+def test_a_reply_in_which_nothing_was_said_is_not_right_and_stays_in_the_score(tmp_path: Path, empty: str) -> None:
+    rows = [{"id": i, "options": ["x", "y"], "answer": "A", "reply": "A" if i < 6 else empty} for i in range(10)]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    accuracy = unslant.audit(log=tmp_path / "log.jsonl").metrics.means["accuracy"]
+    assert (accuracy.value, accuracy.n) == (0.6, 10)

@@ -51,6 +51,7 @@ _ALONE = {
 }
 BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
+_SUBJECT_OF_LINE = pattern(r"^[ \"'(*]{0,4}{one}[ )*]{0,4}(?:{subject_verb}|{being_verb}|{be_word})\b")
 _BARE_SENTENCE = pattern(r"(?:[.!?;-]|\b{sentence_head}:) {lead}{slot}{tail}", parts=_ALONE)
 _AFTER_COLON = re.compile(
     rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"
@@ -134,10 +135,13 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
         if repeats_options and not pattern("{right_word} \\Z").search(text[max(0, match.start() - 20) : match.start()]):
             rule = _LISTING
         return _Claim(match.start(), match.end(), rule, match["slot"])
-    below, end = "", match.start("slot")
+    below, end, bare = "", match.start("slot"), True
     for line in text[end:].split("\n"):
         opening = reading.opening(line)
-        if opening is None and line.strip():
+        subject = _SUBJECT_OF_LINE.match(line) is not None
+        bare = bare if below else not subject
+        # an answer alone, and then a sentence about another option: "B. Paris", "A. Lyon is only third."
+        if (opening is None and line.strip()) or (below and bare and subject):
             break
         below += opening or ""
         end += len(line) + 1

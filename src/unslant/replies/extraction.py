@@ -36,6 +36,8 @@ CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
 _IMPLIED = ("option text", "numbers", "part of text", "both", "only mention", "reason", "statement")
 """Rules that read an answer which is not said to be one: a reply that was cut off could have gone on to deny it."""
+_BY_PLACE = ("opening", "line", "last line")
+"""Rules that read an answer from where it is: one in a review of all options may be anywhere."""
 _LONGEST_NUMBER = 100
 """Most characters of a number that is an answer; decimals of a million digits overflow."""
 _NUMBER = {
@@ -59,11 +61,30 @@ def extract(reply: str, presentation: Presentation, *, cut: bool = False) -> Ext
 
 def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] = (), *, cut: bool = False) -> Extracted:
     """As :func:`extract`, for options shown under these labels."""
-    reply = without_fragment(reply) if cut else reply
-    read = extract_verdict(reply) if labels == VERDICTS else extract_labels(reply, labels, options)
-    if cut and (read.status == "unparsed" or read.rule in _IMPLIED):
+    kept = without_fragment(reply) if cut else reply
+    read = extract_verdict(kept) if labels == VERDICTS else extract_labels(kept, labels, options)
+    in_review = read.rule in _BY_PLACE and _breaks_off_in_review(kept, reply[len(kept) :], labels)
+    if cut and (read.status == "unparsed" or read.rule in _IMPLIED or in_review):
         return Extracted("cut", rule="cut off", readings=read.readings)
     return read
+
+
+def _breaks_off_in_review(kept: str, fragment: str, labels: Sequence[str]) -> bool:
+    """Whether a reply ends within a list of options: at the first one after some words, or at a further one.
+
+    Examples:
+        >>> _breaks_off_in_review("Let us see.\\n\\nA.", " Lyon is", ("A", "B"))
+        True
+        >>> _breaks_off_in_review("A.", " Ly", ("A", "B"))
+        False
+    """
+    label = "|".join(map(re.escape, labels))
+    item = rf"(?:\A|[.!?:\n])[\s*_#>|(\[-]{{0,9}}(?:{{option_noun}} )?[(\[]?({label})[.:)\]]"
+    items = [match[1].casefold() for match in pattern(item).finditer(kept + fragment)]
+    here = pattern(rf"{item}\Z").search(kept.rstrip()) or pattern(rf"\s?{item}").match(f"\n{fragment}")
+    opens = pattern(rf"\s{{0,9}}{item}").match(kept) is not None
+    in_order = items[:1] == [labels[0].casefold()]  # an answer that is then explained is another one, as a rule
+    return here is not None and in_order and (len(set(items)) > 1 or not opens)
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:

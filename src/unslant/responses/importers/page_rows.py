@@ -288,7 +288,9 @@ class Row:
         if self.get("chosen") is not None:
             chosen = self.places_of("chosen", labels, options, names, readings["chosen"])
             return [Logged(chosen=chosen, **common)]
-        reply = self.get("reply")
+        # An empty text is a reply without an answer, as of a model that only thought; null is none at all.
+        reply = lookup(self.data, self.names["reply"]) if self.names["reply"] else None
+        reply = None if is_missing(reply) and not isinstance(reply, str) else reply
         reply = reply.get("content") if isinstance(reply, Mapping) else reply
         if not isinstance(reply, str | int | float | None):
             kind = type(reply).__name__
