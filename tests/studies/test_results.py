@@ -378,7 +378,7 @@ def test_options_of_loading_are_those_of_the_command_and_refused_where_they_have
 def test_debiased_models_fit_and_predict() -> None:
     model = unslant.Debiased("prefers-a", "pride", fit=None, device="cpu")
     asked = list(unslant.load_questions("embedded", limit=12))
-    with pytest.raises(unslant.InputError, match=r"pride is not fitted yet: call fit\(questions\) first"):
+    with pytest.raises(unslant.InputError, match=r"pride is not fitted, or was closed: call fit\(questions\) first"):
         model.predict(asked)
     with model.fit(asked[:8]):
         chosen, probs = model.predict(asked[8:]), model.predict_proba(asked[8:])
