@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import inspect
 import math
+import pickle
 import re
 import sys
 from collections.abc import Mapping
@@ -200,6 +201,8 @@ def test_results_and_files_of_results_are_compared(tmp_path: Any) -> None:
         run.to_parquet(tmp_path / f"{i}.parquet")
     found = unslant.compare(*runs)
     assert isinstance(found, unslant.AuditComparison)
+    headline = found.headline  # what it keeps of a look can be pickled too
+    assert pickle.loads(pickle.dumps(found)).headline == headline
     for other in (unslant.compare(tmp_path / "0.parquet", runs[1]), compared()):
         assert repr(found.differences) == repr(other.differences)  # nan is not equal to itself
     same = unslant.compare(tmp_path / "0.parquet", str(tmp_path / "0.parquet"))

@@ -17,7 +17,7 @@ from unslant.auditing.panels_scores import MOST_ORDERS, numbers_panel, order_acc
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
 from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.page_parts import settings_rows
-from unslant.experiment.result import StudyResult, listed_files, logs_in, tables_of
+from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Describes, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, unsettled, with_interval
@@ -53,7 +53,10 @@ class AuditComparison(StudyResult):
     def comparison(self) -> Comparison:
         """The numbers of every audit, and its differences from the first."""
         numbers = {name: run.metrics.means.cells() for name, run in self.runs.items()}
-        return Comparison(numbers, MEASURES, lambda *names: paired(*((name, self.runs[name]) for name in names)))
+        return Comparison(numbers, MEASURES, self._paired)  # no lambda: it is kept, and the object may be pickled
+
+    def _paired(self, name: str, other: str) -> Paired:
+        return paired((name, self.runs[name]), (other, self.runs[other]))
 
     @property
     def differences(self) -> Sequence[tuple[str, PairedDifference]]:

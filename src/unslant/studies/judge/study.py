@@ -162,7 +162,8 @@ class Judge(Study[JudgeSettings]):
 
     def settings_of_each(self, given: Given[JudgeSettings]) -> list[JudgeSettings]:
         each = super().settings_of_each(given)
-        if given.questions == EMBEDDED and not given.settings.template:  # the reference models know this layout only
+        embedded = isinstance(given.questions, str) and given.questions == EMBEDDED
+        if embedded and not given.settings.template:  # the reference models know this layout only
             each = [one if one.in_words else replace(one, template="plain") for one in each]
         return each
 
