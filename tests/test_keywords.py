@@ -50,7 +50,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_a_list_of_no_models_is_no_default() -> None:
-    with pytest.raises(unslant.InputError, match="the list of models is empty"):
+    with pytest.raises(unslant.InputError, match="no models: give one or more"):
         unslant.audit([], "embedded")
 
 

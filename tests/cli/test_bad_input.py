@@ -108,6 +108,12 @@ def test_an_option_without_its_value_is_not_taken_for_its_default(unslant: Run, 
     refused(unslant(*command, "fair", f"{option}="), f"{option} is empty: give a value")
 
 
+def test_an_empty_value_in_a_file_is_the_default(unslant: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unslant.toml").write_text('[audit]\ntemplate = ""\n', "utf-8")
+    assert unslant("audit", "fair", "--limit", "5", "--no-store").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

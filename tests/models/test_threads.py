@@ -35,13 +35,21 @@ def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
 def test_a_model_in_training_mode_is_scored_without_dropout_and_left_in_it(zoo_model: Callable[..., Any]) -> None:
     opened = unslant.open_model(str(zoo_model("gpt2", small=True)))
     model = opened.unwrapped.model
-    before = scores(opened)
+    asked, methods = unslant.load_questions("embedded", limit=6), ("vote", "set-based")
+    before, predicted = scores(opened), [probabilities(opened, method, asked) for method in methods]
     model.train()  # as a training loop does between two audits
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.5
     assert np.allclose(scores(opened), before, atol=1e-5)
+    assert np.allclose(
+        [probabilities(opened, method, asked) for method in methods], predicted, atol=1e-5, equal_nan=True
+    )
     assert model.training
+
+
+def probabilities(model: Any, method: str, questions: Any) -> list[float]:
+    return [p for row in unslant.Debiased(model, method).predict_proba(questions) for p in row]
 
 
 def scores(model: Any) -> list[float]:

@@ -168,11 +168,11 @@ def last_token_attention(model: TransformersModel, prompts: Sequence[Prompt]) ->
     """
     import torch
 
-    from unslant.models.hf.engine import using
+    from unslant.models.hf.engine import inference, using
 
     attention = []
     try:
-        with using(model.model, "eager"), torch.inference_mode():
+        with using(model.model, "eager"), inference(model.model):
             for item in model.encode(prompts):
                 ids = torch.from_numpy(item.context).to(model.device, torch.long)[None]
                 weights = model.model(input_ids=ids, output_attentions=True, use_cache=False).attentions

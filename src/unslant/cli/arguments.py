@@ -85,7 +85,8 @@ class Seen:
         words, repeatable, typed = list(commands), list(commands), list[str]()
         for argument, token in _values(arguments):
             reach, name = reach_of(argument), argument.field_info.name
-            if not token.value and token.implicit_value is not True and argument.name.startswith("-"):
+            empty = token.source == _TYPED and not token.value and token.implicit_value is not True
+            if empty and argument.name.startswith("-"):
                 raise InputError(f"{argument.name} is empty: give a value, or leave it out")
             if reach is Reach.SECRET:
                 continue

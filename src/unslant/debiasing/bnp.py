@@ -14,6 +14,7 @@ from unslant.debiasing.base import Method, OrderDebiaser
 from unslant.debiasing.model_pass import label_pass, loaded_model
 from unslant.errors import InputError
 from unslant.flags import check_least
+from unslant.models.hf.engine import inference
 from unslant.presentations import orders_for, present, question_rng
 from unslant.presentations.orders import check_orders
 from unslant.questions import Question
@@ -83,7 +84,7 @@ class BiasNodePruning(Method):
     def _difference(self, asker: Asker, question: Question) -> Tensor | None:
         """Mean hidden state where wrong minus where right; ``None`` if the question is mostly either."""
         orders = orders_for(question, self.orders, self.seed)
-        with torch.inference_mode():
+        with inference(loaded_model(asker, "BNP").model):
             scored = label_pass(asker, [present(question, order, asker.alphabet) for order in orders], "BNP")
         right = torch.tensor(
             [order[int(s.argmax())] in question.answers for order, s in zip(orders, scored.logprobs, strict=True)]

@@ -18,7 +18,7 @@ from unslant.debiasing.base import Debiaser, Method, Outcome, each_of
 from unslant.debiasing.model_pass import loaded_model
 from unslant.errors import InputError, ModelError, QuestionError
 from unslant.models.base import Ids
-from unslant.models.hf.engine import float32_output
+from unslant.models.hf.engine import float32_output, inference
 from unslant.presentations import labels_for, present, references, texts_under
 from unslant.prompts import Cloze, Prompt
 from unslant.questions import Question
@@ -245,7 +245,7 @@ def last_logits(model: Any, segments: Sequence[Segment], wanted: Sequence[int]) 
     mask = torch.zeros(total, total, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
     positions = np.concatenate([np.arange(s.position, s.position + len(s.ids)) for s in segments])
     rows = torch.as_tensor([int(starts[i + 1]) - 1 for i in wanted])
-    with torch.inference_mode(), float32_output(model):
+    with inference(model), float32_output(model):
         output = model(
             input_ids=torch.from_numpy(np.concatenate([s.ids for s in segments])).to(device, torch.long)[None],
             attention_mask=mask[None, None].to(device),

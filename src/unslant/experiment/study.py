@@ -361,7 +361,7 @@ def function(
         several = isinstance(model, list | tuple) and study.several
         models = () if model is None else tuple(model) if several else (model,)
         if several and not models:
-            raise InputError("the list of models is empty; give one or more")
+            raise InputError("no models: give one or more")
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")

@@ -189,6 +189,8 @@ class LocalChat(ChatModel):
         """
         import torch
 
+        from unslant.models.hf.engine import inference
+
         tokenizer, limit = self.model.tokenizer, getattr(self.model.model.config, "max_position_embeddings", None)
         longest, room = max(map(len, rows)), int(self._options.max_tokens or 0)
         room = room if limit is None else min(room, limit - longest)
@@ -199,7 +201,7 @@ class LocalChat(ChatModel):
         ids = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=self.model.device)
         mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=self.model.device)
         sampling = {"do_sample": True, "temperature": self._options.temperature, "top_k": 0, "top_p": 1.0}
-        with torch.inference_mode(), torch.random.fork_rng():
+        with inference(self.model.model), torch.random.fork_rng():
             torch.manual_seed(0)
             out = self.model.model.generate(
                 input_ids=ids,

@@ -63,8 +63,10 @@ def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] =
     """As :func:`extract`, for options shown under these labels."""
     kept = without_fragment(reply) if cut else reply
     read = extract_verdict(kept) if labels == VERDICTS else extract_labels(kept, labels, options)
+    if not cut:
+        return read
     in_review = read.rule in _BY_PLACE and _breaks_off_in_review(kept, reply[len(kept) :], labels)
-    if cut and (read.status == "unparsed" or read.rule in _IMPLIED or in_review):
+    if read.status == "unparsed" or read.rule in _IMPLIED or in_review:
         return Extracted("cut", rule="cut off", readings=read.readings)
     return read
 

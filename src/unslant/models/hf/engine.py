@@ -150,7 +150,7 @@ class TreeEngine(Engine):
             yield Step(number, results, partial(after.to_bytes, key))
 
     def _run(self, batch: Batch, spine: list[tuple[Tensor, Tensor]]) -> tuple[Floats, list[Any]]:
-        with using(self.model, attention.NAME), torch.inference_mode():
+        with using(self.model, attention.NAME), inference(self.model):
             logits, rows, context = self.forward(batch, spine)
             device = logits.device  # that of the output layer, where layers are spread over GPUs
             total = torch.cat([torch.logsumexp(part, dim=-1) for part in torch.split(logits, _LOGSUMEXP_ROWS)])
@@ -230,7 +230,7 @@ class PlainEngine(Engine):
             {len(encoded[i].context) - 1 + j for i in indices for c in encoded[i].candidates for j in range(len(c))}
         )
         kept = _kept_rows(self.model, np.array(columns))
-        with torch.inference_mode(), float32_output(self.model):
+        with inference(self.model), float32_output(self.model):
             output = self.model(input_ids=ids, attention_mask=mask, logits_to_keep=kept, use_cache=False)
         logits = output.logits.to(device)
         cost.tokens += sum(map(len, sequences))
@@ -275,6 +275,24 @@ def _device(model: Any) -> torch.device:
 ALONE = threading.RLock()
 """Held while a model is changed for a pass, and while it is identified: several threads may score, one at a time, since
 models share their attention function, and may be the same one."""
+
+
+def train(modules: Sequence[torch.nn.Module], on: bool = True) -> None:
+    """Put modules into training mode, or out of it."""
+    for module in modules:
+        module.training = on
+
+
+@contextmanager
+def inference(model: torch.nn.Module) -> Iterator[None]:
+    """Without gradients, and without dropout even if the model's owner has gone back to training it."""
+    with ALONE, torch.inference_mode():
+        training = [module for module in model.modules() if module.training]
+        train(training, False)
+        try:
+            yield
+        finally:
+            train(training)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from unslant.arrays import Floats
 from unslant.errors import ModelError, QuestionError
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs
-from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut
+from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
@@ -70,7 +69,7 @@ class TransformersModel(ResumableModel):
         can: frozenset[Ability] = frozenset({"score", "attend", "train"})
         super().__init__(ModelInfo(name=name, can=can, parameters=int(model.num_parameters())))
         if training := [module for module in model.modules() if module.training]:
-            weakref.finalize(self, _train, training)  # its owner goes on training it
+            weakref.finalize(self, train, training)  # its owner goes on training it
         self.model, self.tokenizer, self.incomplete = model.eval(), tokenizer, incomplete
         self.device = torch.device(model.get_input_embeddings().weight.device)
         self.dtype: torch.dtype = model.dtype
@@ -124,7 +123,7 @@ class TransformersModel(ResumableModel):
 
     def identify(self) -> ModelInfo:
         """Who the model is now; see :mod:`unslant.models.hf.identity`."""
-        with ALONE, _evaluating(self.model):
+        with ALONE:
             self._identity = self._identifier(self.engine)
         return self.info
 
@@ -210,8 +209,7 @@ class TransformersModel(ResumableModel):
             try:
                 while True:
                     started = time.perf_counter()
-                    with ALONE, _evaluating(self.model):
-                        step = next(steps, None)
+                    step = next(steps, None)
                     self.cost.seconds += time.perf_counter() - started
                     if step is None:
                         return
@@ -308,22 +306,6 @@ class TransformersModel(ResumableModel):
     def _tolerance(self) -> float:
         tolerance = TOLERANCE.get(self.dtype, 6e-2)
         return max(tolerance, INT8_TOLERANCE) if getattr(self.model, "is_loaded_in_8bit", False) else tolerance
-
-
-def _train(modules: Sequence[torch.nn.Module], on: bool = True) -> None:
-    for module in modules:
-        module.training = on
-
-
-@contextmanager
-def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Without dropout, even if the model's owner has gone back to training it."""
-    training = [module for module in model.modules() if module.training]
-    _train(training, False)
-    try:
-        yield
-    finally:
-        _train(training)
 
 
 def _packing(config: Any) -> str:
