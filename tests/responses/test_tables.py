@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.command_line import unslant
+from unslant import audit
 from unslant.errors import InputError
 from unslant.responses import Response, Responses
 from unslant.responses.importers import load_logs
@@ -242,3 +244,39 @@ def test_a_verdict_on_a_row_with_every_order_is_of_none_of_its_pages(tmp_path: P
     assert [row.choice in row.answers for row in found.rows()] == [True, False]
     assert found.run.logged is not None
     assert found.run.logged.reported == ()
+
+
+def test_places_that_fit_counted_from_0_and_from_1(tmp_path: Path) -> None:
+    # Where the last option is never right, nothing refuses places counted from 1, and every answer is another option.
+    path = tmp_path / "pages.jsonl"
+
+    def caveats(answer: list[Any], chosen: list[Any]) -> str:
+        rows = [
+            {**ROWS[i], "answer": one, "chosen": two} for i, (one, two) in enumerate(zip(answer, chosen, strict=True))
+        ]
+        facts = load(path, "".join(json.dumps(row) + "\n" for row in rows)).run.logged
+        assert facts is not None
+        return " ".join(facts.caveats)
+
+    assert "Answers 1, 2, 3 of the table are read as places counted from 0" in caveats([1, 2, 3], [2, 2, 1])
+    assert caveats([1, 2, 3], [0, 2, 1]) == caveats([1, 0, 3], [2, 2, 1]) == ""  # a 0 in one column shows it for both
+    assert caveats(["B", "C", "D"], ["B", "B", "C"]) == ""
+    rows = [{**ROWS[i], "answer": i + 1, "chosen": 1} for i in range(4)]
+    with pytest.raises(
+        InputError, match=r"line 4.*4 is neither.*where places count from 1, subtract 1, or write letters"
+    ):
+        load(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_scores_that_are_no_probabilities_of_one_answer() -> None:
+    # Logarithms to base 10 give the same answers, but a much flatter distribution: the margin was 0.25 for 0.60.
+    def caveats(**scores: Callable[[float], float]) -> list[str]:
+        ((key, score),) = scores.items()
+        shares = [[0.7 if k == i % 4 else 0.1 for k in range(4)] for i in range(8)]
+        rows = [{**row, key: [score(share) for share in of]} for row, of in zip(ROWS, shares, strict=True)]
+        return audit(log=[{name: row[name] for name in row if name != "chosen"} for row in rows]).to_dict()["caveats"]
+
+    assert caveats(logprobs=math.log) == caveats(probs=float) == caveats(probs=lambda share: share + 0.001) == []
+    (caveat,) = caveats(logprobs=math.log10)
+    assert caveat.startswith("In 8 of 8 responses the probabilities of the labels sum to more than 1 (up to 1.96)")
+    assert "sum to more than 1 (up to 3)" in " ".join(caveats(probs=lambda share: 0.75))

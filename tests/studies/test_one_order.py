@@ -73,6 +73,18 @@ def test_the_fair_sample_is_accused_of_nothing(logs: Path) -> None:
     assert result.metrics.label_bias["p"].value > 0.05
 
 
+def test_a_label_that_only_ties_go_to() -> None:
+    # Nothing in these scores prefers A: the first label wins ties.
+    pages = [
+        Logged(f"q{i}", tuple("ABCD"), frozenset({i % 4}), "here", question=f"Which is {i}?",
+               logprobs=np.log(np.roll([0.7, 0.1, 0.1, 0.1], i) if i < 10 else np.full(4, 0.25)))
+        for i in range(40)
+    ]  # fmt: skip
+    result = AuditResult.of(joined([Log("m", "test", "labels", tuple(pages), "task")]))
+    surplus = "A is 82 % of the answers but 25 % of the right options"
+    assert f"{surplus}; 75 % of the answers are ties, which the first label wins" in said(result)
+
+
 def test_numbers_of_one_order_are_in_json_and_the_report(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_letter_24.jsonl")
     written = json.loads(json.dumps(result.to_dict(), allow_nan=False))["metrics"]

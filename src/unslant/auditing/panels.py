@@ -17,6 +17,7 @@ from unslant.metrics.order_curve import OrderPoint
 from unslant.metrics.preference import MATTERS, Preference
 from unslant.reports import Later, Page, Tile
 from unslant.reports.numbers import count, has_interval, number, percent, significant, unsettled, with_interval
+from unslant.responses.checks import above_one
 
 if TYPE_CHECKING:
     from unslant.auditing.result import AuditResult
@@ -31,6 +32,8 @@ _MOST_WORDS = 3
 _DIGITS = 2
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
+MANY_TIED = 0.05
+"""Share of answers with several best options above which a label answered often may be one that ties go to."""
 MANY_FAILED = 0.05
 """Share of responses without an answer above which that comes before the score."""
 
@@ -100,6 +103,8 @@ def _presented(result: AuditResult) -> str:
 
 def caveats(result: AuditResult) -> list[str]:
     """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
+    from unslant.auditing.result import scored_texts
+
     counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
     sentences = []
     if mass < LEAST_LABEL_MASS:
@@ -108,6 +113,13 @@ def caveats(result: AuditResult) -> list[str]:
             f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
             f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
             "a model that thinks before it answers."
+        )
+    sums = above_one(result.responses.table)
+    if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
+        sentences.append(
+            f"In {len(sums):,} of {count(counts.rows, 'response')} the probabilities of the labels sum to more than 1 "
+            f"(up to {sums.max():.3g}): they are not probabilities of one answer, nor natural logarithms of such. The "
+            "answer in each order does not depend on that; the vote over orders, PBM, margin and confidence do."
         )
     lost = counts.failed_rows + counts.unanswered_rows
     if lost > MANY_FAILED * counts.rows:
@@ -320,7 +332,9 @@ def _surplus(result: AuditResult) -> str:
         return ""
     top = max(more, key=lambda row: row["predicted_excess"].value)
     answered, right = percent(top["predicted"].value), percent(top["gold"].value)
-    return f"{top.label} is {answered} of the answers but {right} of the right options"
+    line = f"{top.label} is {answered} of the answers but {right} of the right options"
+    ties = result.metrics.means["tie_rate"].value
+    return f"{line}; {percent(ties)} of the answers are ties, which the first label wins" if ties > MANY_TIED else line
 
 
 def _lengths(numbers: Numbers) -> str:

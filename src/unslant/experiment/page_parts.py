@@ -193,11 +193,11 @@ def logged_lines(run: Run) -> list[str]:
 
 def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
     """Caveats before the first number, each once: problems of the question files of these runs, parts of logs that are
-    not read, and scores of logged answers where the harness and unslant disagree."""
+    not read, other readings of logs, and scores of logged answers where the harness and unslant disagree."""
     loaded = [caveat for run in runs if run.loading for caveat in run.loading.caveats]
-    logged = [score.caveat for run in runs if run.logged for score in run.logged.reported]
-    parts = [part for run in runs if run.logged for part in run.logged.parts]
-    return tuple(dict.fromkeys(filter(None, (*loaded, *parts, *logged))))
+    logged = [caveat for run in runs if run.logged for caveat in run.logged.caveats]
+    scores = [score.caveat for run in runs if run.logged for score in run.logged.reported]
+    return tuple(dict.fromkeys(filter(None, (*loaded, *logged, *scores))))
 
 
 def spent(*runs: Run) -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from unslant.arrays import TIE_TOLERANCE, release_memory
+from unslant.arrays import TIE_TOLERANCE, Floats, release_memory
 from unslant.errors import InputError, first_line
 from unslant.files import MAX_BYTES, opened_parquet, parquet_batches, parse_json, read_parquet
 from unslant.questions.question import Question, canonical_line, question_of
@@ -35,6 +35,8 @@ MOST_POSITIVE = 1e-4
 _META, _QUESTIONS, _DIGEST = b"unslant", b"unslant.questions", b"unslant.digest"
 _LOWEST_CODE = -3
 _MOST_OPTIONS = 1000
+_ROUNDED = 0.01
+"""How far a probability may be off that was written with few decimals."""
 _ROWS_AT_ONCE = 1 << 16
 _AS_PUBLISHED = ("order", "given", "reverse", "labels-reversed", "both-reversed")
 
@@ -217,6 +219,15 @@ class _Lists:
         again = (rows[1:] == rows[:-1]) & (values[1:] == values[:-1])
         if again.any():
             raise _Bad(int(rows[1:][again][0]), self.name, "holds the same value twice")
+
+
+def above_one(table: pa.Table) -> Floats:
+    """The sums of the probabilities of all labels of those rows where it is more than 1, by more than rounding."""
+    scores = _Lists(table, "logprobs")
+    probabilities = np.exp(scores.values.astype(np.float64))
+    sums = np.zeros(len(scores.lengths))
+    np.add.at(sums, scores.rows, probabilities)
+    return sums[sums > 1 + _ROUNDED * scores.lengths]
 
 
 def _check_rows(table: pa.Table) -> None:

@@ -137,7 +137,7 @@ class LogFacts(Record):
         orders: number of orders -> number of questions shown in that many.
         dropped: reason -> pages left out.
         notes: caveats, in sentences.
-        parts: caveats before the first number: the part of the log that is read.
+        caveats: before the first number: the part of the log that is read, and other readings of it.
         right_by_replies, right_by_labels, right_by_first_tokens: right answers by the replies' words, the scores of
             labels, and those of first tokens.
     """
@@ -148,7 +148,7 @@ class LogFacts(Record):
     dropped: Tally = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     reported: tuple[LoggedScore, ...] = ()
-    parts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     right_by_replies: Hits | None = None
     right_by_labels: Hits | None = None
     right_by_first_tokens: Hits | None = None

@@ -59,10 +59,11 @@ def read(head: Head) -> list[Log]:
     behind: Counter[str] = Counter()
     texts = [replace(page, score=scores.get((page.id, page.repeat))) for page in _scored(separate, behind)]
     by_kind = [(kind, members) for kind, members in (("words", pages), ("texts", texts)) if members]
-    part = ""
+    caveats: tuple[str, ...] = ()
     if others:
         left = " and ".join(f"{count:,} requests of the split {name}" for name, count in sorted(others.items()))
-        part = f"Only the split {split or 'without a name'} is read, as HELM reports splits apart; {left} are left out."
+        kept = f"the split {split or 'without a name'}"
+        caveats = (f"Only {kept} is read, as HELM reports splits apart; {left} are left out.",)
         dropped |= {f"requests of the split {name}": count for name, count in others.items()}
     if not by_kind and dropped["perturbed instances"]:
         raise InputError.at(path, f"holds only perturbed instances of the split {split}, and none as published")
@@ -80,7 +81,7 @@ def read(head: Head) -> list[Log]:
         for text, count in behind.most_common(1)
     )
     return [
-        Log(model, "HELM", kind, tuple(members), task, dropped, about, notes, metric=metric, part=part)
+        Log(model, "HELM", kind, tuple(members), task, dropped, about, notes, metric=metric, caveats=caveats)
         for kind, members in by_kind
     ]
 

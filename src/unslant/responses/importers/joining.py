@@ -89,7 +89,7 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         dropped={reason: n for reason, n in dropped.items() if n},
         notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
         reported=tuple(_reported(logs, by_scores or not in_words)),
-        parts=tuple(dict.fromkeys(log.part for log in logs if log.part)),
+        caveats=tuple(dict.fromkeys(caveat for log in logs for caveat in log.caveats)),
         **(_other_readings(all_pages) if in_words else {}),
     )
     stated = [(key, value) for log in logs for key, value in log.about.items() if key not in FILE]

@@ -106,9 +106,9 @@ def read(head: Head) -> list[Log]:
     # accuracies is taken.
     fits = sum(one.fits(one.page.answers) for one in samples)
     fits_other = sum(one.fits(one.other) for one in samples)
-    notes = []
+    notes, caveats = [], []
     if fits == fits_other and (unclear := sum(one.other != one.page.answers for one in samples)):
-        notes.append(
+        caveats.append(
             f"In {unclear:,} of {len(samples):,} samples, target is an index, counted from 0, or the label or text of "
             "another option, and no logged acc shows which: it is read as an index."
         )
@@ -130,7 +130,8 @@ def read(head: Head) -> list[Log]:
     pages = tuple(one.page for one in samples)
     means = _means(results.get("results", {}).get(task, {}), metric, str(first_filter), pages)
     model, metric = _model(path, results), f"lm-eval's {metric}" if metric else ""
-    return [Log(model, "lm-eval", kinds.pop(), pages, task, dropped, about, tuple(notes), metric=metric, means=means)]
+    more: dict[str, Any] = {"notes": tuple(notes), "caveats": tuple(caveats), "metric": metric, "means": means}
+    return [Log(model, "lm-eval", kinds.pop(), pages, task, dropped, about, **more)]
 
 
 def _means(reported: Mapping[str, Any], metric: str, name: str, pages: Sequence[Logged]) -> dict[str, float]:

@@ -219,7 +219,7 @@ class Log:
         dropped: number of rows that are not a page, or repeat one, by reason.
         about: facts of the run, by name: version of the harness, worked examples, chat template, ...
         notes: caveats, in sentences.
-        part: the part of the file that is read, in a sentence; empty if it is all of it.
+        caveats: what must be known before the first number: the part of the file that is read, another reading of it.
         checked: its pages were compared with each other as they were read (:class:`Consistency`).
     """
 
@@ -235,7 +235,7 @@ class Log:
     metric: str = ""
     means: Mapping[str, float] = field(default_factory=dict)
     of: int = 0
-    part: str = ""
+    caveats: tuple[str, ...] = ()
     study: str = "audit"
 
     def __post_init__(self) -> None:

@@ -71,12 +71,24 @@ class Readings:
     def __init__(self) -> None:
         self.only_labels = self.only_texts = 0
         self.clash: InputError | None = None
+        self.numbers = set[int]()
 
     def check(self) -> None:
         """Raises InputError at a row that names one option as a label or place, and another as a text, if the texts of
         other rows are read, or no row is read as a label or place alone."""
         if self.clash and (self.only_texts or not self.only_labels):
             raise self.clash
+
+
+def counting_doubt(readings: Sequence[Readings]) -> tuple[str, ...]:
+    """A caveat where the places of a table are read as counted from 0, and would all fit counted from 1."""
+    numbers = sorted(set[int]().union(*(reading.numbers for reading in readings)))
+    if not numbers or 0 in numbers:
+        return ()
+    return (
+        f"Answers {', '.join(map(str, numbers))} of the table are read as places counted from 0, and none is 0: if "
+        "they count from 1, each is the option before; subtract 1, or write letters.",
+    )
 
 
 # A large log repeats the same few answers, orders and texts on every page; one shared object for all of them takes a
@@ -350,11 +362,13 @@ class Row:
             named = (labels.index(text),) if text in labels else ()
             # Labels after Z are numbers: where the table does not give its labels, only a number itself is a place.
             numbered = any(label.isdigit() for label in labels) and (self.own_labels or isinstance(item, str))
-            if text.isdecimal() and int(text) < len(labels) and not numbered:
+            is_place = text.isdecimal() and not numbered
+            if is_place and int(text) < len(labels):
                 named = (int(text),)
             exact = tuple(k for k, option in enumerate(options) if option == (item if number is None else text))
             texts = exact if exact or named else as_text(str(item), raw, 0)
             if readings is not None:
+                readings.numbers |= set(named) if is_place and not texts else set()
                 readings.only_labels += not texts
                 readings.only_texts += not named
                 if named and texts and named[0] not in texts and readings.clash is None:
@@ -371,6 +385,11 @@ class Row:
                     f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, counted from 0 to "
                     f"{len(labels) - 1}"
                     + (", nor an option's text" if options else "")
+                    + (
+                        "; where places count from 1, subtract 1, or write letters"
+                        if is_place and int(text) == len(labels)
+                        else ""
+                    )
                     + (" (leave it empty where there was no answer)" if key == "chosen" else ""),
                 )
             places += found

@@ -23,7 +23,7 @@ from unslant.questions.records import items_of
 from unslant.responses import Responses
 from unslant.responses.importers.label_scores import has_label_scores, is_responses, load_recorded
 from unslant.responses.importers.logged import Consistency, Log, Logged, understood
-from unslant.responses.importers.page_rows import ANSWERS, FIELDS, VERDICTS, Readings, Row, columns_of
+from unslant.responses.importers.page_rows import ANSWERS, FIELDS, VERDICTS, Readings, Row, columns_of, counting_doubt
 from unslant.responses.importers.registry import Head, Importer
 
 _TABLES = ("csv", "tsv", "xlsx", "memory")
@@ -113,9 +113,20 @@ def _pages(head: Head) -> list[Log]:
     metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
     scores = "words" if words else "labels"
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
+    doubts = counting_doubt([*readings.values()])
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
     return [
-        Log(model, "a table of pages", scores, tuple(pages), name_of_file, notes=notes, checked=True, metric=metric)
+        Log(
+            model,
+            "a table of pages",
+            scores,
+            tuple(pages),
+            name_of_file,
+            notes=notes,
+            checked=True,
+            metric=metric,
+            caveats=doubts,
+        )
         for model, pages in by_model.items()
     ]
 
