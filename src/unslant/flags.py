@@ -57,6 +57,9 @@ class Heading:
 def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[str], Any] = str) -> dict[str, Any]:
     """A mapping, or ``NAME=VALUE`` texts converted to one; InputError, naming the option ``name``, on anything else."""
     if isinstance(value, Mapping):
+        for key, content in value.items():
+            if kind is str and not isinstance(content, str):
+                raise InputError(f"{name}: {key!r} is {content!r}, and not a text; give the name of a column")
         return dict(value)
     values: dict[str, Any] = {}
     for text in value:

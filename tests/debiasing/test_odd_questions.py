@@ -39,6 +39,16 @@ LONG = Question("long", "Which? " + "very long " * 600, ("oak", "ash"), frozense
 QUESTIONS = make_questions([4] * 6)
 
 
+def test_a_question_that_cannot_be_asked_does_not_shift_the_answers_of_the_others() -> None:
+    rows: list[dict[str, Any]] = [{"question": f"{i}?", "options": ["oak", "ash"]} for i in range(3)]
+    rows[1]["image"] = "tree.png"
+    with unslant.Debiased("prefers-a", "vote") as model:
+        for ask in (model.predict, model.predict_proba, model.answers):
+            with pytest.raises(InputError, match=r"item 2: comes with an image.*leave it out"):
+                ask(rows)
+        assert len(model.predict(unslant.load_questions(rows, need_answers=False))) == 2  # as many as the set has
+
+
 @pytest.mark.parametrize("method", ["set-based", "set-based-text"])
 def test_equal_options_and_options_that_begin_others_are_answered(method: str, tiny: TransformersModel) -> None:
     answers = debias(method_named(method), ModelAsker(tiny), [EQUAL, BEGINS])

@@ -48,7 +48,9 @@ def test_a_folder_loads_and_scores(zoo_model):
 
 
 def test_dtype_is_the_one_asked_for(zoo_model):
-    assert load_model(str(zoo_model("llama", small=True)), dtype="bfloat16").dtype == torch.bfloat16
+    folder = str(zoo_model("llama", small=True))
+    assert load_model(folder, dtype="bfloat16").dtype == torch.bfloat16
+    assert load_model(folder, dtype=torch.bfloat16, device=torch.device("cpu")).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("name", ["org/no-such-model", "no-such-model"])

@@ -447,3 +447,12 @@ def test_one_question_as_a_dict_is_answered() -> None:
             model.answers([])
     with pytest.raises(InputError, match="used before"):
         unslant.Debiased("fair", "pride", fit=[ROWS[0] | {"id": "a"}] * 2)
+
+
+def test_columns_that_cannot_be_read() -> None:
+    twice = pd.DataFrame([["What?", "a", "b", 0]] * 2, columns=["question", "option_a", "option_a", "answer"])
+    with pytest.raises(InputError, match="DataFrame: two columns have the name 'option_a'"):
+        unslant.load_questions(twice)
+    columns: Any = {"question": 3}
+    with pytest.raises(InputError, match="'question' is 3, and not a text"):
+        unslant.load_questions(ROWS, fields=columns)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.debiasing.conftest import make_questions, open_model, tiny_folder  # noqa: F401  # a fixture
@@ -160,6 +163,16 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
     assert found.entry("set-based").measures["pbm"].value == pytest.approx(0, abs=1e-12)
     assert found.entry(methods[0]).spent.debiasing_tokens > 0
     assert {e.measures["pbm"].n for e in found.entries} == {20}
+
+
+@pytest.mark.parametrize("as_source", [list, pd.DataFrame, lambda rows: [pd.DataFrame(rows)]])
+def test_questions_to_train_on_in_memory(tiny_folder: Path, as_source: Callable[[list[dict[str, Any]]], Any]) -> None:  # noqa: F811
+    # A list of dicts is one set of questions, not one set for each dict.
+    rows = [{"question": f"{i}?", "options": ["oak", "ash", "elm", "fir"], "answer": i % 4} for i in range(6)]
+    half = QuestionSet.of(make_questions([4] * 8), "half")
+    methods = ("lora-1:epochs=1:questions_per_epoch=4:max_orders=4",)
+    found = debias([open_model(tiny_folder)], [half], methods=methods, train=as_source(rows))
+    assert (found.trained_on, found.measured_on) == ({"half": 6}, {"half": 8})
 
 
 def test_a_method_that_cannot_be_fitted_or_asked_is_a_note_and_the_others_give_results(

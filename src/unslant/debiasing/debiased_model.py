@@ -20,7 +20,7 @@ from unslant.models.open import gives_replies, opened, options_of_each
 from unslant.models.options import ModelKeywords
 from unslant.presentations import parse_labels
 from unslant.prompts import Writer, load_template, usual_template
-from unslant.questions import Question, load_questions
+from unslant.questions import Question, QuestionSet, load_questions
 
 
 class DebiasedKeywords(ModelKeywords, TrainKeywords, total=False):
@@ -140,10 +140,17 @@ class Debiased:
 
         Args:
             questions: anything that :func:`unslant.load_questions` takes; right options are not needed.
+
+        Raises:
+            InputError: if one of the questions cannot be asked: without it, the others' answers would move up.
         """
         if self._debiaser is None:
             raise InputError(f"{self.method.name} is not fitted, or was closed: call fit(questions) first")
-        return self._debiaser.answer(load_questions(questions, need_answers=False).questions)
+        loaded = load_questions(questions, need_answers=False)
+        if loaded.report.skipped and not isinstance(questions, QuestionSet):
+            first = next(iter(loaded.report.first_skipped.values()))
+            raise InputError(f"{first}; leave it out, so that every question has its answer")
+        return self._debiaser.answer(loaded.questions)
 
     def close(self) -> None:
         """Restore the model; it gives no answers until it is fitted again."""

@@ -103,6 +103,14 @@ class FieldOptions(Options):
         return {"fields": dict(self.fields), "answer_base": self.answer_base, "answer_kind": self.answer_kind}
 
 
+def sources_in(value: Any) -> list[Any]:
+    """The sources of question sets in a list of several; a table, or a list of questions or dicts, is one source."""
+    from unslant.questions import Question
+
+    several = isinstance(value, list | tuple) and not any(isinstance(one, Mapping | Question) for one in value)
+    return list(value) if several else [value]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(FieldOptions):
     """Which questions are read, and how."""
@@ -140,10 +148,7 @@ class LoadOptions(FieldOptions):
         Raises:
             InputError: if one cannot be read, or two have the same name.
         """
-        from unslant.questions import Question
-
-        several = isinstance(sources, list | tuple) and not any(isinstance(q, Mapping | Question) for q in sources)
-        sets = [self.sampled(self.load(source)) for source in (sources if several else [sources])]
+        sets = [self.sampled(self.load(source)) for source in sources_in(sources)]
         if len({one.name for one in sets}) < len(sets):
             raise InputError("two question sets have the same name; give each set once")
         return sets

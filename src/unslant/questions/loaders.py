@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from unslant.errors import InputError, one_of, shown
 from unslant.files import parse_json, read_text
+from unslant.flags import pairs
 from unslant.questions.question import (
     AnyQuestion,
     JudgingQuestion,
@@ -104,8 +105,7 @@ def load_questions(
         frozenset({1})
     """
     check_arguments(limit, answer_base, answer_kind)
-    if not isinstance(fields or {}, Mapping):
-        raise InputError(f"fields {fields!r}: give a dict of field and column, such as fields={{'answer': 'gold'}}")
+    fields = pairs("fields", fields or {})
     whole = _embedded(source, name) if not fields and (answer_base, answer_kind) == (None, "auto") else None
     if whole is None:
         from unslant.questions.records import settled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -241,9 +242,12 @@ def _table_records(source: Any, name: str) -> Iterator[Record]:
 
     try:
         table = pa.RecordBatchReader.from_stream(source).read_all()
-    except (pa.ArrowException, TypeError) as error:  # pandas allows columns with values of several types
+    except (pa.ArrowException, TypeError, ValueError) as error:  # pandas allows columns with values of several types
         if not (hasattr(source, "to_dict") and hasattr(source, "columns")):
             raise InputError(f"{name}: cannot be read: {first_line(error)}") from None
+        names = Counter(map(str, source.columns))
+        if twice := [column for column, n in names.items() if n > 1]:
+            raise InputError(f"{name}: two columns have the name {twice[0]!r}; rename one") from None
         for number, row in enumerate(source.to_dict("records"), 1):
             yield plain_record(f"{name}, row {number}", row)
         return

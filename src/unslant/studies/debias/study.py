@@ -19,7 +19,7 @@ from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
 from unslant.debiasing.base import Debiaser, Method, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
-from unslant.experiment import ReportOptions
+from unslant.experiment import ReportOptions, sources_in
 from unslant.experiment.job import Given, Job, provenance
 from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
@@ -88,7 +88,7 @@ class DebiasStudy(Study[DebiasSettings]):
         methods, missing = _installed(settings.methods)
         for absent in missing:
             warnings.warn(f"{absent.method} is left out: {absent.reason}", stacklevel=2)
-        train = [pool for source in settings.train if (pool := settings.pool(source)) is not None]
+        train = [pool for source in sources_in(settings.train) if (pool := settings.pool(source)) is not None]
         names = [one.name for one in sets]
         held_out = any(method.held_out for method in methods.values())
         if train and len(train) != len(sets):
