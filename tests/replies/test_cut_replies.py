@@ -36,6 +36,12 @@ PAGE = present(QUESTION)
         ("Option A: Mars is red. Option B: Jupiter is the", None),
         ("B) Jupiter\n\nExplanation: A. Mars", {"B"}),
         ("The correct answer is:\nB. Jupiter is", {"B"}),
+        ("### Option A: Mars\n\nThis", None),
+        ("| A | Mars | no", None),
+        ("- A (Mars) is the", None),
+        ("* **A)** Mars is", None),
+        ("- B: Jupiter is", {"B"}),
+        ("- The answer is A because it", {"A"}),
     ],
 )
 def test_the_last_fragment_of_a_cut_reply_is_not_read(reply: str, read: set[str] | None) -> None:

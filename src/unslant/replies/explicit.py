@@ -51,7 +51,9 @@ _ALONE = {
 }
 BARE_LINE = pattern("^ ?{lead}{slot}{tail}", parts=_ALONE)
 """A line that is nothing but an answer."""
-_SUBJECT_OF_LINE = pattern(r"^[ \"'(*]{0,4}{one}[ )*]{0,4}(?:{subject_verb}|{being_verb}|{be_word})\b")
+_SUBJECT_OF_LINE = pattern(
+    r"^[ \"'(*]{0,4}{one}[ )*]{0,4}(?:(?:{subject_verb}|{being_verb}|{be_word})\b|{after_subject})"
+)
 _BARE_SENTENCE = pattern(r"(?:[.!?;-]|\b{sentence_head}:) {lead}{slot}{tail}", parts=_ALONE)
 _AFTER_COLON = re.compile(
     rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"

@@ -72,7 +72,8 @@ def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] =
 
 
 def _breaks_off_in_review(kept: str, fragment: str, labels: Sequence[str]) -> bool:
-    """Whether a reply ends within a list of options: at the first one after some words, or at a further one.
+    """Whether a reply ends within a list of options: at the first one after some words, or in a line of a list or a
+    table, or at a further one.
 
     Examples:
         >>> _breaks_off_in_review("Let us see.\\n\\nA.", " Lyon is", ("A", "B"))
@@ -81,6 +82,9 @@ def _breaks_off_in_review(kept: str, fragment: str, labels: Sequence[str]) -> bo
         False
     """
     label = "|".join(map(re.escape, labels))
+    in_list = r"\s{0,9}(?:#{1,6}|[|•*+-])[ \t]{1,3}\*{0,2}(?:{option_noun} )?[(\[]?" + re.escape(labels[0])
+    if pattern(rf"{in_list}[)\]]?\*{{0,2}} ?[.:)|(–-]").match(kept + fragment):
+        return True
     item = rf"(?:\A|[.!?:\n])[\s*_#>|(\[-]{{0,9}}(?:{{option_noun}} )?[(\[]?({label})[.:)\]]"
     items = [match[1].casefold() for match in pattern(item).finditer(kept + fragment)]
     here = pattern(rf"{item}\Z").search(kept.rstrip()) or pattern(rf"\s?{item}").match(f"\n{fragment}")
