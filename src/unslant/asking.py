@@ -154,12 +154,16 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
     """Score every prompt, in order; anything that is not a log-probability is a failure.
 
     Raises:
-        ModelError: if most scores are only upper bounds.
+        ModelError: if most scores are only upper bounds, or the model gives something other than scores of each prompt.
     """
     scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
+    missing = set(range(len(prompts)))
     bounded = labels = 0
     report(0)
     for done, result in enumerate(model.score(prompts), start=1):
+        if problem := _problem(result, prompts, missing):
+            raise ModelError(f"{model.name}: {problem}")
+        missing.remove(result.index)
         if result.logprobs is not None and not are_logprobs(result.logprobs):
             result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         scored[result.index] = result
@@ -172,6 +176,18 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
                 "for example); try --chat, another --template or --labels, or a server that returns more tokens"
             )
     return scored
+
+
+def _problem(result: object, prompts: Sequence[Prompt], missing: set[int]) -> str:
+    """What is wrong with a model's result, in words: models of other people come here too; empty for scores."""
+    if not isinstance(result, Scored):
+        return f"score() yields {type(result).__name__}, where Scored is expected"
+    if result.index not in missing:
+        return f"score() yields index {result.index!r}, which came before or is not one of 0 to {len(prompts) - 1}"
+    n = len(prompts[result.index].continuations)
+    if result.logprobs is None or (isinstance(result.logprobs, np.ndarray) and result.logprobs.shape == (n,)):
+        return ""
+    return f"the logprobs of a Scored are {str(result.logprobs)[:60]!r}, where an array of {n} numbers is expected"
 
 
 def _scored_row(

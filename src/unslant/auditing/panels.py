@@ -117,9 +117,10 @@ def caveats(result: AuditResult) -> list[str]:
     sums = above_one(result.responses.table)
     if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
         sentences.append(
-            f"In {len(sums):,} of {count(counts.rows, 'response')} the probabilities of the labels sum to more than 1 "
-            f"(up to {sums.max():.3g}): they are not probabilities of one answer, nor natural logarithms of such. The "
-            "answer in each order does not depend on that; the vote over orders, PBM, margin and confidence do."
+            f"In {len(sums):,} of {count(len(result.responses), 'response')} the probabilities of the labels sum to "
+            f"more than 1 (up to {sums.max():.3g}): they are not probabilities of one answer, nor their natural "
+            "logarithms. The answer in each order does not depend on that; the vote over orders, PBM, margin and "
+            "confidence do."
         )
     lost = counts.failed_rows + counts.unanswered_rows
     if lost > MANY_FAILED * counts.rows:
