@@ -283,7 +283,7 @@ def fallback(preference: Preference) -> str:
 def _unsettled(result: AuditResult, guess: Verdict | None) -> str:
     """What the headline leaves open, and how many questions would settle it."""
     gap = verdict(result.metrics.means["order_advantage"], bound=SAME)
-    for what, claim in (("Score and guessing", guess), ("The two scores", gap)):
+    for what, claim in (("Score and guessing", guess), ("The published score and the average over orders", gap)):
         if claim and claim.kind == "unclear" and claim.needed:
             return f"{what} cannot be distinguished {unsettled(claim)}."
     return ""
