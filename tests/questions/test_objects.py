@@ -456,3 +456,48 @@ def test_columns_that_cannot_be_read() -> None:
     columns: Any = {"question": 3}
     with pytest.raises(InputError, match="'question' is 3, and not a text"):
         unslant.load_questions(ROWS, fields=columns)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("Correct Answer", "Incorrect Answer {}"), ("correct_answer", "distractor{}")]
+)
+def test_right_and_wrong_answers_in_columns_of_their_own(right: str, wrong: str) -> None:
+    # As in GPQA and SciQ. In the order of the columns, a model that always takes A would be right everywhere.
+    rows = [
+        {"id": f"q{i}", "question": f"{i}?", right: f"{i}\n", "field": "sums"}
+        | {wrong.format(k): f"{i + k}" for k in range(1, 3 + i % 2)}
+        for i in range(40)
+    ]
+    questions = unslant.load_questions(rows, fields={"subject": "field"})
+    assert [(q.id, q.subject, len(q.options)) for q in questions] == [(f"q{i}", "sums", 3 + i % 2) for i in range(40)]
+    assert [q.options[place] for q in questions for place in q.answers] == [f"{i}" for i in range(40)]
+    places = [place for q in questions for place in q.answers]
+    assert set(places) == {0, 1, 2, 3}
+    assert max(map(places.count, places)) < 20
+    assert "no order of options" in questions.report.notes[0]
+    assert questions.report.doubts == ()
+    assert unslant.load_questions(rows[::-1])[0].options == questions[-1].options  # of their texts alone
+    rows[3][right] = ""
+    with pytest.raises(InputError, match="item 4: has no text in the column"):
+        unslant.load_questions(rows)
+
+
+def test_marks_at_the_options_leave_no_doubt_where_places_count_from() -> None:
+    rows = [
+        {"question": f"{i}?", "options": [{"text": f"{k}", "isAnswer": k == 1 + i % 2} for k in range(4)]}
+        for i in range(8)
+    ]
+    questions = unslant.load_questions(rows)
+    assert [sorted(q.answers) for q in questions] == [[1 + i % 2] for i in range(8)]
+    assert (questions.report.doubts, questions.report.answers) == ((), "marks of the options")
+
+
+def test_a_premise_is_not_lost() -> None:
+    row = {
+        "premise": "The pond froze.",
+        "question": "cause",
+        "choice1": "It was cold.",
+        "choice2": "It rained.",
+        "label": 0,
+    }
+    assert unslant.load_questions([row])[0].context == "The pond froze."

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError
-from unslant.questions.records import BadRecord, is_missing, parse_list
+from unslant.questions.records import BadRecord, is_missing, parse_list, whole_number
 
 ENOUGH = 20
 """Least number of answers, none of them 0, from which a file is taken to count from 1 where counting from 0 fails."""
@@ -41,6 +41,7 @@ class RawAnswer:
         shown: option texts as in the question (without numbering).
         labels: label of each option, if the file has labels; else empty.
         place: of the record, for messages.
+        marked: whether the options themselves say which are right; then ``value`` has their indices.
     """
 
     value: Any
@@ -48,10 +49,13 @@ class RawAnswer:
     shown: tuple[str, ...]
     labels: tuple[str, ...]
     place: str = ""
+    marked: bool = False
 
     @property
     def items(self) -> list[Any]:
-        """The single answers; empty when no option is right."""
+        """The single answers that are to be read; empty when no option is right, or the options say which are."""
+        if self.marked:
+            return []
         value = str(self.value) if isinstance(self.value, bool) else self.value
         if isinstance(value, str) and value not in self.labels and not as_text(value, self, 0):
             value = parse_answer(value)
@@ -263,7 +267,6 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
 
 KINDS = ("auto", *READERS)
 """How answers are read (``marked``: "B) text"); ``auto`` decides for the whole file by what fits most answers."""
-_WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
 @dataclass(frozen=True)
@@ -317,6 +320,7 @@ class AnswerReader:
         first, note, doubt = base_of(indices) if base is None else (base, "", "")
         off_by_one = base != 0 and outside(indices, 1 - first) < outside(indices, first)
         forms += [f"indices counting from {first}"] if indices else []
+        forms += ["marks of the options"] if any(one.marked for one in answers) else []
         doubts += [doubt] if doubt else []
         how = " and ".join(dict.fromkeys(forms))
         return cls(first, tuple(kinds), note, how, off_by_one, tuple(doubts))
@@ -327,6 +331,8 @@ class AnswerReader:
         Raises:
             BadRecord: if an answer is missing, out of range, or none of the options.
         """
+        if answer.marked:
+            return frozenset(answer.value)
         if is_missing(answer.value):
             raise BadRecord("answer missing", "is missing; give the right option, or [] when none is right", "answer")
         if names_twice(items := answer.items):
@@ -379,12 +385,6 @@ class AnswerReader:
 def _named(kind: str, number: object, answer: RawAnswer) -> tuple[int, ...]:
     """The options that a number names where answers are texts or labels; empty where it is an index."""
     return READERS[kind](str(number), answer, 0) if kind in ("text", "label") else ()
-
-
-def whole_number(text: str) -> str:
-    """A whole number without decimals ("1.0" or "1,0"), because spreadsheets write it with them; other texts as is."""
-    match = _WHOLE.fullmatch(text)
-    return match[1] if match else text
 
 
 def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:

@@ -22,7 +22,8 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
         "correct correct_answers correct_choice correct_answer_id correct_answer_index gold target label cop",
-        "context": "context passage passage_text flores_passage paragraph story article narrative premises facts",
+        "context": "context passage passage_text flores_passage paragraph story article narrative dialogue premise "
+        "premises facts",
         "subject": "subject subject_name category topic topic_name domain",
         "source": "source dataset_source",
         "labels": "labels choice_labels",
@@ -232,7 +233,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     named = isinstance(authors, list) and len(authors) == len(options) and all(isinstance(one, str) for one in authors)
     return Draft(
         record,
-        RawAnswer(value, options, texts, labels, record.place),
+        RawAnswer(value, options, texts, labels, record.place, gold is not None),
         numbered=texts != options,
         fields={
             "id": row.text("id").strip() or f"{name}/{number}",

@@ -155,11 +155,12 @@ def read_source(
     from unslant.questions.answers import AnswerReader, whole_numbers
     from unslant.questions.fields import draft, find_fields
     from unslant.questions.records import is_missing
-    from unslant.questions.reshape import pairs_of, reshape
+    from unslant.questions.reshape import answers_apart, pairs_of, reshape
 
     bad = Bad(skip)
     pairs = None if fields else pairs_of(source.records)
-    records, note = pairs or (reshape(source.records), "")
+    apart = None if {"options", "answer"} & set(fields or ()) else answers_apart(source.records)
+    records, note = pairs or apart or (reshape(source.records), "")
     recipe = source.recipe
     columns = columns_of(records, source.origin)
     names = find_fields(columns, {**(recipe.fields if recipe else {}), **(fields or {})}, source.origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
+_WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,12 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def whole_number(text: str) -> str:
+    """A whole number without decimals ("1.0" or "1,0"), because spreadsheets write it with them; other texts as is."""
+    match = _WHOLE.fullmatch(text)
+    return match[1] if match else text
 
 
 def parse_list(text: str) -> list[Any] | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
-from unslant.questions.fields import text_of, usual_name
+from unslant.questions.fields import column_names, text_of, usual_name
 from unslant.questions.records import Record, parse_list
 
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
@@ -28,6 +29,32 @@ def reshape(records: Sequence[Record]) -> list[Record]:
     if {"correct_answers", "dataset_source"} <= first.keys():
         return _with_own_ids(records)
     return list(records)
+
+
+_RIGHT, _WRONG = (
+    re.compile("(?:correct|right)_answer"),
+    re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}"),
+)
+
+
+def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
+    """Records whose right option has a column of its own (as in GPQA and SciQ) with ``options`` in the place of these
+    columns, and a note for the report; None for records of another form."""
+    names = {usual_name(column): column for column in column_names(records)}
+    right = [column for name, column in names.items() if _RIGHT.fullmatch(name)]
+    wrong = [column for name, column in names.items() if _WRONG.fullmatch(name)]
+    if len(right) != 1 or not wrong or {"options", "choices"} & names.keys():
+        return None
+    parts = []
+    for record in records:
+        texts = {column: text_of(record.data.get(column)).strip() for column in (*right, *wrong)}
+        problem = record.problem or f"has no text in the column {right[0]!r}" * (not texts[right[0]])
+        options = [{"text": text, "isAnswer": column in right} for column, text in texts.items() if text]
+        # In the file's order, the right option would be first everywhere; no number may depend on that.
+        options.sort(key=lambda option: blake2b(str(option["text"]).encode()).digest())
+        data = {name: value for name, value in record.data.items() if name not in texts}
+        parts.append(Record(record.place, {**data, "options": options}, problem))
+    return parts, f"The file gives no order of options ({right[0]}, {wrong[0]}, ...): they are in a random, fixed one"
 
 
 def without_options(context: str) -> str:

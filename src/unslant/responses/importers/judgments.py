@@ -23,10 +23,9 @@ from typing import Any
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
-from unslant.questions.answers import whole_number
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
-from unslant.questions.records import BadRecord, Record
+from unslant.questions.records import BadRecord, Record, whole_number
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer

@@ -15,9 +15,9 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
-from unslant.questions.answers import READERS, TWICE, RawAnswer, as_text, integer, names_twice, whole_number
+from unslant.questions.answers import READERS, TWICE, RawAnswer, as_text, integer, names_twice
 from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option_columns, options_in
-from unslant.questions.records import BadRecord, is_missing, parse_written
+from unslant.questions.records import BadRecord, is_missing, parse_written, whole_number
 from unslant.replies.extraction import extract_answer
 from unslant.responses.checks import MOST_POSITIVE
 from unslant.responses.importers.logged import Logged, unit_share
