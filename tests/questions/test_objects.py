@@ -501,3 +501,15 @@ def test_a_premise_is_not_lost() -> None:
         "label": 0,
     }
     assert unslant.load_questions([row])[0].context == "The pond froze."
+
+
+def test_belebele() -> None:
+    row = {"flores_passage": "Boats need wind.", "link": "x", "question": "What?", "dialect": "eng_Latn"}
+    rows = [
+        row | {f"mc_answer{k}": f"{i + k}" for k in range(1, 5)} | {"correct_answer_num": f"{1 + i % 4}"}
+        for i in range(20)
+    ]
+    questions = unslant.load_questions(rows)
+    assert [sorted(q.answers) for q in questions] == [[i % 4] for i in range(20)]
+    assert questions[1].options == ("2", "3", "4", "5")
+    assert questions[0].context == "Boats need wind."

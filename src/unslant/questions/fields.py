@@ -21,7 +21,8 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
         "question": "question_stem question stem query question_text problem prompt conclusion goal ctx sentence",
         "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
-        "correct correct_answers correct_choice correct_answer_id correct_answer_index gold target label cop",
+        "correct correct_answers correct_choice correct_answer_id correct_answer_index correct_answer_num gold target "
+        "label cop",
         "context": "context passage passage_text flores_passage paragraph story article narrative dialogue premise "
         "premises facts",
         "subject": "subject subject_name category topic topic_name domain",
@@ -32,7 +33,8 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """Field -> usual column names, in order of preference."""
 _FAMILY = re.compile(
-    r"(?P<stem>option|choice|opt|op|ending|sol|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?", re.IGNORECASE
+    r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
+    re.IGNORECASE,
 )
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
