@@ -513,3 +513,8 @@ def test_belebele() -> None:
     assert [sorted(q.answers) for q in questions] == [[i % 4] for i in range(20)]
     assert questions[1].options == ("2", "3", "4", "5")
     assert questions[0].context == "Boats need wind."
+
+
+def test_numbered_options_in_capitals() -> None:
+    rows = [{"question": f"{i}?", "options": ["x", "y", "z"], "answer": f"Option {1 + i % 3}"} for i in range(6)]
+    assert [sorted(q.answers) for q in unslant.load_questions(rows)] == [[i % 3] for i in range(6)]
