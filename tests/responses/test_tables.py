@@ -142,14 +142,6 @@ def test_decimals_with_a_comma_and_packed_tables(tmp_path: Path) -> None:
     assert (answers(packed), packed.run.model) == (RIGHT, "mine")
 
 
-def test_an_empty_choice_is_a_failure(tmp_path: Path) -> None:
-    rows = [{**BARS[0], "chosen": 1.0}, {**BARS[1], "chosen": None}]
-    assert [row.status for row in load(tmp_path / "mine.csv", csv(rows)).rows()] == ["ok", "error"]
-    parquet = io.BytesIO()
-    pd.DataFrame(rows).to_parquet(parquet)
-    assert [row.status for row in load(tmp_path / "mine.parquet", parquet.getvalue()).rows()] == ["ok", "error"]
-
-
 def test_texts_that_are_labels_or_places_too(tmp_path: Path) -> None:
     """An answer 3 is a place, or the option 3: what other rows say decides, and where they cannot, nothing is read."""
 
@@ -280,3 +272,21 @@ def test_scores_that_are_no_probabilities_of_one_answer() -> None:
     (caveat,) = caveats(logprobs=math.log10)
     assert caveat.startswith("In 8 of 8 responses the probabilities of the labels sum to more than 1 (up to 1.96)")
     assert "sum to more than 1 (up to 3)" in " ".join(caveats(probs=lambda share: 0.75))
+
+
+@pytest.mark.parametrize(("empty", "scored"), [("", 8), ("  ", 8), (None, 4)])
+def test_an_empty_choice_is_not_right_and_null_is_no_answer(empty: str | None, scored: int) -> None:
+    # A harness that could not read a reply leaves the choice empty: without these, its score would be of the others.
+    rows = [{**row, "chosen": empty if i >= 4 else row["chosen"]} for i, row in enumerate(ROWS)]
+    metrics = audit(log=rows).to_dict()["metrics"]
+    assert metrics["means"]["accuracy"]["n"] == scored
+    assert metrics["means"]["accuracy"]["value"] == 3 / scored
+    assert metrics["counts"]["failed_rows"] == 8 - scored
+
+
+def test_an_empty_cell_of_csv_is_an_empty_text(tmp_path: Path) -> None:
+    rows = [{**BARS[0], "chosen": 1.0}, {**BARS[1], "chosen": None}]
+    assert [row.status for row in load(tmp_path / "mine.csv", csv(rows)).rows()] == ["ok", "unparsed"]
+    parquet = io.BytesIO()
+    pd.DataFrame(rows).to_parquet(parquet)
+    assert [row.status for row in load(tmp_path / "mine.parquet", parquet.getvalue()).rows()] == ["ok", "error"]

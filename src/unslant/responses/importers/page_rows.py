@@ -308,6 +308,9 @@ class Row:
             kind = type(reply).__name__
             raise self.fail("reply", f"is {kind}, and not a text; name the column with the reply's text")
         reply = None if reply is None else str(reply)
+        empty = lookup(self.data, self.names["chosen"]) if self.names["chosen"] else None
+        if reply is None and isinstance(empty, str):  # likewise: an empty text, and not null
+            return [Logged(status="unparsed", **common)]
         return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
 
     def score(self) -> float | None:
