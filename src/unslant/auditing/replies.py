@@ -280,7 +280,7 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
     return Adaptive(
         int(scores.stopped.sum() + scores.checked.sum()),
         int(scores.checked.sum()),
-        bootstrap.mean(other, note="" if checked.any() else "no agreeing question was asked in all orders"),
+        bootstrap.mean(other, note="no agreeing question was asked in all orders"),
         requests,
         full,
         (full - requests) * each,

@@ -98,6 +98,7 @@ class Bootstrap:
                 do not (:func:`~unslant.metrics.two_phase.extended`).
             swings: whether values are 1 or 0, for right or wrong, less a mean over orders.
             room: see :data:`Room`.
+            note: why there is no value, where no question has one.
 
         Examples:
             >>> round(Bootstrap(100).mean(np.repeat([0.0, 1.0], 50)).high, 3)
@@ -128,7 +129,7 @@ class Bootstrap:
         guards around them, and their coverage in a simulation.
 
         Args:
-            share, bounds, swings, room: see :meth:`mean`, of a question's ratio.
+            share, bounds, swings, room, note: see :meth:`mean`, of a question's ratio.
         """
         confidence = confidence or self.confidence
         counted = denominators > 0
@@ -146,24 +147,24 @@ class Bootstrap:
         off = np.minimum(ratios - floor, ceiling - ratios)
         yes_or_no = bool((off <= _ROUNDING).all()) and np.ptp(denominators[counted]) == 0
         if n > 1 and (reason := self._too_few(counted)):
-            return Estimate.bare(value, n, note or reason, confidence)
+            return Estimate.bare(value, n, reason, confidence)
         if n == 1 and not yes_or_no:
-            return Estimate.bare(value, n, note or "one question: no interval", confidence)
+            return Estimate.bare(value, n, "one question: no interval", confidence)
         residuals = (numerators - value * denominators) / total
         least = (_ALIKE * min(width, max(1.0, abs(value)))) ** 2 / n
         spread = self._spread(residuals, counted, least, yes_or_no, confidence)
         if math.isinf(width):
             if spread is None:
-                return Estimate.bare(value, n, note or "the same for every question: no interval", confidence)
+                return Estimate.bare(value, n, "the same for every question: no interval", confidence)
             half = spread.quantile * math.sqrt(spread.variance)
-            return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence, note)
+            return Estimate(value, value - half, value + half, n, f"Student {self.sampling.words}", confidence)
         size, z = self.sampling.effective_units(denominators, counted), normal_quantile(confidence)
         low, high, at = value, value, (value - floor) / width
         # Of 5 answers, Agresti and Coull's interval covers some shares only 0.895 of the time, of 12 only 0.912;
         # Clopper and Pearson's would be 1.2 times as wide as Blaker's.
         if yes_or_no and n < _FEW and self.sampling.simple(counted):
             low, high = (floor + width * bound for bound in blaker(round(at * n), n, confidence))
-            return Estimate(value, min(value, low), max(value, high), n, "Blaker", confidence, note)
+            return Estimate(value, min(value, low), max(value, high), n, "Blaker", confidence)
         if spread:
             effective = (n / (n - 1) if yes_or_no else 1.0) * at * (1 - at) * width**2 / spread.variance
             # Each of three intervals holds the mean; the narrowest counts. Where a few questions make up the variance,
@@ -180,7 +181,7 @@ class Bootstrap:
         if swings:
             low, high = self._with_swings((low, value, high), numerators, denominators, counted, z)
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
-        return Estimate(value, low, high, n, method, confidence, note)
+        return Estimate(value, low, high, n, method, confidence)
 
     def _with_swings(
         self, interval: tuple[float, float, float], numerators: Floats, denominators: Floats, counted: Bools, z: float

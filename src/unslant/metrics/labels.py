@@ -99,12 +99,11 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     for j, label in enumerate((*scores.labels, "last")):
         column = np.full(len(scores), j) if j < scores.width else scores.n_options - 1
         predicted, gold, hit = (at_slot(x, column) for x in (slots.predicted, slots.gold, slots.hit))
-        missing = "" if (gold > 0).any() else "the right option is never here"
-        recall = bootstrap.ratio(np.nan_to_num(hit), np.nan_to_num(gold), room="unsure", note=missing)
+        hits, golds = np.nan_to_num(hit), np.nan_to_num(gold)
         numbers = {
             "predicted": bootstrap.mean(predicted, room="unsure"),
             "gold": by_design(gold),
-            "recall": recall,
+            "recall": bootstrap.ratio(hits, golds, room="unsure", note="the right option is never here"),
             "predicted_excess": bootstrap.mean(predicted - gold, share=False, room="unsure"),
         }
         rows.append(LabelShare(label, Numbers(numbers)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unslant.arrays import Bools, Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import Estimate
-from unslant.metrics.registry import Measured, Numbers, metric, question_metric
+from unslant.metrics.registry import NEEDS_ORDERS, Measured, Numbers, metric, question_metric
 from unslant.metrics.sampling import Codes, by_unit, too_few
 from unslant.metrics.scores import Block, OrderScores, View, choose, is_tie, over_orders
 
@@ -198,16 +198,13 @@ def noise_floor(
         by_question = [[share for page in pages.get(name, ()) if (share := flips(page)) == share] for name in ids]
         return np.asarray([np.mean(shares) if shares else np.nan for shares in by_question])
 
-    def mean(values: Floats, missing: str, *, share: bool = True) -> Estimate:
-        return bootstrap.mean(values, share=share, note="" if np.isfinite(values).any() else missing)
-
     orders, repeats = of({name: [answers] for name, answers in by_order.items()}), of(by_repeat)
     once = "nothing was asked twice: see --repeats"
     return Numbers(
         {
-            "noise.between_orders": mean(orders, "needs two or more orders a question"),
-            "noise.between_repeats": mean(repeats, once),
-            "noise.beyond_noise": mean(orders - repeats, once, share=False),
+            "noise.between_orders": bootstrap.mean(orders, note=NEEDS_ORDERS),
+            "noise.between_repeats": bootstrap.mean(repeats, note=once),
+            "noise.beyond_noise": bootstrap.mean(orders - repeats, share=False, note=once),
         }
     )
 
@@ -289,7 +286,7 @@ def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccur
                 tests.append(cochran(right[same], block.n, block_unit[same]))
     n = sum(map(len, rights))
     if all(right.shape[1] < 2 for right in rights):
-        empty = dict.fromkeys(_KEYS, Estimate.undefined("needs two or more orders a question"))
+        empty = dict.fromkeys(_KEYS, Estimate.undefined(NEEDS_ORDERS))
         return OrderAccuracy(Numbers({**empty, "over_orders.p": math.nan}), ())
     weights = [len(right) / n for right in rights]
     means = [right.mean(axis=0) for right in rights]

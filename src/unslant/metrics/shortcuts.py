@@ -157,14 +157,12 @@ def shortcuts(
             if answer is not None and answer >= 0 and answer not in question.answers and not pick & question.answers:
                 follow[q] = answer in pick
                 chance[q] = len(pick) / (len(question.options) - len(question.answers))
-        no_score = "it applies to no question" if np.isnan(score).all() else ""
-        no_follow = "no question on which model and shortcut are both wrong" if np.isnan(follow).all() else ""
         measured.append(
             Shortcut(
                 name,
-                bootstrap.mean(score, note=no_score),
+                bootstrap.mean(score, note="it applies to no question"),
                 _mean(guess),
-                bootstrap.mean(follow, note=no_follow),
+                bootstrap.mean(follow, note="no question on which model and shortcut are both wrong"),
                 _mean(chance),
                 bootstrap.mean(follow - chance, share=False),
                 bootstrap.mean(applies),
@@ -211,34 +209,31 @@ def length_bias(logprobs: Floats, lengths: Floats, answers: Bools, bootstrap: Bo
         return None
     logprobs, lengths, answers = logprobs[usable], lengths[usable], answers[usable]
 
-    def every(values: Floats) -> Floats:
+    def of_all(values: Floats) -> Floats:
+        """(Q,) values of the usable questions, nan for the others."""
         padded = np.full(len(usable), np.nan)
         padded[usable] = values
         return padded
-
-    def mean(values: Floats, *, share: bool = True, note: str = "") -> Estimate:
-        return bootstrap.mean(every(values), share=share, note=note)
 
     rows = np.arange(len(lengths))
     by_sum, by_mean = (np.nanargmax(values, axis=1) for values in (logprobs, logprobs / lengths))
     plain, normalised = (answers[rows, pick].astype(np.float64) for pick in (by_sum, by_mean))
     ends = [function(lengths, axis=1, keepdims=True) for function in (np.nanmin, np.nanmax)]
     differ = (ends[0] < ends[1])[:, 0]
-    note = "" if differ.any() else "options of one length only"
 
     def excess(pick: Places, end: Floats) -> Estimate:
         of_right = (answers & (lengths == end)).sum(axis=1) / answers.sum(axis=1)
         share = (lengths == end)[rows, pick] - of_right
-        return mean(np.where(differ, share, np.nan), share=False, note=note)
+        return bootstrap.mean(of_all(np.where(differ, share, np.nan)), share=False, note="options of one length only")
 
     names = ("shortest_excess", "longest_excess", "normalised_shortest_excess", "normalised_longest_excess")
     values = [excess(pick, end) for pick in (by_sum, by_mean) for end in ends]
     return Numbers(
         {
-            "length_bias.accuracy": mean(plain),
-            "length_bias.normalised": mean(normalised),
-            "length_bias.change": mean(normalised - plain, share=False),
-            "length_bias.p": p_of_pairs(bootstrap, every(normalised), every(plain)),
+            "length_bias.accuracy": bootstrap.mean(of_all(plain)),
+            "length_bias.normalised": bootstrap.mean(of_all(normalised)),
+            "length_bias.change": bootstrap.mean(of_all(normalised - plain), share=False),
+            "length_bias.p": p_of_pairs(bootstrap, of_all(normalised), of_all(plain)),
             **{f"length_bias.{name}": value for name, value in zip(names, values, strict=True)},
         }
     )

@@ -177,8 +177,7 @@ def beyond_places(scores: OrderScores, bootstrap: Bootstrap) -> Numbers:
             probs, fit = (np.exp(one) / np.exp(one).sum(axis=2, keepdims=True) for one in (logs, fitted))
             left[block.index[rows]] = ((probs - fit) ** 2).mean(axis=(1, 2))
             whole[block.index[rows]] = probs.var(axis=1).mean(axis=1)
-    note = "" if (whole > 0).any() else "the answer never moves"
-    return Numbers({"beyond_places": bootstrap.ratio(np.minimum(left, whole), whole, note=note)})
+    return Numbers({"beyond_places": bootstrap.ratio(np.minimum(left, whole), whole, note="the answer never moves")})
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def slot_effects(
                 if "nats" in of_unit:
                     effect = bootstrap.mean(at_slot(tested, column), bounds=UNBOUNDED)
             content = float(np.nanmean(by_content)) if unsure else math.nan
-            chosen = bootstrap.mean(share, room="unsure", note="" if unsure else missing)
+            chosen = bootstrap.mean(share, room="unsure", note="no unsure question")
             rows.append(SlotEffect(name, effect, excess, chosen, content, p))
         return tuple(rows)
 
@@ -306,8 +306,7 @@ class _Sentence:
         most = np.where(three, shares.max(axis=1) >= STICKY, np.nan)
         counts = np.bincount(shares[most == 1].argmax(axis=1), minlength=1)
         scattered = counts.sum() >= 2 * FEWEST and counts.max() < 0.75 * counts.sum()
-        note = "" if three.any() else "no unsure question of three options or more"
-        return self.bootstrap.mean(most, note=note), bool(scattered)
+        return self.bootstrap.mean(most, note="no unsure question of three options or more"), bool(scattered)
 
     def _nothing_matters(self) -> bool:
         """Whether the intervals of what every place gets of all answers lie within what matters."""
