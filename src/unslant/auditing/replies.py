@@ -149,7 +149,6 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     """What the replies of an audit show; each request counts once, and repeats for noise alone."""
     rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
     once = [row for row in rows if not row.repeat]
-    place = {name: q for q, name in enumerate(scores.ids)}
     by_order: dict[str, list[int]] = {}
     pages: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for row in once:
@@ -164,7 +163,8 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     def share(holds: Callable[[Response], bool], *, of_answerable: bool = False) -> Estimate:
         """The share of the replies that came; or of those to questions with a right option."""
         replies = [row for row in once if row.status != "error" and (row.answers or not of_answerable)]
-        return bootstrap.ratio(*(_counts(some, place) for some in ([row for row in replies if holds(row)], replies)))
+        holding = [row for row in replies if holds(row)]
+        return bootstrap.ratio(_counts(holding, scores.place), _counts(replies, scores.place))
 
     def right(read: Callable[[Response], int]) -> Estimate:
         return share(lambda row: read(row) in row.answers, of_answerable=True)
@@ -182,7 +182,7 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
         labels=_labels_written(once),
         example=_example(once),
         noise=noise_floor(scores.ids, by_order, by_repeat, bootstrap),
-        calibration=_calibration(once, place, bootstrap),
+        calibration=_calibration(once, scores.place, bootstrap),
         adaptive=_adaptive(responses.run, len(once), scores, bootstrap),
         again=_again(responses.where(elicitation=AGAIN).rows(), right),
     )

@@ -161,7 +161,7 @@ class AuditResult(RecordedResult):
     def shortcuts(self) -> tuple[Shortcut, ...]:
         from unslant.metrics.shortcuts import shortcuts
 
-        place = {name: q for q, name in enumerate(self.scores.ids)}
+        place = self.scores.place
         questions = [question for question in self.responses.questions if question.id in place]
         rows = [place[question.id] for question in questions]
         published = self.scores.given
@@ -178,7 +178,7 @@ class AuditResult(RecordedResult):
             return None
         from unslant.metrics.shortcuts import length_bias
 
-        place = {name: q for q, name in enumerate(self.scores.ids)}
+        place = self.scores.place
         logprobs, lengths = (np.full(self.scores.answers.shape, np.nan) for _ in range(2))
         for question in self.responses.questions:
             if question.id in place:
@@ -197,14 +197,13 @@ class AuditResult(RecordedResult):
 
     def _repeats(self) -> list[Repeat]:
         """Further answers to pages that were shown again."""
-        place = {name: q for q, name in enumerate(self.scores.ids)}
         kinds = ("order", "given", "reverse")
         tables = (
             self.responses.where(elicitation=self.scores.elicitation, kind=kinds, repeat=repeat)
             for repeat in sorted(set(self.responses.table["repeat"].unique().to_pylist()) - {0})
         )
         return [
-            (place[row.question_id], row.contents, row.choice in row.answers)
+            (self.scores.place[row.question_id], row.contents, row.choice in row.answers)
             for table in tables
             for row in table.rows()
             if row.status != "error"
@@ -305,7 +304,7 @@ def _way(result: AuditResult) -> str:
 
 def same_questions(a: AuditResult, b: AuditResult) -> tuple[Ints, Ints]:
     """Rows of the same questions in the scores of both; see :func:`unslant.questions.question.same_questions`."""
-    row_a, row_b = ({name: i for i, name in enumerate(result.scores.ids)} for result in (a, b))
+    row_a, row_b = a.scores.place, b.scores.place
     pairs = same(a.responses.by_id(row_a), b.responses.by_id(row_b))
     rows = np.asarray(sorted((row_a[one], row_b[other]) for one, other in pairs), np.int64).reshape(-1, 2)
     return rows[:, 0], rows[:, 1]

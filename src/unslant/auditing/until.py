@@ -8,8 +8,9 @@ ones in all orders; see :mod:`unslant.auditing.until_rule`. All other numbers ar
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -73,11 +74,10 @@ def ask_until(
         phases = TwoPhaseRun(full=tuple(sorted(sequence[i].id for i in np.flatnonzero(levels == WHOLE))))
         run = Run(until=until, two_phase=phases)
         scores = read_scores(replace(rows.of(sequence), run=run, questions=tuple(sequence)))
-        place = {name: i for i, name in enumerate(scores.ids)}
-        index = np.asarray([place[question.id] for question in sequence])
+        index = np.asarray([scores.place[question.id] for question in sequence])
         columns = measure(scores)
         values = {name: columns[name][index] for name in NUMBERS} | {"certainty": certainty(scores)[index]}
-        intervals = search.look(values, _fixed_beforehand(scores, index))
+        intervals = search.look(values, partial(_usual, Bootstrap.of(scores), index))
         path.append(_step(search, intervals))
         ended = search.next(intervals, noise_between_squares(scores))
     counts = np.bincount(levels, minlength=3)
@@ -156,21 +156,17 @@ class _Rows:
         return Responses(table.set_column(place, SCHEMA.field(place), pa.array(kinds, pa.string())))
 
 
-def _fixed_beforehand(scores: OrderScores, index: Ints) -> Callable[[str, Floats], tuple[float, float]]:
-    """Make a function that gives the usual interval, for a number of questions fixed beforehand.
+def _usual(bootstrap: Bootstrap, index: Ints, name: str, values: Floats) -> tuple[float, float]:
+    """The interval of a number for as many questions fixed beforehand.
 
     Args:
         index: (n,) rows of the questions in the order asked.
+        values: (n,) in this order.
     """
-    bootstrap = Bootstrap.of(scores)
-
-    def interval(name: str, values: Floats) -> tuple[float, float]:
-        column = np.empty(len(values))
-        column[index] = values
-        estimate = bootstrap.mean(column, bounds=bounds_of(name), room="bounds, unsure")
-        return estimate.low, estimate.high
-
-    return interval
+    column = np.empty(len(values))
+    column[index] = values
+    estimate = bootstrap.mean(column, bounds=bounds_of(name), room="bounds, unsure")
+    return estimate.low, estimate.high
 
 
 def _step(search: Search, intervals: Mapping[str, tuple[float, float]]) -> Step:

@@ -110,10 +110,17 @@ def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tup
     return tuple(rows)
 
 
-def _recalls(totals: Floats) -> Floats:
-    """(R, 3L) totals of gold, hit, predicted to (R, L) recalls, nan for a label that is never the right one."""
+def _recall_moments(totals: Floats) -> tuple[Floats, Floats]:
+    """(R, 3L) totals of gold, hit, predicted to the mean of L recalls and their population standard deviation, (R,).
+
+    A label that is never the right one has no recall; nan where none has.
+    """
     gold, hit, _ = np.split(totals, 3, axis=1)
-    return np.divide(hit, gold, out=np.full_like(hit, np.nan), where=gold > 0)
+    recalls = np.divide(hit, gold, out=np.full_like(hit, np.nan), where=gold > 0)
+    with np.errstate(invalid="ignore"):
+        count = (~np.isnan(recalls)).sum(axis=1)
+        mean = np.nansum(recalls, axis=1) / count
+        return mean, np.sqrt(np.nansum((recalls - mean[:, None]) ** 2, axis=1) / count)
 
 
 def rstd(totals: Floats) -> Floats:
@@ -121,12 +128,7 @@ def rstd(totals: Floats) -> Floats:
 
     Population standard deviation, 0 to 1/2, over the labels that are right at least once: others have no recall.
     """
-    recalls = _recalls(totals)
-    with np.errstate(invalid="ignore"):
-        count = (~np.isnan(recalls)).sum(axis=1)
-        mean = np.nansum(recalls, axis=1) / count
-        deviation: Floats = np.sqrt(np.nansum((recalls - mean[:, None]) ** 2, axis=1) / count)
-    return deviation
+    return _recall_moments(totals)[1]
 
 
 def rsd(totals: Floats) -> Floats:
@@ -134,11 +136,8 @@ def rsd(totals: Floats) -> Floats:
 
     RStd divided by the mean recall; nan when nothing is right.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        recalls = _recalls(totals)
-        mean = np.nansum(recalls, axis=1) / (~np.isnan(recalls)).sum(axis=1)
-        relative: Floats = np.divide(rstd(totals), mean, out=np.full(len(totals), np.nan), where=mean > 0)
-    return relative
+    mean, deviation = _recall_moments(totals)
+    return np.asarray(np.divide(deviation, mean, out=np.full(len(totals), np.nan), where=mean > 0))
 
 
 def ckld(totals: Floats, pseudo_count: float = 0.0) -> Floats:

@@ -75,26 +75,28 @@ def read_scores(responses: Responses | Iterable[Response], elicitation: str = ""
     ids = sorted(columns)
     passages = zip(ids, responses.passages_of(ids), strict=True)
     questions = QuestionArrays.of((name, *columns.pop(name), passage) for name, passage in passages)
-    place = {name: q for q, name in enumerate(ids)}
     vocabulary: dict[str, int] = {}
-    parts: dict[int, list[tuple[dict[str, Any], Places]]] = {int(n): [] for n in np.unique(questions.n_options)}
+    parts: dict[int, list[dict[str, Any]]] = {int(n): [] for n in np.unique(questions.n_options)}
     n_censored = n_bounds = 0
     for piece in _pieces(responses.table, elicitation):
-        codes = _encoded(piece["question_id"].combine_chunks(), place)
+        codes = _encoded(piece["question_id"].combine_chunks(), questions.place)
         role = _encoded(piece["kind"].combine_chunks(), {name: role for role, name in enumerate(ROLES)})
         offsets, labels = _lists(piece["labels"])
         labels = _encoded(labels, vocabulary)
         for n, part in parts.items():
             rows = np.flatnonzero(questions.n_options[codes] == n)
-            arrays = vars(_rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets))
-            part.append((dict(arrays), labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)))
+            arrays = _rows_of(piece, n, rows, codes[rows], role[rows], questions, offsets)
+            part.append(arrays | {"labels": labels[offsets[rows][:, None] + np.arange(n)].astype(np.int16)})
         n_censored += piece["status"].to_pylist().count("censored")
         n_bounds += len(_lists(piece["bounds"])[1])
     release_memory()
-    label_rows = {n: np.concatenate([labels for _, labels in part]) for n, part in parts.items()}
-    groups = {n: _joined([arrays for arrays, _ in part]) for n, part in parts.items()}
+    groups, label_rows = dict[int, OrderRows](), dict[int, Places]()
+    for n, part in parts.items():  # each array is freed as it is joined: there are millions of rows
+        joined = {name: np.concatenate([one.pop(name) for one in part]) for name in [*part[0]]}
+        label_rows[n] = joined.pop("labels")
+        groups[n] = OrderRows(**joined)
     standard = _standard_labels(groups, label_rows, questions, list(vocabulary))
-    del parts, label_rows
+    del label_rows
     adaptive, phases = responses.run.adaptive, responses.run.two_phase
     scores = order_scores(
         questions,
@@ -128,12 +130,6 @@ def _pieces(table: pa.Table, elicitation: str) -> Iterator[pa.Table]:
             yield piece
 
 
-def _joined(parts: list[dict[str, Any]]) -> OrderRows:
-    """One OrderRows of the fields of several, each freed as it is joined."""
-    names = ("question", "role", "contents", "by_position", "ok", "mass")
-    return OrderRows(**{name: np.concatenate([part.pop(name) for part in parts]) for name in names})
-
-
 def _encoded(column: Any, codes: dict[str, int]) -> Ints:
     """The code of every text; those that have none yet get the next."""
     encoded = column.dictionary_encode()
@@ -164,7 +160,8 @@ def _rows_of(
     role: Ints,
     questions: QuestionArrays,
     label_offsets: Ints,
-) -> OrderRows:
+) -> dict[str, Any]:
+    """The fields of :class:`OrderRows`."""
     contents, right = _lists_of(table["contents"], rows, np.full(n, -1, np.int16))
     right &= (np.sort(contents, axis=1) == np.arange(n)).all(axis=1)
     right &= (np.asarray(table["n_options"])[rows] == n) & (np.diff(label_offsets)[rows] == n)
@@ -176,7 +173,8 @@ def _rows_of(
             "another name"
         )
     by_position, ok, mass = _probabilities(table, rows, contents)
-    return OrderRows(question.astype(np.int32), role.astype(np.int8), contents, by_position, ok, mass=mass)
+    places: dict[str, Any] = {"question": question.astype(np.int32), "role": role.astype(np.int8), "contents": contents}
+    return places | {"by_position": by_position, "ok": ok, "mass": mass}
 
 
 def _probabilities(table: pa.Table, rows: NDArray[np.intp], contents: Places) -> tuple[Floats, Bools, Floats]:

@@ -200,6 +200,11 @@ class QuestionArrays:
         return int(self.answers.shape[1])
 
     @cached_property
+    def place(self) -> dict[str, int]:
+        """Id of each question -> its row."""
+        return {name: q for q, name in enumerate(self.ids)}
+
+    @cached_property
     def exists(self) -> Bools:
         """(Q, N) True where the question has that option."""
         return np.asarray(np.arange(self.width) < self.n_options[:, None], dtype=bool)
