@@ -289,10 +289,9 @@ class OrderDesign:
         """About how many prompts this audit has, for the progress."""
         if self.full is None:
             return self.prompts_of_all
-        whole = (question.id in self.full for question in self.questions)
         return sum(
-            self.prompts_in_all(question) if every else len(question.movable) + 1
-            for question, every in zip(self.questions, whole, strict=True)
+            self.prompts_in_all(question) if question.id in self.full else len(question.movable) + 1
+            for question in self.questions
         )
 
     @property

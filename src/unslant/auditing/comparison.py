@@ -232,14 +232,11 @@ def _differences(comparison: AuditComparison) -> Panel:
     )
     paired_runs = {name for name, _ in differences}
     unmatched = [name for name in list(comparison.runs)[1:] if name not in paired_runs]
-    title = f"Differences from {base}"
-    return Panel(
-        "differences",
+    return comparison.comparison.difference_figure("differences", f"Differences from {base}", [plot]).panel(
         "Paired differences",
         "Paired by question, which is more sensitive than comparing two scores and their separate intervals.",
         notes=(f"No question in common with {base}: {listed(unmatched)}.",) if unmatched else (),
         short="Differences",
-        figures=[comparison.comparison.difference_figure("differences", title, [plot])],
     )
 
 

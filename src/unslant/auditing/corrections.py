@@ -11,6 +11,7 @@ from unslant.debiasing.gray_box import mean_of_orders
 from unslant.debiasing.pride import ALPHA, drawn, label_prior, without_prior
 from unslant.metrics import Bootstrap, Estimate, OrderScores, QuestionValues, choose
 from unslant.metrics.registry import metric
+from unslant.metrics.scores import is_right
 from unslant.presentations import rotations
 from unslant.responses import GENERATE
 
@@ -46,9 +47,8 @@ class _Corrected:
     @classmethod
     def of(cls, scores: OrderScores, probs: Floats, orders: Ints, usable: Bools, needs: str) -> _Corrected:
         """From (Q, N) corrected probabilities by content."""
-        choices = choose(probs, np.arange(scores.width))
-        right: Floats = np.take_along_axis(scores.answers, choices[:, None], axis=1)[:, 0].astype(np.float64)
-        return cls(right, orders, usable & scores.has_answer, needs)
+        right = is_right(scores.answers, choose(probs, np.arange(scores.width)))
+        return cls(right.astype(np.float64), orders, usable & scores.has_answer, needs)
 
 
 @metric("corrections.accuracy", "accuracy", "of the corrected answers", unit="share")

@@ -81,10 +81,8 @@ def _labels_figure(result: AuditResult, name: str) -> Figure:
     rows = []
     for slot in metrics.preference.slots:
         row: dict[str, Cell] = {"label": slot.label, "chosen": slot.chosen, "expected": slot.expected}
-        if in_file := published.get(slot.label):
-            row |= in_file.numbers.cells("predicted", "gold", "recall")
-        if everywhere := over_orders.get(slot.label):
-            row["order_labels.recall"] = everywhere["recall"]
+        row |= published[slot.label].numbers.cells("predicted", "gold", "recall")
+        row["order_labels.recall"] = over_orders[slot.label]["recall"]
         rows.append(row | {"nvr.accuracy": never.get(slot.label)} | alone.get(slot.label, {}))
     columns = ["chosen", "expected", "predicted", "gold", "recall", "order_labels.recall", "nvr.accuracy"]
     columns += ["base_rates.by_label", "base_rates.shares"] if rates else []
@@ -102,14 +100,12 @@ def priors_panel(result: AuditResult) -> Panel:
     rates = _usual_rates(result)
     values: dict[str, Cell] = {**result.nvr.numbers.cells(), **(rates.numbers.cells() if rates else {})}
     plots = [*_base_rates(rates), *_nvr(result)]
-    return Panel(
-        "priors",
+    return Figure.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, plots, folded=True).panel(
         "Base rates and Nvr-X",
         "A model that favours a label before reading the question scores well where that label happens to be right. "
         "Its base rates are the probabilities it gives the labels of a question without content. Nvr-X is its accuracy "
         "when the right option is never under label X; the lowest is its score without the label that helps it most.",
         short="Priors",
-        figures=[Figure.of_metrics("priors", "Base rates and Nvr-X", {"value": values}, plots, folded=True)],
     )
 
 
@@ -221,12 +217,10 @@ def length_panel(result: AuditResult) -> Panel:
         "Two ways to choose between the same scores of option texts.",
         partial(charts.intervals, marks, rows="score"),
     )
-    return Panel(
-        "length",
+    return Figure.of_metrics("length", "Length of option texts", {"value": numbers.cells()}, [chart]).panel(
         "Length of option texts",
         "Each text was scored by itself. The sum of its log-probabilities falls with its length.",
         short="Length",
-        figures=[Figure.of_metrics("length", "Length of option texts", {"value": numbers.cells()}, [chart])],
     )
 
 

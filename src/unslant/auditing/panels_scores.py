@@ -154,13 +154,12 @@ def order_curve_panel(result: AuditResult) -> Panel:
     ]
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
     title, names = f"Smaller sets of orders, {about}", [Column("--orders", key="orders")]
-    return Panel(
-        "order-curve",
+    figure = Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)
+    return figure.panel(
         "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
         "difference and its standard error over questions and draws, so that luck does not count.",
         short="Cost",
-        figures=[Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)],
     )
 
 
@@ -192,13 +191,11 @@ def until_panel(result: AuditResult) -> Panel:
         Column("half-width", 4),
         *until.path[-1].numbers,
     ]
-    return Panel(
-        "until",
+    return Figure("until", "Intervals, step by step", ["asked"], columns, rows, [plot], folded=True).panel(
         "How much had to be asked",
         "Questions came in random order, each in the published order, a random share of them also in a Latin square of "
         f"their orders and the first in all orders, until every interval below was ±{until.half_width:g} or narrower.",
         short="Until",
-        figures=[Figure("until", "Intervals, step by step", ["asked"], columns, rows, [plot], folded=True)],
     )
 
 
@@ -208,13 +205,8 @@ def phases_panel(result: AuditResult) -> Panel:
         return Panel("phases", "", "")
     beyond = result.beyond_places.cells() if result.beyond_places else {}
     values: dict[str, Cell] = {**result.metrics.means.cells(*_OF_PHASES), **beyond}
-    return Panel(
-        "phases",
-        "What was asked of what",
-        " ".join(phase_lines(result)),
-        short="Phases",
-        figures=[Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})],
-    )
+    figure = Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})
+    return figure.panel("What was asked of what", " ".join(phase_lines(result)), short="Phases")
 
 
 def variance_panel(result: AuditResult) -> Panel:
@@ -235,14 +227,12 @@ def variance_panel(result: AuditResult) -> Panel:
         "What the variance of an answer consists of",
     )
     lost = f"No page separates {listed([NAMES.get(one, one) for one in variance.inseparable])} from the others."
-    return Panel(
-        "variance",
+    return Figure("variance", "Variance components", ["component"], columns, rows, [plot], folded=True).panel(
         "Where the variance comes from",
         "Each answer differs by question, by where the right option is and what its label is, by order, and by repeat. "
         "The mean over orders averages all but the questions; more questions reduce what is left.",
         notes=(lost,) if variance.inseparable else (),
         short="Variance",
-        figures=[Figure("variance", "Variance components", ["component"], columns, rows, [plot], folded=True)],
     )
 
 
