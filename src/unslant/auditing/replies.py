@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -149,16 +149,13 @@ def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) 
     """What the replies of an audit show; each request counts once, and repeats for noise alone."""
     rows = responses.where(elicitation=GENERATE, kind=("order", "given", "reverse")).rows()
     once = [row for row in rows if not row.repeat]
-    by_order: dict[str, list[int]] = {}
-    pages: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-    for row in once:
-        by_order.setdefault(row.question_id, []).append(row.choice)
+    by_order: dict[str, list[int]] = defaultdict(list)
+    by_page: dict[str, dict[tuple[int, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        pages.setdefault((row.question_id, row.contents), []).append(row.choice)
-    by_repeat: dict[str, list[list[int]]] = {}
-    for (name, _), answers in pages.items():
-        if len(answers) > 1:
-            by_repeat.setdefault(name, []).append(answers)
+        by_page[row.question_id][row.contents].append(row.choice)
+        if not row.repeat:
+            by_order[row.question_id].append(row.choice)
+    by_repeat = {name: [page for page in pages.values() if len(page) > 1] for name, pages in by_page.items()}
 
     def share(holds: Callable[[Response], bool], *, of_answerable: bool = False) -> Estimate:
         """The share of the replies that came; or of those to questions with a right option."""

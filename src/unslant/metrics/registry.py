@@ -193,8 +193,7 @@ class Numbers(Mapping[Metric, Estimate]):
 
     def __or__(self, changed: Mapping[Metric, Estimate]) -> Numbers:
         """These numbers with some changed or added."""
-        both: dict[str, Estimate | float] = {metric.key: value for metric, value in self.items()}
-        return Numbers(both | {metric.key: value for metric, value in changed.items()})
+        return Numbers({metric.key: value for metric, value in (*self.items(), *changed.items())})
 
     def only(self, *keys: str) -> Numbers:
         """Some of them."""
