@@ -116,9 +116,8 @@ audit = function(
 
 def _scored(asking: Asking[AuditSettings]) -> Responses:
     """Every question in many orders, and with its labels reversed and shifted; then the pages without a question."""
-    design = OrderDesign.of(
-        asking.questions, asking.settings
-    )  # before the model is opened, so that bad input fails first
+    # before the model is opened, so that bad input fails first
+    design = OrderDesign.of(asking.questions, asking.settings)
     model = asking.model
     if model.info.renders_prompts:  # a decision endpoint labels the options itself, so only their order can change
         design = OrderDesign.of(asking.questions, asking.settings, own_labels=False)

@@ -241,7 +241,8 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
     k = len(scores)
     values = np.exp(scores.logprobs[:, :n])
     places = scores.positions[:, :n]
-    by_place = np.take_along_axis(values, np.argsort(places, axis=1), axis=1)
+    labels = np.argsort(places, axis=1)  # at each position
+    by_place = np.take_along_axis(values, labels, axis=1)
     counts = (places[:, :, None] == np.arange(n)).sum(axis=0)
     balanced, rng = bool((counts == counts[0, 0]).all()), np.random.default_rng(seed)
     note = "" if balanced else "the label orders are not balanced: label and position cannot be distinguished"
@@ -263,9 +264,7 @@ def _measured(scores: LabelScores, elicitation: str, n: int, seed: int) -> BaseR
                 "base_rates.label_part": exact(_part(values)) if balanced else Estimate.undefined(note, k),
                 "base_rates.position_part": exact(_part(by_place)) if balanced else Estimate.undefined(note, k),
                 "base_rates.label_p": permutation_p(by_place, places, rng) if balanced else math.nan,
-                "base_rates.position_p": (
-                    permutation_p(values, np.argsort(places, axis=1), rng) if balanced else math.nan
-                ),
+                "base_rates.position_p": permutation_p(values, labels, rng) if balanced else math.nan,
             }
         ),
         k,
