@@ -214,13 +214,12 @@ def _standard_labels(
     groups: Mapping[int, OrderRows], label_rows: Mapping[int, Places], questions: QuestionArrays, vocabulary: list[str]
 ) -> list[str]:
     """The label sequence of the rows in standard sequence; all must agree, shorter ones being its beginning."""
-    longest = np.empty(0, np.int64)
+    width = max(groups)
+    first = int(groups[width].role.argmin())  # one in standard sequence, if there is any
+    longest = np.empty(width, np.int64)
+    longest[labels_at(int(groups[width].role[first]), width)] = label_rows[width][first]
     for n in sorted(groups, reverse=True):
         rows, labels = groups[n], label_rows[n]
-        if not longest.size:
-            longest = np.empty(n, np.int64)
-            first = int(rows.role.argmin())  # one in standard sequence, if there is any
-            longest[labels_at(int(rows.role[first]), n)] = labels[first]
         for role in np.unique(rows.role):
             expected = longest[:n][labels_at(int(role), n)]
             wrong = (rows.role == role) & (labels != expected).any(axis=1)
