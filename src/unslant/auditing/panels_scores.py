@@ -288,19 +288,17 @@ def corrections_panel(result: AuditResult) -> Panel:
         partial(charts.intervals, marks, rows="method", line=line),
     )
     keys = ("corrections.accuracy", "corrections.change", "corrections.orders")
-    columns = (Column("method"), *map(Column.of, keys))
-    rows: list[tuple[Cell, ...]] = [(c.method, c.accuracy, c.change, c.orders) for c in answered]
-    rows += [("Nvr-X (least)", nvr, None, None)] if nvr.defined else []
-    table = Table("corrections", "Corrections from the same scores", columns, tuple(rows))
+    rows = [vars(correction) for correction in answered]
+    rows += [{"method": "Nvr-X (least)", "accuracy": nvr}] if nvr.defined else []
+    figure = Figure("corrections", "Corrections from the same scores", ["method"], keys, rows, [chart])
     return Panel(
         "corrections",
         "Corrected answers",
         "Debiasing methods applied to the recorded scores: the vote over orders, removal of a label prior estimated on "
         "a few questions (PriDe), and the mean of the given and the reversed order (gray-box).",
-        (chart,) if answered else (),
-        (table,) if answered else (),
-        tuple(left_out),
+        notes=tuple(left_out),
         short="Corrections",
+        figures=[figure] if answered else (),
     )
 
 
