@@ -253,11 +253,8 @@ def replies_panel(result: AuditResult) -> Panel:
         return Panel("replies", "", "")
     values: dict[str, Cell] = {
         "replies.right": replies.right,
-        **(
-            {"replies.right_by_label": replies.right_by_label, "replies.right_by_text": replies.right_by_text}
-            if replies.example
-            else {}
-        ),
+        "replies.right_by_label": replies.right_by_label if replies.example else None,
+        "replies.right_by_text": replies.right_by_text if replies.example else None,
         "unparsed": replies.unparsed,
         "replies.conflict": replies.conflict,
         "replies.cut": replies.cut,
