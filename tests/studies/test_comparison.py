@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from unslant import audit, load_questions
+from unslant.auditing.comparison import AuditComparison
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
 from unslant.metrics import METRICS, Estimate, PairedDifference, wilson
@@ -80,3 +82,13 @@ def test_runs_are_rows_or_columns() -> None:
     by_column = comparison.by_run("subjects", "Subjects", ["subject"], cells, METRICS["accuracy"]).table
     assert [column.name for column in by_column.columns] == ["subject", "first", "second", "third"]
     assert by_column.rows[1] == ("art", None, None, wilson(1.0, 2))
+
+
+def test_a_run_on_other_questions_is_not_among_those_that_cannot_be_distinguished() -> None:
+    questions = load_questions("embedded").questions
+    one, two, apart = (
+        audit(model, list(questions[start : start + 20]), labels="A")
+        for model, start in (("prefers-a", 0), ("fair", 0), ("prefers-last", 20))
+    )
+    headline = AuditComparison.of([one, two, apart]).headline
+    assert headline == f"{AuditComparison.of([one, two]).headline}; prefers-last answered other questions"

@@ -123,13 +123,21 @@ class AuditComparison(StudyResult):
         ranked = self._ranked()
         if len(ranked) < 2:
             return f"{listed(list(self.runs))}: nothing could be compared"
+        for best in ranked:  # the highest score may be one on other questions
+            pairs = {name: pair for name in ranked if name != best and (pair := self._pair(best, name))}
+            if pairs:
+                apart = [name for name in ranked if name not in (best, *pairs)]
+                rest = f"; {listed(apart, 2)} answered other questions" if apart else ""
+                return self._claim([best, *pairs], [*pairs.values()]) + rest
+        return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+
+    def _claim(self, ranked: Sequence[str], pairs: Sequence[PairedDifference]) -> str:
+        """What can be said of the best run, compared in ``pairs`` with each of the others."""
         best, others = ranked[0], ranked[1:]
-        pairs = [(name, pair) for name in others if (pair := self._pair(best, name))]
-        if not pairs:
-            return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
         # the best of n was picked from n (n - 1) / 2 pairs
-        n_pairs = len(ranked) * (len(ranked) - 1) // 2
-        tests = [(name, verdict(d.difference, looked_at=n_pairs, p=d.p_value)) for name, d in pairs]
+        n_pairs = len(ranked) * len(others) // 2
+        differences = [verdict(pair.difference, looked_at=n_pairs, p=pair.p_value) for pair in pairs]
+        tests = [*zip(others, differences, strict=True)]
         if len(ranked) == 2:
             other, test = tests[0]
             more = f"{with_interval(test.estimate, 2)} more than {other}"

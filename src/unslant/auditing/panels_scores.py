@@ -13,6 +13,7 @@ from unslant.auditing.notes import phase_lines
 from unslant.auditing.result import SCORES, AuditResult
 from unslant.metrics import METRICS, Block, Bootstrap, Estimate, Metrics
 from unslant.metrics.variance_components import NAMES
+from unslant.presentations import ALPHABETS
 from unslant.reports import Chart, Column, Figure, Panel, Plot, Table, charts
 from unslant.reports.numbers import Cell, count, listed, number, percent, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
@@ -47,7 +48,7 @@ def orders_panel(result: AuditResult) -> Panel:
 
 def order_name(contents: Sequence[int]) -> str:
     """An order named by the options' labels in the file, top to bottom: ``C A B D``."""
-    return " ".join(chr(ord("A") + content) for content in contents)
+    return " ".join(ALPHABETS["A"][content] for content in contents)
 
 
 def order_accuracies(block: Block, bootstrap: Bootstrap) -> list[tuple[tuple[int, ...], Estimate]]:

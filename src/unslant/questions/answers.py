@@ -353,9 +353,8 @@ class AnswerReader:
             return places
         if number is not None:
             return (self._in_range(number, n),)
-        allowed = (
-            f"a letter A to {chr(ord('A') + n - 1)}, an index {self.base} to {n - 1 + self.base}, or an option's text"
-        )
+        last = chr(ord("A") + min(n, 26) - 1)
+        allowed = f"a letter A to {last}, an index {self.base} to {n - 1 + self.base}, or an option's text"
         if answer.labels:
             allowed = f"a label {answer.labels[0]} to {answer.labels[-1]}, " + allowed
         for other in ("label", "text", "letter", "marked"):

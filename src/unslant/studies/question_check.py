@@ -18,6 +18,7 @@ from unslant.metrics.accuracy import LEVEL, above_chance
 from unslant.metrics.estimate import p_of
 from unslant.metrics.sampling import holm
 from unslant.metrics.shortcuts import longest
+from unslant.presentations import ALPHABETS
 from unslant.questions import Question, QuestionSet
 from unslant.questions.fields import column_names, lookup
 from unslant.questions.loaders import check_arguments, open_source, read_source, ready_made
@@ -345,7 +346,7 @@ def _oddities_panel(check: QuestionCheck) -> Panel:
 def _positions_panel(check: QuestionCheck) -> Panel:
     at = check.positions
     rows = [
-        {"position": chr(ord("A") + i), "right": n, "expected": expected}
+        {"position": ALPHABETS["A"][i], "right": n, "expected": expected}
         for i, (n, expected) in enumerate(zip(at.counts, at.expected, strict=True))
     ]
     plot = Plot(charts.counts, "Number of questions whose right option is in each position of the file.", ["right"])
@@ -371,7 +372,7 @@ def _positions_panel(check: QuestionCheck) -> Panel:
 def _first(check: QuestionCheck) -> tuple[str, ...]:
     question = check.questions[0]
     options = " ".join(f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(question.options))
-    right = listed([chr(ord("A") + i) for i in sorted(question.answers)]) or "none"
+    right = listed([ALPHABETS["A"][i] for i in sorted(question.answers)]) or "none"
     how = check.questions.report.answers
     reading = (f"Answers were read as {how}.",) if how else ()
     return (*reading, f"First question as understood: {question.stem[:200]} {options[:400]} Right: {right}.")
