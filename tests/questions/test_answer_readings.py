@@ -138,5 +138,14 @@ def test_commands_without_a_page_say_so_too(tmp_path: Path, command: list[str]) 
 
 @pytest.mark.parametrize("flags", [[0, 0, 1, 0], [1, 1, 0, 0], "[0, 0, 1, 0]"], ids=str)
 def test_flags_of_0_and_1_are_no_places(flags: object) -> None:
-    with pytest.raises(InputError, match="names one option twice; where this is 0 or 1 for each option"):
+    with pytest.raises(InputError, match="is not a list of places; where it is 0 or 1 for each option"):
         load_questions([{"question": "Which?", "options": ["x", "y", "z", "w"], "answer": flags}])
+
+
+@pytest.mark.parametrize("flags", [[1, 0], "[1, 0]", [1.0, 0.0]], ids=str)
+def test_flags_of_two_options_are_no_places(flags: object) -> None:
+    # As places, both options would be right in every question. [0, 1] is how both are written.
+    asked = {"question": "Which?", "options": ["x", "y"]}
+    with pytest.raises(InputError, match="is not a list of places; where it is 0 or 1 for each option"):
+        load_questions([asked | {"answer": [0, 1]}, asked | {"answer": flags}])
+    assert load_questions([asked | {"answer": [0, 1]}])[0].answers == {0, 1}

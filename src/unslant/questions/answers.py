@@ -62,13 +62,13 @@ class RawAnswer:
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
 
 
-TWICE = "names one option twice; where this is 0 or 1 for each option, give the places of the right ones"
+FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the places of the right ones"
 
 
-def names_twice(items: Sequence[Any]) -> bool:
-    """Whether a number is repeated, as of flags 0 and 1, which are no places."""
+def are_flags(items: Sequence[Any], n_options: int) -> bool:
+    """Whether numbers cannot be places: one occurs twice, as of flags 0 and 1, or they are 1 and 0 for two options."""
     numbers = [number for item in items if (number := integer(item)) is not None]
-    return len(set(numbers)) < len(numbers)
+    return len(set(numbers)) < len(numbers) or (numbers == [1, 0] and n_options == 2)
 
 
 def parse_answer(text: str) -> Any:
@@ -335,8 +335,8 @@ class AnswerReader:
             return frozenset(answer.value)
         if is_missing(answer.value):
             raise BadRecord("answer missing", "is missing; give the right option, or [] when none is right", "answer")
-        if names_twice(items := answer.items):
-            raise BadRecord("answer out of range", TWICE, "answer")
+        if are_flags(items := answer.items, len(answer.options)):
+            raise BadRecord("answer out of range", FLAGS, "answer")
         return frozenset(i for item in items for i in self._read_one(item, answer))
 
     def _read_one(self, item: Any, answer: RawAnswer) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from unslant.arrays import Floats
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, LETTERS, alphabetical, labels_for
-from unslant.questions.answers import READERS, TWICE, RawAnswer, as_text, integer, names_twice
+from unslant.questions.answers import FLAGS, READERS, RawAnswer, are_flags, as_text, integer
 from unslant.questions.fields import CHOICE_FIELDS, find_columns, lookup, option_columns, options_in
 from unslant.questions.records import BadRecord, is_missing, parse_written, whole_number
 from unslant.replies.extraction import extract_answer
@@ -356,8 +356,8 @@ class Row:
         if value is None:
             raise self.fail(key, "is missing")
         places: list[int] = []
-        if names_twice(items := RawAnswer(value, options, options, (*labels, *names)).items):
-            raise self.fail(key, TWICE)
+        if are_flags(items := RawAnswer(value, options, options, (*labels, *names)).items, len(labels)):
+            raise self.fail(key, FLAGS)
         for item in items:
             number = integer(item)
             text = whole_number(str(item if number is None else number).strip())
