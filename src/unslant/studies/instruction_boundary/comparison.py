@@ -18,8 +18,8 @@ from unslant.metrics.estimate import CONFIDENCE
 from unslant.metrics.sampling import holm
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, unsettled, with_interval
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE
-from unslant.studies.instruction_boundary.metrics import FORMS, SAME, robustness_difference
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, FORMS
+from unslant.studies.instruction_boundary.metrics import SAME, robustness_difference
 from unslant.studies.instruction_boundary.panels import KINDS, form_plots, most_missing
 from unslant.studies.instruction_boundary.result import BoundaryStudy
 

@@ -48,7 +48,7 @@ class Setting:
 
     def examples_of(self, kind: str) -> list[tuple[str, int]]:
         """Those of ``examples`` whose form ``choice`` or ``judging`` questions have."""
-        return [(form, n) for form, n in self.examples if form in _FORMS[kind]]
+        return [(form, n) for form, n in self.examples if form in FORMS[kind]]
 
 
 _REFLECT = (
@@ -79,19 +79,23 @@ SETTING = "setting"
 """Kind of these presentations; their item is the name of the setting."""
 
 # No worked example among the guidance: an example answer primes, and whether answers are primed is what is measured.
-_CHOICE_FORMS = {
-    "single": "If exactly one option is right, answer with its label.",
-    "several": "If several options are right, answer with all of their labels, separated by commas.",
-    "none": "If no option is right, answer: none",
+_GUIDANCE = {
+    "choice": {
+        "single": "If exactly one option is right, answer with its label.",
+        "several": "If several options are right, answer with all of their labels, separated by commas.",
+        "none": "If no option is right, answer: none",
+    },
+    "judging": {
+        "True": "True: the facts show that the statement holds.",
+        "False": "False: the facts show that the statement does not hold.",
+        "Unknown": "Unknown: the facts show neither.",
+    },
 }
-_JUDGING_FORMS = {
-    "True": "True: the facts show that the statement holds.",
-    "False": "False: the facts show that the statement does not hold.",
-    "Unknown": "Unknown: the facts show neither.",
-}
-_FORMS = {"choice": _CHOICE_FORMS, "judging": _JUDGING_FORMS}
-FORMS = (*_CHOICE_FORMS, *_JUDGING_FORMS)
-"""Forms of a right answer, of both kinds of questions."""
+FORMS: Mapping[str, tuple[str, ...]] = {kind: tuple(guidance) for kind, guidance in _GUIDANCE.items()}
+"""Kind of question -> the forms of its right answers."""
+ALL_FORMS = (*FORMS["choice"], *FORMS["judging"])
+DENSE = frozenset({"single", "True", "False"})
+"""The usual forms; the others are sparse (P3, section 2)."""
 _LEFT_OUT = {"choice": "none", "judging": "Unknown"}
 _ALONE = "Give the answer alone."
 _STEPS = 'Show each step of your reasoning. Then give the answer on the last line, as "Answer: ...".'
@@ -122,10 +126,10 @@ def _few_shot(name: str) -> Setting:
     counts: dict[str, int] = {}
     for part in name.removeprefix(FEW_SHOT).split("+"):
         form, _, n = part.partition("=")
-        if form not in FORMS or form in counts or not n.isdecimal() or int(n) < 1:
+        if form not in ALL_FORMS or form in counts or not n.isdecimal() or int(n) < 1:
             raise InputError(
                 f"setting {name!r}, {part!r}: write each form once, with the number of its examples, as "
-                f"{FEW_SHOT}single=2+none=1; forms are {', '.join(FORMS)}"
+                f"{FEW_SHOT}single=2+none=1; forms are {', '.join(ALL_FORMS)}"
             )
         counts[form] = int(n)
     return Setting(name, "redundant", "worked examples of chosen forms come first", examples=tuple(counts.items()))
@@ -143,14 +147,9 @@ def form_of(question: AnyForm) -> str:
     return "none" if not question.answers else "single" if len(question.answers) == 1 else "several"
 
 
-def forms_of(question: AnyForm) -> tuple[str, ...]:
-    """The forms that an answer to this kind of question can have."""
-    return tuple(_FORMS[kind_of(question)])
-
-
 def is_dense(question: AnyForm) -> bool:
-    """Whether the right answer has the usual form: one option, True or False (P3, section 2)."""
-    return form_of(question) in ("single", "True", "False")
+    """Whether the right answer has a usual form: one option, True or False."""
+    return form_of(question) in DENSE
 
 
 def instruction(kind: str, name: str, left_out: str = "") -> str:
@@ -164,7 +163,7 @@ def instruction(kind: str, name: str, left_out: str = "") -> str:
     Raises:
         InputError: if ``left_out`` is not a form of this kind.
     """
-    forms = dict(_FORMS[kind])
+    forms = dict(_GUIDANCE[kind])
     if name == "vagueness":
         choice = "One option, several options or no option may be right. Which options answer the question?"
         return f"{choice if kind == 'choice' else 'Is the statement True, False or Unknown?'}\n{_ALONE}"
@@ -206,7 +205,7 @@ def present_setting(
     plain = not way.disturbing
     presentation = _plain(question, alphabet) if plain else _disturbing(question, way.disturbing, seed, alphabet)
     base = BASELINE if way.disturbing or way.polish else name
-    text = instruction(kind, base, left_out if left_out in _FORMS[kind] else "")
+    text = instruction(kind, base, left_out if left_out in FORMS[kind] else "")
     shots = [_example(question, examples, way.example == "dense", seed)] if way.example else []
     shots += _examples(question, examples, way.examples_of(kind), seed)
     shown = tuple(_plain(example, alphabet) for example in shots)

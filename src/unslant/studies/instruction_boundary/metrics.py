@@ -28,12 +28,10 @@ from unslant.metrics.registry import metric
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion
 from unslant.responses import Responses
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, SETTING, setting
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, DENSE, FORMS, SETTING, setting
 
 Texts: TypeAlias = NDArray[Any]
 JUDGED = f"{GENERATE}/judge"
-FORMS: Mapping[str, tuple[str, ...]] = {"choice": ("single", "several", "none"), "judging": JudgingQuestion.VERDICTS}
-DENSE = frozenset({"single", "True", "False"})
 SAME = 0.05
 """A setting that changes accuracy by less makes no difference."""
 
@@ -188,11 +186,6 @@ class SettingReplies:
         texts: list[str] = self.contexts[self._questions[0]].tolist()
         return texts
 
-    def by_question(self) -> dict[str, float]:
-        """Question -> share of right replies; without those to which no reply came."""
-        ids = self.ids[self._questions[0]].tolist()
-        return {name: hit for name, hit in zip(ids, self.accuracy.tolist(), strict=True) if not math.isnan(hit)}
-
     def share(self, rows: Bools, among: Bools | None = None) -> Floats:
         """(Q,) share of each question's replies, by default among those that came; ``nan`` without any."""
         first, question = self._questions
@@ -205,6 +198,14 @@ class SettingReplies:
     def accuracy(self) -> Floats:
         """(Q,) share of right replies among those that came."""
         return self.share(self.right)
+
+    def paired(self, other: SettingReplies) -> tuple[Ints, Floats, Floats]:
+        """(P,) each, of the questions that both hold replies to: the first row here, and accuracy here and there."""
+        (rows, _), (rows_there, _) = self._questions, other._questions
+        there = dict(zip(other.ids[rows_there].tolist(), other.accuracy.tolist(), strict=True))
+        theirs = np.array([there.get(name, math.nan) for name in self.ids[rows].tolist()])
+        both = ~np.isnan(self.accuracy + theirs)
+        return rows[both], self.accuracy[both], theirs[both]
 
 
 def boundary_metrics(responses: Responses, *, seed: int = 0) -> BoundaryMetrics:
@@ -343,13 +344,11 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
     features, contexts, one_sided = [], list[str](), False
     tables = [SettingReplies.read(responses) for responses in (one, other)]
     for kind in FORMS:
-        groups = [replies.under(BASELINE, kind) for replies in tables]
-        here, there = (group.by_question() for group in groups)
-        if shared := [name for name in here if name in there]:
-            forms = dict(zip(groups[0].ids.tolist(), groups[0].truth.tolist(), strict=True))
-            contexts += one.passages_of(shared)
-            dense = np.array([forms[name] in DENSE for name in shared])
-            rights = [np.array([hits[name] for name in shared]) for hits in (here, there)]
+        here, there = (replies.under(BASELINE, kind) for replies in tables)
+        rows, *rights = here.paired(there)
+        if len(rows):
+            contexts += here.contexts[rows].tolist()
+            dense = np.isin(here.truth[rows], tuple(DENSE))
             features.append(np.column_stack([_features(right, dense) for right in rights]))
             one_sided |= bool(dense.all() or not dense.any())
     n = sum(map(len, features))
@@ -366,13 +365,10 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
 @metric("changes.p_value", "p", "McNemar test, as for p, against vanilla", unit="p")
 def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, seed: int) -> SettingChange | None:
-    here, there = group.by_question(), base.by_question()
-    passages = dict(zip(group.ids.tolist(), group.contexts.tolist(), strict=True))
-    pairs = {i: (here[i], there[i]) for i in here if i in there}
-    if not pairs:
+    rows, new, old = group.paired(base)
+    if not len(rows):
         return None
-    new, old = np.array([*pairs.values()]).T
-    bootstrap = Bootstrap(len(pairs), contexts=[passages[i] for i in pairs], seed=seed)
+    bootstrap = Bootstrap(len(rows), contexts=group.contexts[rows].tolist(), seed=seed)
     gained, lost, p_value = 0, 0, math.nan
     if np.isin([new, old], (0.0, 1.0)).all():
         gained, lost = int((new > old).sum()), int((old > new).sum())

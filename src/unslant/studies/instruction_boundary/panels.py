@@ -12,8 +12,8 @@ from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.figure import Row
 from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
-from unslant.studies.instruction_boundary.instruction_settings import BASELINE, setting
-from unslant.studies.instruction_boundary.metrics import DENSE, FORMS, SAME, BoundaryMetrics, SettingMetrics
+from unslant.studies.instruction_boundary.instruction_settings import BASELINE, DENSE, FORMS, setting
+from unslant.studies.instruction_boundary.metrics import SAME, BoundaryMetrics, SettingMetrics
 
 if TYPE_CHECKING:
     from unslant.studies.instruction_boundary.result import BoundaryStudy

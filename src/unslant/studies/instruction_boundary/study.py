@@ -28,13 +28,13 @@ from unslant.reach import Reach
 from unslant.reference import WORDS, reference_names
 from unslant.responses import Response, Responses, Run
 from unslant.studies.instruction_boundary.instruction_settings import (
+    ALL_FORMS,
     FORMS,
     POLISH_REQUEST,
     SEED,
     SETTINGS,
     AnyForm,
     chat,
-    forms_of,
     is_instruction,
     kind_of,
     present_setting,
@@ -93,8 +93,8 @@ class BoundarySettings(FieldOptions, LabelOptions):
         if len(set(self.temperature)) < len(self.temperature):
             raise InputError(f"--temperature={','.join(f'{t:g}' for t in self.temperature)}: give each once")
         names = setting_names(self.settings)
-        if self.left_out and self.left_out not in FORMS:
-            raise InputError(f"--left-out {self.left_out!r}: {one_of(self.left_out, FORMS)}")
+        if self.left_out and self.left_out not in ALL_FORMS:
+            raise InputError(f"--left-out {self.left_out!r}: {one_of(self.left_out, ALL_FORMS)}")
         if "missing-choices" not in names:
             check_unused("missing-choices is not asked (--settings=missing-choices)", self, only=("left_out",))
         if not any(setting(name).polish for name in names):
@@ -255,8 +255,9 @@ def plan(
         InputError: if a setting does not exist, it has no questions, or a question has more options than labels.
     """
     mixed: tuple[AnyForm, ...] = (*questions.choice, *questions.judging)
-    if left_out and left_out not in {form for question in mixed for form in forms_of(question)}:
-        held = " and ".join(dict.fromkeys(", ".join(forms_of(question)) for question in mixed))
+    kinds = dict.fromkeys(map(kind_of, mixed))
+    if left_out and not any(left_out in FORMS[kind] for kind in kinds):
+        held = " and ".join(", ".join(FORMS[kind]) for kind in kinds)
         raise InputError(f"left out form {left_out!r}: the questions have the forms {held}: give one of these")
     pool: tuple[AnyForm, ...] = (*examples.choice, *examples.judging) if examples else mixed
     items: list[Asked] = []
