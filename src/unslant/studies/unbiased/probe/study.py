@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +34,6 @@ from unslant.responses.provenance import model_block
 from unslant.studies.unbiased.metrics import AS_PUBLISHED, Outcomes, mean_defined
 from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST
 from unslant.studies.unbiased.probe.result import ProbeResult, ScoreTable, load_accuracy, load_scores, result_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +84,9 @@ class Probe(Study[ProbeSettings]):
     def check(self, given: Given[ProbeSettings]) -> None:
         if len(given.log) > 1:
             raise InputError("give models, or --log with one file")
+        strengths = _strengths(given.settings)
+        if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
+            raise InputError(f"--strengths={','.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
         if given.log:
             return
         if given.inputs.accuracy is not None:
@@ -103,7 +103,6 @@ class Probe(Study[ProbeSettings]):
     def measure(self, job: Job[ProbeSettings]) -> ProbeResult:
         given, settings, record = job.given, job.given.settings, job.record
         sampled, writer, strengths = settings.sampled(job.questions), settings.writer(), _strengths(settings)
-        _check([model if isinstance(model, str) else model.name for model in given.models], strengths)
         check_same(sampled)
         record.begin(", ".join(map(str, given.models)), sampled)
         participants = [
@@ -112,13 +111,14 @@ class Probe(Study[ProbeSettings]):
         ]
         for one in participants:
             check_same(model=one.block)
-        _check([one.name for one in participants], strengths)
+        names = [one.name for one in participants]
+        if len(set(names)) < len(names):
+            raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names)}")
         return _measured(participants, job, strengths)
 
     def read(self, given: Given[ProbeSettings]) -> ProbeResult:
         settings, (scores,), accuracy = given.settings, given.log, given.inputs.accuracy
         table, strengths = load_scores(scores), _strengths(settings)
-        _check(table.models, strengths)
         run = Run(
             study="probe", recorded=Path(scores).name, settings={"strengths": list(strengths), "seed": settings.seed}
         )
@@ -173,7 +173,7 @@ def _measured(participants: Sequence[Participant], job: Job[ProbeSettings], stre
         requests=requests_of(spent),
         provenance=provenance([p.block for p in participants], [sampled], settings),
     )
-    return result_of(table, accuracy, tuple(strengths), settings.seed, run)
+    return result_of(table, accuracy, strengths, settings.seed, run)
 
 
 def _strengths(settings: ProbeSettings) -> tuple[float, ...]:
@@ -195,13 +195,6 @@ def _presentations(
     if not published:
         raise InputError(f"{whole.name}: no question has a right option to be judged")
     return published, changed
-
-
-def _check(names: Sequence[str], strengths: Sequence[float]) -> None:
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise InputError(f"the probe needs two models or more, each once; given are {', '.join(names) or 'none'}")
-    if not strengths or not all(0.0 <= p <= 1.0 for p in strengths):
-        raise InputError(f"--strengths={','.join(map(str, strengths)) or '(none)'}: give numbers from 0 to 1")
 
 
 REPHRASE = (
