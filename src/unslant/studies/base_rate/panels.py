@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from unslant.experiment.page_parts import asked_about, cost_lines, shortcut_panel, spent
 from unslant.metrics import Estimate, verdict
 from unslant.metrics.base_rate import MATERIAL as UNEVEN
-from unslant.metrics.base_rate import TIE_RULES
 from unslant.reports import Column, Figure, Page, Panel, Tile
 from unslant.reports.numbers import Cell, count, number, percent, unsettled, with_interval
 from unslant.studies.base_rate.charts import figure_1
@@ -106,8 +105,7 @@ def _lines(findings: Findings) -> tuple[str, ...]:
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
-    rows = [{"hypothesis": one.name, "claim": one.claim, "verdict": one.verdict, "outcome": one.words}
-            for one in hypotheses]  # fmt: skip
+    rows, names = [vars(one) for one in hypotheses], [Column("hypothesis", key="name")]
     verdicts = [Column("claim"), Column("verdict")]
     return Panel(
         "base-rate-hypotheses",
@@ -115,8 +113,8 @@ def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
         "Hypotheses of the base-rate paper (Moore et al.). Nvr-X is the test set rearranged so that label X is never "
         "right; the cloze scores labels after the question, the counterfactual scores a word after each label.",
         figures=(
-            Figure("base-rate-hypotheses-table", "Hypotheses", ["hypothesis"], verdicts, rows),
-            Figure("base-rate-words", "In words", ["hypothesis"], [Column("outcome")], rows),
+            Figure("base-rate-hypotheses-table", "Hypotheses", names, verdicts, rows),
+            Figure("base-rate-words", "In words", names, [Column("outcome", key="words")], rows),
         ),
         short="Hypotheses",
     )
@@ -139,26 +137,24 @@ def _elicitation_panel(findings: Findings, charted: bool) -> Panel:
 def _accuracy(findings: Findings) -> Figure:
     rows: list[dict[str, Cell]] = [
         {
+            **vars(cell),
+            **cell.accuracy,
             "questions": name(cell.presentation),
-            **{f"accuracy.{rule}": cell.accuracy[rule] for rule in TIE_RULES},
             "by_subject.first": cell.by_subject["first"],
-            "tie_rate": cell.tie_rate,
-            "all_tied": cell.all_tied,
             "trusted": "no" if cell.doubt else "yes",
-            "failed": cell.n_failed,
         }
         for cell in findings.cells
     ]
     if findings.nvr is not None:
         trusted = "no" if any(cell.doubt for cell in findings.cells[1:]) else "yes"
         scores = {"accuracy.first": findings.nvr["score"], "by_subject.first": findings.nvr_by_subject}
-        rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "failed": findings.nvr.left_out})
+        rows.append({"questions": "Nvr-X score", **scores, "trusted": trusted, "n_failed": findings.nvr.left_out})
     return Figure(
         f"base-rate-accuracy-{findings.elicitation}",
         f"Accuracy, {findings.elicitation}",
         ["questions"],
         ["accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first", "tie_rate", "all_tied",
-         Column("trusted"), Column("failed")],
+         Column("trusted"), Column("failed", key="n_failed")],
         rows,
         explanation="By tie-breaking rule; the Nvr-X score is the lowest of the variants.",
     )  # fmt: skip
