@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
-_METHOD, _CKLD = ["method"], ["ckld"]
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}
 _MEASURES = tuple(Column.of(key, name) for key, name in _NAMES.items())
 _CHANGES = tuple(Column(name, _CHANGE, key=key) for key, name in _NAMES.items())
@@ -155,9 +154,9 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
     ]
     rows = [
         {
+            **vars(entry),
             **entry.measures,
             **vars(entry.spent),
-            "method": entry.method,
             "name": _name(entry),
             "fitted on": entry.fitted_on or None,
             "answered": f"{entry.asked - sum(entry.left_out.values()):,} of {entry.asked:,}",
@@ -169,7 +168,7 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
          **{key: entry.change[key].p for key in _TESTED}}
         for entry in compared
     ]  # fmt: skip
-    measures = [*_MEASURES, *[answered] * some]
+    method, measures = ["method"], [*_MEASURES, *[answered] * some]
     changes = [
         *(Column(_NAMES[key], _DIFFERENCE, "debiased minus undebiased, same questions", key) for key in MEANS),
         *(Column(f"{_NAMES[key]}: p", _P, _P.meaning, key) for key in _TESTED),
@@ -182,19 +181,19 @@ def _group_panel(k: int, names: tuple[str, str], entries: Sequence[MethodEntry])
         f"Debiasing {subject}",
         "Every method answers the questions listed in many orders; remaining differences are bias.",
         figures=(
-            Figure(f"{id}-measures", f"Measures, {subject}", _METHOD, measures, rows, plots),
+            Figure(f"{id}-measures", f"Measures, {subject}", method, measures, rows, plots),
             Figure(
-                f"{id}-change", f"Difference to the undebiased model, {subject}", _METHOD, changes, differences,
+                f"{id}-change", f"Difference to the undebiased model, {subject}", method, changes, differences,
                 explanation="RStd, CKLD and AccStd are spreads, which have no reliable interval; p tests whether they "
                 "changed at all."
                 + " Each method is compared over the questions that both it and the undebiased model answered." * some,
             ),
             Figure(
-                f"{id}-relative", f"Relative change from the undebiased model, {subject}", _METHOD, _CHANGES,
+                f"{id}-relative", f"Relative change from the undebiased model, {subject}", method, _CHANGES,
                 relative, explanation="As in table 3 of the selection-bias paper.", folded=True,
             ),
-            Figure(f"{id}-cost", f"Cost, {subject}", _METHOD, [*spent, Column("fitted on")], rows),
-            Figure(f"{id}-ckld", f"CKLD without smoothing, {subject}", _METHOD, _CKLD, rows, folded=True),
+            Figure(f"{id}-cost", f"Cost, {subject}", method, [*spent, Column("fitted on")], rows),
+            Figure(f"{id}-ckld", f"CKLD without smoothing, {subject}", method, ["ckld"], rows, folded=True),
         ),
         notes=tuple(note for entry in entries for note in _notes(entry)),
         short=subject,
@@ -253,13 +252,8 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
     )
     average = [{"method": method, **_means(row)} for method, row in result.average.items()]
     relative = [{"method": method, **row} for method, changes in result.average.items() for row in _relatives(changes)]
-    names = ["model", "method", "fitted on"]
-    transfer = [(row, {**vars(row), "fitted on": row.fitted_on}) for row in result.transfer]
-    transfers = [
-        {**vars(entry), "fitted on": entry.fitted_on, "measured on": entry.questions, **_relative(entry)}
-        for entry in result.entries
-        if entry.transferred and result.transfer
-    ]
+    names: list[str | Column] = ["model", "method", Column("fitted on", key="fitted_on")]
+    transfers = [{**vars(entry), **_relative(entry)} for entry in result.entries if entry.transferred]
     return Panel(
         "debias-all",
         "All methods",
@@ -269,7 +263,7 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
             Figure(
                 "debias-average",
                 "Mean difference to the undebiased model, over models and sets",
-                _METHOD,
+                ["method"],
                 _DIFFERENCES,
                 average,
                 explanation="Each model and set counts the same; intervals are over the questions, paired.",
@@ -277,7 +271,7 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
             Figure(
                 "debias-average-relative",
                 "Mean relative change over models and sets",
-                [*_METHOD, "measure"],
+                ["method", "measure"],
                 _RELATIVES,
                 relative,
                 explanation="As in table 3 of the selection-bias paper; N counts models and sets.",
@@ -288,21 +282,21 @@ def _all_panel(result: DebiasResult, entries: Sequence[MethodEntry]) -> Panel:
                 "Transfer: mean difference on the other sets",
                 names,
                 _DIFFERENCES,
-                [{**row, **_means(one.change)} for one, row in transfer],
+                [{**vars(one), **_means(one.change)} for one in result.transfer],
             ),
             Figure(
                 "debias-transfer-relative",
                 "Transfer: mean relative change on the other sets",
                 [*names, "measure"],
                 _RELATIVES,
-                [{**row, **change} for one, row in transfer for change in _relatives(one.change)],
+                [{**vars(one), **change} for one in result.transfer for change in _relatives(one.change)],
                 explanation="As in table 4 of the selection-bias paper; N counts the other sets.",
                 folded=True,
             ),
             Figure(
                 "debias-transfers",
                 "Transfer, set by set: change from the undebiased model",
-                [*names, "measured on"],
+                [*names, Column("measured on", key="questions")],
                 _CHANGES,
                 transfers,
                 folded=True,
