@@ -138,10 +138,8 @@ class Contamination(Study[ContaminationSettings]):
         if settings.against is not None:
             trained = {"save_model", *(f.name for f in fields(Training) if f.name != "seed")}
             check_unused("with --against nothing is trained", settings, only=trained)
+            address_of(settings.against, given.options[0], self.needs(settings))
         check_folder(settings.save_model)
-        for model, options in zip((*given.models, settings.against), given.options * 2, strict=False):
-            if isinstance(model, str):
-                address_of(model, options, self.needs(settings))
 
     def needs(self, settings: ContaminationSettings) -> tuple[str, ...]:
         return ("score", "train") if settings.against is None else ("score",)
