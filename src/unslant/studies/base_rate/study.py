@@ -76,10 +76,9 @@ def published(model: str, source: str, by_elicitation: Mapping[str, Findings]) -
     if table is None or source != SOURCE:
         return ()
     cells = []
-    for elicitation, values in table.items():
-        for presentation, value in zip(PRESENTATIONS, values, strict=True):
-            ours = by_elicitation[elicitation].cell(presentation) if elicitation in by_elicitation else None
-            if ours is not None:
+    for elicitation, measured in by_elicitation.items():
+        for presentation, value in zip(PRESENTATIONS, table[elicitation], strict=True):
+            if (ours := measured.cell(presentation)) is not None:
                 cells.append(PublishedCell(presentation, elicitation, value, ours.by_subject["first"]))
     return tuple(cells)
 
