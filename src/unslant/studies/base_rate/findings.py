@@ -124,12 +124,8 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
 
 
 def _nvr(as_given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
-    row = {question_id: i for i, question_id in enumerate(as_given.ids)}
-    right = np.full((len(as_given), len(variants)), np.nan)
-    for x, scores in enumerate(variants):
-        for question_id, value in zip(scores.ids, scores.correct(), strict=True):
-            if question_id in row:
-                right[row[question_id], x] = value
+    by_id = [dict(zip(scores.ids, scores.correct().tolist(), strict=True)) for scores in variants]
+    right = np.array([[correct.get(question_id, np.nan) for correct in by_id] for question_id in as_given.ids])
     return nvr(right, as_given.correct(), as_given.n_options, as_given.labels, as_given.bootstrap(seed))
 
 

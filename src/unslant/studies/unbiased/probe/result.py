@@ -100,7 +100,6 @@ def load_scores(path: str | Path) -> ScoreTable:
     """
     cells: dict[tuple[str, str, str, str], float] = {}
     about: dict[str, tuple[str, str]] = {}
-    models: dict[str, None] = {}
     for place, row in table_rows(path, _Score):
         if not row.judge:
             raise InputError.at(place, "is empty", field="judge")
@@ -112,12 +111,10 @@ def load_scores(path: str | Path) -> ScoreTable:
             raise InputError.at(place, f"a second score by {row.judge!r} for the same question", field="score")
         cells[key] = math.nan if row.score is None else row.score
         about.setdefault(row.question_id, (row.subject, row.context))
-        models.setdefault(row.judge)
-        if row.rephraser:
-            models.setdefault(row.rephraser)
-    if len(models) < 2:
+    names = tuple(dict.fromkeys(name for *_, rephraser, judge in cells for name in (judge, rephraser) if name))
+    if len(names) < 2:
         raise InputError.at(path, "holds one model: consensus needs at least two")
-    names, ids = tuple(models), tuple(about)
+    ids = tuple(about)
     subjects, contexts = zip(*about.values(), strict=True)
     index, column = ({name: i for i, name in enumerate(keys)} for keys in (names, ids))
     shape = (len(names), len(ids))
