@@ -33,8 +33,7 @@ def page(study: BoundaryStudy) -> Page:
         rows = [row for row in settings if row.kind == kind]
         if rows:
             panels.append(_outputs(kind, rows))
-    if metrics.disturbing():
-        panels.append(_disturbing(metrics))
+    panels.append(_disturbing(metrics))
     if study.by_temperature:
         panels.append(_temperatures(study))
     questions = len(set(study.responses.table["question_id"].unique().to_pylist()))
