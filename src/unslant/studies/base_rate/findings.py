@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -146,7 +146,7 @@ def _nvr_by_subject(variants: list[LabelScores], seed: int) -> Estimate:
     features = np.column_stack([means, np.ones(len(means))])
     bootstrap = Bootstrap(len(means), seed=seed, across_subjects=True)
     least = bootstrap.statistic(features, lambda t: -t[:, :-1] / t[:, -1:], len(means), low=-1, high=0)
-    return replace(least, value=-least.value, low=-least.high, high=-least.low)
+    return least.taken_from(0.0)
 
 
 @dataclass(frozen=True)

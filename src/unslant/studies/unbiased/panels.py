@@ -171,17 +171,15 @@ def _alone(result: UnbiasedResult) -> Panel:
 
 def confusion_panel(results: Mapping[str, UnbiasedResult], title: str) -> Panel:
     """Which answers do not survive the interventions, by model (P4, figure 4)."""
-    return Panel(
-        "unbiased-confusion",
+    return confusion(results).panel(
         title,
         "Shares of all pairs of question and run: lost is right as published only, gained right under interventions "
         "only.",
-        figures=confusion(results),
         short="Answers",
     )
 
 
-def confusion(results: Mapping[str, UnbiasedResult]) -> tuple[Figure, ...]:
+def confusion(results: Mapping[str, UnbiasedResult]) -> Figure:
     """Right or wrong as published against under interventions, one bar a model (P4, figure 4); none if undefined."""
     rows = [
         {"model": name, **result.metrics.confusion.cells()}
@@ -195,7 +193,7 @@ def confusion(results: Mapping[str, UnbiasedResult]) -> tuple[Figure, ...]:
         {f"confusion.{part}": name for part, name in PARTS.items()},
     )
     columns = [Column.of(f"confusion.{part}", name) for part, name in PARTS.items()]
-    return (Figure("unbiased-confusion", "Question by question", ["model"], columns, rows, [plot]),)
+    return Figure("unbiased-confusion", "Question by question", ["model"], columns, rows, [plot])
 
 
 def _subjects(result: UnbiasedResult) -> Panel:

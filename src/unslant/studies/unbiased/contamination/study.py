@@ -95,11 +95,10 @@ class ContaminationResult(StudyResult):
                     notes=(trained,) if trained else (),
                     short="Gain",
                 ),
-                Panel(
-                    "contamination-answers",
+                confusion(results).panel(
                     "Which answers survive?",
                     "Question by question, before and after.",
-                    figures=confusion(results),
+                    id="contamination-answers",
                     short="Answers",
                 ),
             ),
