@@ -189,9 +189,8 @@ def _ranking(result: Leaderboard) -> Panel:
 
 def _pairs(result: Leaderboard) -> Panel:
     def row(pair: Pair) -> dict[str, Any]:
-        return {**vars(pair), "pairs.p": pair.p, "differ": "yes" if pair.differ else "no"} | {
-            "pair": f"{pair.higher} − {pair.lower}"
-        }
+        differ = "yes" if pair.differ else "no"
+        return {**vars(pair), "differ": differ, "pair": f"{pair.higher} − {pair.lower}"}
 
     plot = Plot(
         partial(charts.intervals, axis="difference", step=38),
