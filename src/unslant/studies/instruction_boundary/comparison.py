@@ -241,14 +241,14 @@ class BoundaryComparison(ComparedModels[BoundaryStudy]):
             figures.append(
                 agreements("boundary-agreement", "Agreement", {("RS under vanilla",): self.agreement}, "score")
             )
-        else:
+        elif self.ranking:
             notes.append(f"No correlation: the two rankings share fewer than {MIN_PAIRS} models.")
         return Panel(
             id,
             "Does the other ranking agree?",
             "Rank correlation of the robustness score with the other ranking (instruction-boundary paper, figure 6).",
-            figures=figures if self.ranking else (),
-            notes=tuple(notes) if self.ranking else (),
+            figures=figures,
+            notes=tuple(notes),
             short="Other ranking",
         )
 
