@@ -76,9 +76,9 @@ def _gold_labels(findings: Findings) -> Figure:
             "questions a label",
         )
     ]
-    if findings.correlation is not None and findings.correlation.r.defined:
+    if findings.rates is not None and findings.correlation is not None and findings.correlation.r.defined:
         title, about = f"r = {number(findings.correlation.r, 2)}, {name}", _PAIRS
-        draw, of = partial(_correlation, findings), "pairs of subject and label"
+        draw, of = partial(_correlation, findings, findings.rates.values), "pairs of subject and label"
         drawings.append(Chart(f"base-rate-correlation-{name}", title, about, draw, of))
     if findings.by_subject is not None and len(findings.by_subject.r) > 1:
         title = f"Within subjects, median r = {number(findings.by_subject.median, 2)}, {name}"
@@ -156,8 +156,7 @@ def _within(within: SubjectCorrelation, style: Style) -> Any:
     return chart.mark_boxplot(**_box(style, 30)) + ticks.encode(tooltip=["subject:N", "r:Q"])
 
 
-def _correlation(findings: Findings, style: Style) -> Any:
-    rates: Sequence[float] | Floats = findings.rates.values if findings.rates else ()
+def _correlation(findings: Findings, rates: Floats, style: Style) -> Any:
     low, high = fitted(map(float, rates))
     title = f"base rate of the label (axis {low:g} to {high:g})"
     x = alt.X("rate:Q", title=title, scale=alt.Scale(domain=[low, high]), axis=alt.Axis(tickCount=5))
@@ -178,7 +177,7 @@ def _correlation(findings: Findings, style: Style) -> Any:
     )
 
 
-def _names(rates: Sequence[float] | Floats, labels: Sequence[str], span: float) -> list[dict[str, Any]]:
+def _names(rates: Floats, labels: Sequence[str], span: float) -> list[dict[str, Any]]:
     """The labels above their dots, one below the other where they would meet."""
     marks: list[dict[str, Any]] = []
     for rate, label in sorted(zip(map(float, rates), labels, strict=True)):
