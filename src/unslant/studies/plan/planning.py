@@ -311,9 +311,9 @@ def _needed(pilot: Pilot, goal: PlanSettings, variance: float) -> int:
 
     low, high = 1, 2
     while not enough(high):
-        low, high = high, 2 * high
-        if high > MOST_QUESTIONS:
+        if high >= MOST_QUESTIONS:
             raise InputError(f"more than {MOST_QUESTIONS:,} questions would be needed: ask for less precision")
+        low, high = high, min(2 * high, MOST_QUESTIONS)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
