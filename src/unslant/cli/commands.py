@@ -55,16 +55,18 @@ def __getattr__(name: str) -> Any:
     if not module or name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = getattr(import_module(module), function)
-    return command(home().command if isinstance(home, type) else home)  # a study, or a function
+    if isinstance(home, type):  # a study
+        return command(home().command, home().parameters())
+    hints = get_type_hints(home, include_extras=True)
+    return command(home, [p.replace(annotation=hints[p.name]) for p in inspect.signature(home).parameters.values()])
 
 
-def command(function: Callable[..., Any]) -> Callable[..., Any]:
+def command(function: Callable[..., Any], declared: Sequence[inspect.Parameter]) -> Callable[..., Any]:
     """The function with every field of its dataclasses as a parameter."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, tuple[str, ...]]] = {}
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        kind, about = _split(hints[parameter.name])
+    for parameter in declared:
+        kind, about = _split(parameter.annotation)
         if not is_dataclass(kind):
             parameters.append(parameter.replace(annotation=_annotation(kind, about, _OPTIONS)))
             continue

@@ -269,23 +269,11 @@ class Study(Generic[S]):
         rows += [("shards", keyword, None, o.Shards)] * self.in_shards
         return [inspect.Parameter(name, kind, default=value, annotation=hint) for name, kind, value, hint in rows]
 
-    @property
-    def command(self) -> Callable[..., None]:
-        """The function of the command, with :meth:`parameters`."""
-
-        def run(*arguments: Any, **options: Any) -> None:
-            self._command(**inspect.signature(run).bind(*arguments, **options).arguments)
-
-        parameters = self.parameters()
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__doc__ = self.__doc__
-        return run
-
-    def _command(
+    def command(
         self,
         model: str | None = None,
         questions: str | None = None,
+        /,
         *,
         settings: S,
         models: ModelOptions,
@@ -297,6 +285,7 @@ class Study(Generic[S]):
         more: Sequence[str] = (),
         log: Sequence[Path] = (),
     ) -> None:
+        """Run the study with arguments from the command line, those of :meth:`parameters`."""
         replies = part_of(generate, GenerateOptions) if generate is not None else GenerateOptions()
         given = Given(
             settings=settings, log=tuple(log), generate=replies, shards=shards, inputs=inputs, outputs=outputs

@@ -190,6 +190,9 @@ class LmEval(Study[Any]):
         questions = questions.replace(annotation=Annotated[str, tasks, Reach.CODE], default=inspect.Parameter.empty)
         return [questions, *(p.replace(annotation=LocalStores) if p.name == "store" else p for p in options)]
 
+    def named(self, model: str | None, questions: str | None, more: Sequence[str]) -> tuple[Sequence[str], Any]:
+        return super().named(questions, model, more)  # the first word is the tasks, and models are options
+
     def check(self, given: Given[Any]) -> None:
         samples = given.outputs and given.outputs.samples
         check_file(samples)
