@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from unslant.errors import InputError
 from unslant.flags import Flag, Heading, Without, check_least, check_unused, pairs, typed
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 SERVED_ONLY = {f.name for f in dataclasses.fields(ModelOptions)} - options_for("")
 DEFAULT_MODEL = "prefers-a"
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
-T = TypeVar("T")
 
 
 if TYPE_CHECKING:

@@ -226,13 +226,14 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
 
 def combined(blocks: Sequence[Provenance]) -> Provenance:
     """The block of a comparison, from those of its results; settings only if all have the same."""
-    models = [model.model_dump() for block in blocks for model in block.models]
+    models = [model for block in blocks for model in block.models]
     questions = [entry for block in blocks for entry in block.questions]
     settings = [block.settings for block in blocks]
-    whole = provenance(models, (), settings[0] if settings and all(one == settings[0] for one in settings) else {})
+    whole = provenance((), (), settings[0] if settings and all(one == settings[0] for one in settings) else {})
     versions = {name: version for block in (*blocks, whole) for name, version in block.versions.items()}
     distinct = [entry for i, entry in enumerate(questions) if entry not in questions[:i]]
-    return whole.model_copy(update={"questions": distinct, "versions": dict(sorted(versions.items()))})
+    update = {"models": models, "questions": distinct, "versions": dict(sorted(versions.items()))}
+    return whole.model_copy(update=update)
 
 
 def _plain(value: object) -> Any:

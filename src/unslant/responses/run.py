@@ -298,7 +298,7 @@ class Run(Record):
         """Plain values for the JSON of results, :attr:`Cost.ordinary_runs` among them; a field at its default is left
         out. What is read again is :meth:`dump`."""
         fields_of_run = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in omit}
-        values = {n: jsonable(value) for n, value in fields_of_run.items() if value != getattr(_default(), n)}
+        values = {n: jsonable(value) for n, value in fields_of_run.items() if value != getattr(_DEFAULT, n)}
         return values | ({"provenance": self.provenance.model_dump()} if "provenance" in values else {})
 
     def dump(self) -> bytes:
@@ -360,6 +360,4 @@ def _adapter() -> TypeAdapter[Run]:
     return TypeAdapter(Run)
 
 
-@cache
-def _default() -> Run:
-    return Run()
+_DEFAULT = Run()

@@ -76,10 +76,8 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
             dropped["pages with labels neither in their usual sequence, reversed, nor shifted by one"] += others
             if question.options and len(question.options) <= MAX_OPTIONS:
                 page = pages[0][0]
-                asked = Question(
-                    question.id, page.question, question.options, question.answers, page.context, page.subject
-                )
-                questions.append(replace(asked, pinned=page.pinned, authors=question.authors))
+                asked = question.id, page.question, question.options, question.answers, page.context, page.subject
+                questions.append(Question(*asked, pinned=page.pinned, authors=question.authors))
 
     table = Responses.from_rows(rows()).table
     facts = LogFacts(

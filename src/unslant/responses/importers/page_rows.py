@@ -315,13 +315,12 @@ class Row:
 
     def score(self) -> float | None:
         """How far the table itself counts the answer as right, from 0 to 1; None where it does not say so."""
-        value, name = self.get("score"), self.names["score"]
-        text = str(value).strip().lower()
-        if value is None or name == self.names["answer"] or text in VERDICTS:
-            return None if value is None or name == self.names["answer"] else VERDICTS[text]
+        text = str(self.get("score")).strip().lower()
+        if self.names["score"] == self.names["answer"]:
+            return None
         try:
-            return unit_share(float(text))
-        except ValueError:
+            return VERDICTS[text] if text in VERDICTS else unit_share(float(text))
+        except ValueError:  # also where there is no value
             return None
 
     def repeat(self) -> int:
