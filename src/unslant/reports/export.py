@@ -273,10 +273,7 @@ def to_latex(table: Table) -> str:
         columns.append(
             _values(one_line(column.name), cells) if table.numeric[c] else (one_line(column.name), "l", cells)
         )
-        ranges = [
-            interval(cell, table.how(r, c)) if isinstance(cell, Estimate) else ""
-            for r, cell in enumerate(table.column(c))
-        ]
+        ranges = [interval(cell, table.how(r, c)) for r, cell in enumerate(table.column(c))]
         if c in estimates and len(estimates) <= _INTERVALS and any(ranges):
             columns.append(("95 % interval", "l", ranges))
         if single and c == estimates[-1] and len({_n(row) for row in table.rows} - {""}) > 1:

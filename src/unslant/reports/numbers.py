@@ -13,7 +13,7 @@ import math
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from unslant.errors import one_line
 from unslant.metrics import Estimate, Metric, Verdict
@@ -50,13 +50,13 @@ def number(value: Cell, how: How = 3) -> str:
     return _written(plain, how.digits, "+" if how.signed else "", how.unit == "%", noise)
 
 
-def interval(estimate: Estimate, how: How = 3) -> str:
+def interval(cell: Cell, how: How = 3) -> str:
     """``low – high``, or empty without an interval."""
-    if not has_interval(estimate):
+    if not has_interval(cell):
         return ""
     digits, percent = (how, False) if isinstance(how, int) else (how.digits, how.unit == "%")
-    joined = "–" if estimate.low >= 0 else "to"
-    low, high = (_written(bound, digits, percent=percent) for bound in (estimate.low, estimate.high))
+    joined = "–" if cell.low >= 0 else "to"
+    low, high = (_written(bound, digits, percent=percent) for bound in (cell.low, cell.high))
     return f"{low} {joined} {high}"
 
 
@@ -72,7 +72,7 @@ def magnitude(difference: Estimate) -> str:
     return with_interval(difference, 2)
 
 
-def has_interval(cell: Cell) -> bool:
+def has_interval(cell: Cell) -> TypeGuard[Estimate]:
     """Whether the cell is an estimate with an interval."""
     return isinstance(cell, Estimate) and cell.defined and not math.isnan(cell.low)
 

@@ -27,7 +27,7 @@ from unslant.arrays import release_memory
 from unslant.errors import for_the_caller, one_line
 from unslant.metrics import Estimate, Metric
 from unslant.metrics.registry import METRICS
-from unslant.reports.numbers import has_interval, interval, number, shared_n
+from unslant.reports.numbers import interval, number, shared_n
 
 if TYPE_CHECKING:
     from unslant.reports.figure import Panel, Table
@@ -304,13 +304,12 @@ def _strips(table: Table) -> Iterator[_Strip]:
     rows, estimates, numeric, single = table.rows, table.estimate_columns, table.numeric, table.one_n
     for c, column in enumerate(table.columns):
         texts = {column.name: [number(row[c], table.how(r, c)) for r, row in enumerate(rows)]}
-        cells = [cell if isinstance(cell, Estimate) else None for cell in table.column(c)]
-        if any(map(has_interval, cells)):
-            texts["95 % interval"] = [interval(cell, table.how(r, c)) if cell else "" for r, cell in enumerate(cells)]
-        if c in estimates and not single:
-            texts["N"] = [f"{cell.n:,}" if cell and cell.defined else "" for cell in cells]
-        if single and c == estimates[-1]:
-            texts["N"] = ["" if n is None else f"{n:,}" for n in map(shared_n, rows)]
+        ranges = [interval(cell, table.how(r, c)) for r, cell in enumerate(table.column(c))]
+        if any(ranges):
+            texts["95 % interval"] = ranges
+        if c in estimates and (not single or c == estimates[-1]):
+            cells = rows if single else [(row[c],) for row in rows]
+            texts["N"] = ["" if n is None else f"{n:,}" for n in map(shared_n, cells)]
         yield _Strip(texts, c == 0 or (not numeric[c] and c not in estimates))
 
 

@@ -213,7 +213,7 @@ def _cell_view(cell: Cell, how: How, with_n: bool, numeric: bool) -> dict[str, A
     return {
         "text": number(cell, how),
         "means": "",
-        "interval": interval(estimate, how) if estimate else "",
+        "interval": interval(cell, how),
         "n": f"{estimate.n:,}" if estimate and with_n else "",
         "sort": value if sortable else None,
         "kind": "number" if numeric else "short" if isinstance(cell, str) and len(cell) <= _SHORT else "",
