@@ -69,7 +69,7 @@ def debias(
     question_set = settings.load(questions)
     with recording(store, quiet) as record:
         opener = partial(open_chat, model, models, generate) if in_words else partial(open_model, model, models)
-        loader = record.loader(opener, settings.sampled(question_set))
+        loader = record.loader(model, opener, settings.sampled(question_set))
         answers = run(loader, question_set, settings=settings, progress=record.progress)
         record.note_score(_score(answers) or f"{len(answers.questions):,} answers")
     for caveat in question_set.report.caveats if not quiet else ():
@@ -133,7 +133,7 @@ def train(
     address_of(model, models, ("score", "train"))
     question_set = settings.load(questions)
     with recording(store, quiet) as record:
-        loader = record.loader(partial(open_model, model, models), settings.sampled(question_set))
+        loader = record.loader(model, partial(open_model, model, models), settings.sampled(question_set))
         log = run(loader, question_set, out, settings, progress=record.progress)
         record.note_score(log.key_number)
     if not quiet:

@@ -72,7 +72,7 @@ def replies(
     checks = []
     if judge:
         with recording(store, quiet) as record:
-            model = record.loader(partial(open_chat, judge, models, CERTAIN))()
+            model = record.loader(judge, partial(open_chat, judge, models, CERTAIN))()
             spent = {f"the judge {model.name}": (model, model.cost.copy())}
             reader = ReplyJudge(model, record.progress)
             unread = [i for i, row in enumerate(rows) if needs_judge(row.read)]

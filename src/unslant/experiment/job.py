@@ -120,7 +120,7 @@ class Job(Generic[S]):
         load: Callable[[], Any] = partial(open_model, name, options, needs)
         if "generate" in needs:
             load = partial(open_chat, name, options, self.given.generate)
-        return self.record.loader(load, *questions, run_of=every)()
+        return self.record.loader(name, load, *questions, run_of=every)()
 
 
 @dataclass

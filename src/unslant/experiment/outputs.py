@@ -17,7 +17,6 @@ from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
 from unslant.files import dump_json
-from unslant.questions import QuestionSet
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
 from unslant.writing import check_writable, make_folder, mode_of, print_whole, write_all, write_atomically
@@ -79,14 +78,6 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
     for name, path in files_of(options).items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
-
-
-def check_compared(options: ReportOptions, kind: type[StudyResult], study: str, questions: QuestionSet[Any]) -> None:
-    """Raise InputError for a baseline that was made on other questions than those to be asked."""
-    if options.baseline is not None:
-        from unslant.experiment.gates import Baseline
-
-        Baseline.check(options.baseline, kind, study, questions)
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:

@@ -69,16 +69,16 @@ class Recording:
         self._lost: UnslantError | None = None
 
     def loader(
-        self, load: Callable[[], Asked], *questions: QuestionSet[Any] | None, run_of: str = ""
+        self, name: str, load: Callable[[], Asked], *questions: QuestionSet[Any], run_of: str = ""
     ) -> Callable[[], Asked]:
         """``load``, whose model recalls and stores scores or replies; calling it records the run.
 
         Args:
+            name: of the model, as given.
             run_of: all models of the run, if there are several.
         """
         for one in questions:
             check_same(one)
-        name = next((arg for arg in getattr(load, "args", ()) if isinstance(arg, str)), "the model")
 
         def loaded() -> Asked:
             self._let_go()
@@ -121,13 +121,13 @@ class Recording:
         self._models.append(stored)
         return cast("Asked", stored)
 
-    def begin(self, model: str, *questions: QuestionSet[Any] | None) -> None:
+    def begin(self, model: str, *questions: QuestionSet[Any]) -> None:
         """Record the run, once."""
         if self._store is not None and not self._run:
             self._run = self._store.runs.start(COMMAND.get().words, Path.cwd(), url_without_secrets(model))
             self._stop_beating = self._store.runs.keep_alive(self._run)
-            if sets := [one for one in questions if one is not None]:
-                names, digests = ", ".join(one.name for one in sets), ", ".join(one.digest for one in sets)
+            if questions:
+                names, digests = ", ".join(one.name for one in questions), ", ".join(one.digest for one in questions)
                 self._store.runs.note_questions(self._run, names, digests)
 
     def keep(self, responses: Responses) -> None:

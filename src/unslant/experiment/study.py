@@ -165,7 +165,7 @@ class Study(Generic[S]):
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
-        from unslant.experiment.outputs import check_compared, check_outputs, check_shard, write_outputs, write_shard
+        from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
         from unslant.experiment.running import recording
 
         self.check(given)
@@ -180,7 +180,10 @@ class Study(Generic[S]):
         self.check_replies(given, self.settings_of_each(given))
         with recording(store, outputs.quiet) as record:
             job = self.prepared(given, record)
-            job.checks.append(partial(check_compared, outputs, self.result, study))
+            if outputs.baseline is not None:
+                from unslant.experiment.gates import Baseline
+
+                job.checks.append(partial(Baseline.check, outputs.baseline, self.result, study))
             if shard:
                 responses = self.responses_of(job, 0)
                 record.keep(responses)
