@@ -193,7 +193,7 @@ class Asking(Generic[S]):
         return with_run(responses, replace(run, shard=share.header, **about), questions or share.own(self.questions))
 
 
-def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object = None) -> Provenance:
+def provenance(models: Iterable[Any], questions: Iterable[Any], settings: Any) -> Provenance:
     """The block of a result.
 
     Args:
@@ -201,11 +201,9 @@ def provenance(models: Iterable[Any], questions: Iterable[Any], settings: object
         questions: the sets asked; those without a name as ``(name, set)``.
         settings: a dataclass of them, or a mapping.
     """
-    values = (
-        {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
-        if dataclasses.is_dataclass(settings)
-        else dict(settings or {})  # type: ignore[call-overload]
-    )
+    values: Mapping[str, Any] = settings
+    if dataclasses.is_dataclass(settings):
+        values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     blocks = [model if isinstance(model, dict) else model_block(model.name, facts_of(model)) for model in models]
     versions = {"python": platform.python_version(), "unslant": __version__, "numpy": np.__version__}
     versions |= {name: version for block in blocks for name, version in block.get("versions", {}).items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unslant.asking import Progress, generate_all, no_progress
+from unslant.asking import Progress, generate_all
 from unslant.models import ChatModel, GenerateOptions
 from unslant.prompts import Message, Prompt
 from unslant.replies import Extracted
@@ -27,7 +27,7 @@ class ReplyJudge:
         ModelError: if the model cannot be asked.
     """
 
-    def __init__(self, model: ChatModel, progress: Progress = no_progress) -> None:
+    def __init__(self, model: ChatModel, progress: Progress) -> None:
         self.model, self._progress = model, progress
         texts = self._ask([case.prompt for case in VALIDATION], "validating the judge")
         self.failed = texts.count(None)

@@ -284,9 +284,9 @@ def _replies(data: Mapping[str, Any], context: str, common: Mapping[str, Any]) -
     ]
 
 
-def _by_outcome(scores: Sequence[object], hit: bool | None) -> frozenset[int]:
+def _by_outcome(scores: Sequence[Any], hit: bool | None) -> frozenset[int]:
     """The right place if the target does not name it: the best if it was right, else the other of two."""
-    best = int(np.argmax([float(score) for score in scores]))  # type: ignore[arg-type]
+    best = int(np.argmax([float(score) for score in scores]))
     if hit is None or not (hit or len(scores) == 2):
         raise ValueError("the options are in the contexts, and which is right is not logged")
     return frozenset({best if hit else 1 - best})

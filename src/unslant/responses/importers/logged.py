@@ -174,13 +174,13 @@ class Logged:
         return next(iter(self.chosen)) if self.status == "ok" and self.chosen and len(self.chosen) == 1 else None
 
     @classmethod
-    def of_scores(cls, scores: Sequence[object], **more: object) -> Logged:
+    def of_scores(cls, scores: Sequence[Any], **more: Any) -> Logged:
         """A page answered by log-probabilities, by place; an ``error`` where one is missing or not a number."""
-        values = np.array([float("nan" if score is None else score) for score in scores])  # type: ignore[arg-type]
+        values = np.array([float("nan" if score is None else score) for score in scores])
         # An option may have probability 0 (a score of -inf); if all have, the question was not scored.
         if np.isnan(values).any() or not np.isfinite(values).any():
-            return cls(status="error", **more)  # type: ignore[arg-type]
-        return cls(logprobs=np.minimum(values, 0.0) if (values <= MOST_POSITIVE).all() else values, **more)  # type: ignore[arg-type]
+            return cls(status="error", **more)
+        return cls(logprobs=np.minimum(values, 0.0) if (values <= MOST_POSITIVE).all() else values, **more)
 
     @classmethod
     def of_reply(
@@ -191,17 +191,17 @@ class Logged:
         options: tuple[str, ...] = (),
         finish_reason: object = None,
         reader: Callable[..., Extracted] | None = None,
-        **more: object,
+        **more: Any,
     ) -> Logged:
         """A page answered in words, read by one of unslant's own readers; if it ended at the limit of tokens
         (``finish_reason``), its last fragment is not read."""
         if reply is None:
-            return cls(labels=labels, options=options, status="error", **more)  # type: ignore[arg-type]
+            return cls(labels=labels, options=options, status="error", **more)
         cut = finish_reason in CUT
         read = reader(reply, labels, options) if reader else extract_answer(reply, labels, options, cut=cut)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
         answered = frozenset(labels.index(label) for label in read.labels) if read.status == "ok" else None
-        return cls(labels=labels, options=options, chosen=answered, status=read.status, reply=reply, **more)  # type: ignore[arg-type]
+        return cls(labels=labels, options=options, chosen=answered, status=read.status, reply=reply, **more)
 
 
 @dataclass(frozen=True)
