@@ -16,7 +16,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -145,7 +145,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
         with closing(Database(new)) as database:
             salvaged, head = _salvage(database, file), pages.read_at(file, tables.PAGE, 0)
             is_store = head.startswith(b"SQLite format 3\0") and head[68:72] == tables.APPLICATION.to_bytes(4, "big")
-            if not salvaged["saved"] and not is_store:
+            if not salvaged.saved and not is_store:
                 raise StoreError(
                     f"{path}: nothing in it belongs to a run store, so it is unchanged. Move it away, and the next "
                     "command creates a new one, or give another file with --store=PATH"
@@ -161,7 +161,7 @@ def _replaced(path: Path, file: int, damage: str) -> Repaired:
         old.unlink(missing_ok=True)
     os.replace(new, path)
     sync_folder(path.parent)
-    return Repaired(damage, kept, **salvaged)
+    return replace(salvaged, damage=damage, kept=kept)
 
 
 def _keep(path: Path, file: int) -> Path:
@@ -196,19 +196,18 @@ def _remove(path: Path) -> None:
         name.unlink(missing_ok=True)
 
 
-def _salvage(database: Database, file: int) -> dict[str, Any]:
-    """Fill a new store with every intact row; returns fields of :class:`Repaired`."""
+def _salvage(database: Database, file: int) -> Repaired:
+    """Fill a new store with every intact row."""
     rows = filter(None, map(_acceptable, pages.rows(file)))
     while some := list(islice(rows, _AT_ONCE)):
         with database.transaction() as connection:
             for table, group in groupby(some, itemgetter(0)):
                 insert(connection, table, map(itemgetter(1), group))
     with database.transaction() as connection:
-        lost = _settle_passes(connection)
-        touched, forgotten = _settle_runs(connection, lost["passes"])
+        lost, passes = _settle_passes(connection)
+        touched, forgotten = _settle_runs(connection, passes)
         saved = Counter({table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES})
-    del lost["passes"]
-    return lost | {"saved": +saved, "runs": touched, "forgotten": forgotten}
+    return replace(lost, saved=+saved, runs=touched, forgotten=forgotten)
 
 
 def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]] | None:
@@ -224,15 +223,15 @@ def _acceptable(read: tuple[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]
     return table, tables.signed(table, *row)
 
 
-def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Have every call ask again for what it lost; returns how much that is, and which calls these are (``passes``)."""
+def _settle_passes(connection: sqlite3.Connection) -> tuple[Repaired, set[int]]:
+    """Have every call ask again for what it lost; returns how much that is, and which calls these are."""
     counts = _counts(connection)
     records = connection.execute("SELECT id, kind, done FROM passes").fetchall()
-    lost: dict[str, Any] = {"scores": 0, "replies": 0, "passes": set(), "calls": 0}
+    lost, passes = Counter[str](), set[int]()
     for number, kind, done in records:
         if (missing := done - counts[number]) > 0:
             lost[kind] += missing
-            lost["passes"].add(number)
+            passes.add(number)
             _plan_what_is_missing(connection, number)
     named = {number for (number,) in connection.execute("SELECT pass FROM run_passes")}
     gone = {number for number in named | counts.keys() if number >= 0} - {number for number, *_ in records}
@@ -242,7 +241,7 @@ def _settle_passes(connection: sqlite3.Connection) -> dict[str, Any]:
             insert(connection, table, (result_row(table, -1 - number, *row[1:4]) for row in rows))
         for table in (*_RESULTS, "states"):
             connection.execute(f"DELETE FROM {table} WHERE pass = ?", (number,))
-    return lost | {"calls": len(gone), "passes": lost["passes"] | gone}
+    return Repaired(scores=lost["scores"], replies=lost["replies"], calls=len(gone)), passes | gone
 
 
 def _plan_what_is_missing(connection: sqlite3.Connection, number: int) -> None:

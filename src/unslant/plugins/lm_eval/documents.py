@@ -182,10 +182,9 @@ def _documents(task: HarnessTask, settings: LmEvalSettings) -> list[Document]:
     n = len(bare[0].choices)
     if not MIN_OPTIONS <= n <= MAX_OPTIONS:
         raise InputError(f"{task.name}: {n} choices a document; {MIN_OPTIONS} to {MAX_OPTIONS} can be reordered")
-    documents, rejected = _examined(bare, lambda one: (one.doc, dict))
+    documents, rejected = _examined(bare, [(one.doc, dict) for one in bare])
     if not any(one.movable for one in documents) and (remade := task.remade()):
-        sources = dict(zip((one.number for one in bare), remade, strict=True))
-        from_sources, further = _examined(bare, lambda one: sources[one.number])
+        from_sources, further = _examined(bare, remade)
         if any(one.movable for one in from_sources):
             return from_sources
         rejected += f"; before process_docs: {further}" if further else ""
@@ -197,9 +196,10 @@ def _documents(task: HarnessTask, settings: LmEvalSettings) -> list[Document]:
     )
 
 
-def _examined(bare: Sequence[Document], source: Callable[[Document], Any]) -> tuple[list[Document], str]:
-    """Documents with their options located, and the fields tried in the first one without movable options."""
-    pairs = [one.examined(*source(one)) for one in bare]
+def _examined(bare: Sequence[Document], sources: Sequence[tuple[Any, Any]]) -> tuple[list[Document], str]:
+    """Documents with their options located in records, each given with what makes the document of it; and the fields
+    tried in the first one without movable options."""
+    pairs = [one.examined(*source) for one, source in zip(bare, sources, strict=True)]
     return [one for one, _ in pairs], next((rejected for one, rejected in pairs if not one.movable and rejected), "")
 
 
