@@ -141,7 +141,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
             return "perplexities", Logged(labels=labels, answers=right, status="error", **common)
         best = int(np.argmin(perplexities))
         _check_chosen("prediction", row.get("prediction"), labels, best, "the least perplexity")
-        options = PageText(text).options(labels)
+        options = page_text.options(labels)
         return "perplexities", Logged(labels=labels, options=options, answers=right, chosen=frozenset({best}), **common)
     if isinstance(row["prediction"], list):
         if not all(isinstance(one, int | float) for one in row["prediction"]):
@@ -152,7 +152,7 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         with np.errstate(divide="ignore"):
             scores = np.log(np.array(row["prediction"], np.float64))
         right = _gold(row["gold"], labels)
-        options = PageText(text).options(labels)
+        options = page_text.options(labels)
         best = int(np.argmax(scores)) if not np.isnan(scores).any() else -1
         _check_chosen("pred_label", row.get("pred_label"), labels, best, "the highest probability")
         return "labels", Logged.of_scores(scores.tolist(), labels=labels, options=options, answers=right, **common)
@@ -162,9 +162,9 @@ def _page(row: Mapping[str, Any], number: str, place: str) -> tuple[str, Logged]
         common["id"], letter, pattern = parts
         labels = tuple(sorted(pattern))
         order = tuple(pattern.index(label) for label in labels)
-        options = PageText(text).options(labels)
+        options = page_text.options(labels)
     else:
-        options = PageText(text).options()
+        options = page_text.options()
         labels = labels_for(ALPHABETS["A"], len(options))
         if not options:
             raise ValueError("its prompt lists no options, so that there is no order to audit")
