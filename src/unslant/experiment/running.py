@@ -359,7 +359,7 @@ def check_same(questions: Any = None, model: Any = None) -> None:
 
     Args:
         questions: a set of questions.
-        model: a model, or its :func:`model_block`.
+        model: in their place a model, or its :func:`model_block`.
 
     Raises:
         InputError: naming what differs.
@@ -367,17 +367,16 @@ def check_same(questions: Any = None, model: Any = None) -> None:
     expected = EXPECTED.get()
     if expected is None:
         return
-    checks = []
     if questions is not None:
+        what, name, digest = "questions", getattr(questions, "name", ""), questions.digest
         digests = [entry.digest for entry in expected.questions]
-        checks.append(("questions", getattr(questions, "name", ""), questions.digest, digests))
-    if model is not None:
+    else:
         block = model if isinstance(model, dict) else model_block(model.name, facts_of(model))
-        checks.append(("model", block["name"], block["digest"], [entry.digest for entry in expected.models]))
-    for what, name, digest, digests in checks:
-        if any(digests) and digest not in digests:
-            then = ", ".join(one[:12] for one in digests)
-            raise InputError(
-                f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
-                "override with --anyway"
-            )
+        what, name, digest = "model", block["name"], block["digest"]
+        digests = [entry.digest for entry in expected.models]
+    if any(digests) and digest not in digests:
+        then = ", ".join(one[:12] for one in digests)
+        raise InputError(
+            f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
+            "override with --anyway"
+        )
