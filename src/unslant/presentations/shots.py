@@ -120,14 +120,12 @@ class ShotChooser:
         return tuple(presentations)
 
 
-def _shuffled(questions: Sequence[Question], rng: random.Random) -> Iterator[Question]:
-    """All of them in random order, drawn one by one because few are needed."""
-    seen: set[int] = set()
-    while len(seen) < len(questions):
-        i = rng.randrange(len(questions))
-        if i not in seen:
-            seen.add(i)
-            yield questions[i]
+def _shuffled(questions: Sequence[Question], rng: random.Random) -> list[Question]:
+    """All of them in random order."""
+    drawn: dict[int, None] = {}
+    while len(drawn) < len(questions):
+        drawn[rng.randrange(len(questions))] = None
+    return [questions[i] for i in drawn]
 
 
 def _same(a: Question, b: Question) -> bool:
