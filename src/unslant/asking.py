@@ -256,21 +256,21 @@ def ask_again(
         The responses, followed by the second replies as rows of the elicitation ``generate/again``.
     """
     by_place = {(question.id, page.labels, page.contents): (question, page) for question, page in asked}
-    rows = [row for row in responses.rows() if row.status in ("unparsed", "conflict") and not row.repeat]
-    rows = [row for row in rows if (row.raw or "").strip()]
+    unclear = (row for row in responses.rows() if row.status in ("unparsed", "conflict") and not row.repeat)
+    rows = [row for row in unclear if (row.raw or "").strip()]
+    if not rows:
+        return responses
     pages = [by_place[row.question_id, row.labels, row.contents] for row in rows]
     cue = writer.template.render("cloze.cue")
     prompts = [
         _followed_up(writer.prompt(page, cue, page.labels), row.raw or "", model.takes_turns)
         for row, (_, page) in zip(rows, pages, strict=True)
     ]
-    replies = generate_all(model.choosing(), prompts, progress=progress, phase="asking again") if prompts else []
+    replies = generate_all(model.choosing(), prompts, progress=progress, phase="asking again")
     again = [
         replace(reply_row(question, page, reply), elicitation=AGAIN)
         for (question, page), reply in zip(pages, replies, strict=True)
     ]
-    if not again:
-        return responses
     return replace(responses, table=pa.concat_tables([responses.table, Responses.from_rows(again).table]))
 
 
