@@ -131,12 +131,9 @@ def find_pinned(options: Sequence[str], stem: str = "") -> tuple[int, ...]:
     pinned |= _closing(texts, pinned, stem)
     for i, names in label_references(options, stem).items():
         pinned |= {i, *names.values()}
-    for i in placed:
-        if not everything - pinned <= set(range(i)):
-            pinned |= set(range(i))
-    for i in below:
-        if not everything - pinned <= set(range(i + 1, len(texts))):
-            pinned |= set(range(i + 1, len(texts)))
+    for others in (*(range(i) for i in placed), *(range(i + 1, len(texts)) for i in below)):
+        if not everything - pinned <= set(others):
+            pinned |= set(others)
     by_place = [i for i, text in enumerate(texts) if _by_place(text)]
     if len(by_place) == 1 and not re.search(_ORDINAL, stem.lower()):
         return tuple(everything)
