@@ -76,13 +76,12 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|(?<=[。！？；])")
 _MIRRORED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
 
 
-def extract_preference(reply: str, labels: Sequence[str] = ("A", "B"), options: Sequence[str] = ()) -> Extracted:
+def extract_preference(reply: str, labels: Sequence[str] = ("A", "B")) -> Extracted:
     """The answer that a judge's reply prefers, under its label; both labels for a tie.
 
     Args:
         labels: of the first and the second answer. The reply may also call them A and B, 1 and 2, first and second.
             If there are more than two, :func:`~unslant.replies.choice.extract_labels` reads which one is chosen.
-        options: their texts; they are not searched for in the reply.
 
     Examples:
         >>> sorted(extract_preference("Both are correct. My verdict: [[A=B]]").labels)
