@@ -32,7 +32,6 @@ from unslant.writing import write_atomically
 if TYPE_CHECKING:
     from unslant.questions.answers import AnswerReader
     from unslant.questions.fields import Draft
-    from unslant.questions.recipes import Recipe
     from unslant.questions.records import Record
 
 EMBEDDED, SKEWED = "embedded", "embedded-skewed"
@@ -49,12 +48,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Source:
-    """Records to load questions from, and their origin."""
+    """Records to load questions from, their origin, and what a recipe says of their columns and answers."""
 
     name: str
     origin: str
     records: list[Record]
-    recipe: Recipe | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    answer_base: int | None = None
 
 
 def load_questions(
@@ -161,9 +161,8 @@ def read_source(
     pairs = None if fields else pairs_of(source.records)
     apart = None if {"options", "answer"} & set(fields or ()) else answers_apart(source.records)
     records, note = pairs or apart or (reshape(source.records), "")
-    recipe = source.recipe
     columns = columns_of(records, source.origin)
-    names = find_fields(columns, {**(recipe.fields if recipe else {}), **(fields or {})}, source.origin)
+    names = find_fields(columns, {**source.fields, **(fields or {})}, source.origin)
 
     # Answers are read last, because how they are written can only be decided for the whole file.
     drafts = bad.kept(
@@ -183,7 +182,7 @@ def read_source(
         )
     answers = whole_numbers([item.answer for item in drafts])
     drafts = [replace(item, answer=answer) for item, answer in zip(drafts, answers, strict=True)]
-    base = answer_base if answer_base is not None or recipe is None else recipe.answer_base
+    base = source.answer_base if answer_base is None else answer_base
     if base is None and set(columns) - {"authors"} == _CANONICAL:  # a file that unslant wrote
         base = 0
     reader = AnswerReader.for_file(answers, base, answer_kind, source.origin)
@@ -255,7 +254,8 @@ def open_source(source: Any, kind: str, columns: Mapping[str, str], name: str | 
             if recipe.kind != kind:
                 holds, loader = _LOADERS[recipe.kind]
                 raise InputError(f"{text!r} holds {holds}, where {_LOADERS[kind][0]} are needed: it is for {loader}")
-            return Source(name or f"{recipe.name}/{recipe.split}", recipe.origin, fetch(recipe), recipe)
+            name = name or f"{recipe.name}/{recipe.split}"
+            return Source(name, recipe.origin, fetch(recipe), recipe.fields, recipe.answer_base)
         if not path.suffix and path.name == text and not os.path.isdir(path):
             names = [recipe.name for recipe in RECIPES.values() if recipe.kind == kind]
             if text in reference_names():

@@ -115,9 +115,9 @@ def _load(
         return replace(ready, questions=sample(ready.questions, limit, seed))
     judging = kind is JudgingQuestion
     opened = open_source(source, "judging" if judging else "math", fields, name)
-    mapping = {**(opened.recipe.fields if opened.recipe else {}), **fields}
     needed = ("statement", "verdict") if judging else ("question", "answer")
-    names = find_fields(columns_of(opened.records, opened.origin), mapping, opened.origin, usual, needed)
+    columns = columns_of(opened.records, opened.origin)
+    names = find_fields(columns, {**opened.fields, **fields}, opened.origin, usual, needed)
     if judging:
         # Verdicts may be answers to a multiple-choice question.
         rows = [Row(record, names) for record in opened.records if not record.problem]
