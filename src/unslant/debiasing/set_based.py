@@ -175,13 +175,10 @@ class _SetScorer(Debiaser):
             raise InputError("set-based scoring needs a template that writes every option on its own line")
         labels = labels_for(self.asker.alphabet, n)
         # An option carries a given label in one assignment only, so it names other options by their labels in that one.
-        texts = [
-            texts_under(question, {order[i]: labels[(i + turn) % n] for i in range(n)}) if self.by_label else ()
-            for turn in range(n)
-        ]
+        texts = [texts_under(question, {order[i]: labels[(i + turn) % n] for i in range(n)}) for turn in range(n)]
         lines = [
             [
-                row.replace(mark, texts[(k - i) % n][order[i]] if self.by_label else question.options[order[i]])
+                row.replace(mark, texts[(k - i) % n][order[i]])
                 for k, (mark, row) in enumerate(zip(marks, rows, strict=True))
             ]
             for i in range(n)
