@@ -221,36 +221,34 @@ class RecordedAsker(Asker):
     def __init__(self, responses: Responses, *, answered: bool = False) -> None:
         scores = read_scores(responses)
         self.alphabet, self.in_words, self._cost = scores.labels, scores.elicitation == GENERATE, Cost()
-        self._probs: dict[tuple[str, Order], Floats] = {}
-        self._orders: dict[str, list[Order]] = {}
+        self._probs: dict[str, dict[Order, Floats]] = {}  # by question and order
         self._charged: set[tuple[str, Order]] = set()
         kinds, unanswered = ("order", "given", "reverse"), 0
         for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
-            if (row.question_id, row.contents) in self._probs:
+            if row.contents in self._probs.get(row.question_id, ()):
                 continue
             unanswered += row.choice < 0
             if answered and row.choice < 0:
                 continue
             vote = np.array([float(content == row.choice) for content in row.contents])
             probs = vote if row.logprobs is None or row.choice < 0 else softmax(row.logprobs)
-            self._probs[row.question_id, row.contents] = probs
-            self._orders.setdefault(row.question_id, []).append(row.contents)
+            self._probs.setdefault(row.question_id, {})[row.contents] = probs
         if unanswered and not answered:
             self.notes = (f"{unanswered:,} replies give no answer; they have no vote",)
 
     def has(self, question: Question, orders: Sequence[Order]) -> bool:
         """Whether a question was recorded in all of some orders."""
-        return all((question.id, order) in self._probs for order in orders)
+        return set(orders) <= self._probs.get(question.id, {}).keys()
 
     def recorded(self, question: Question) -> bool:
         """Whether a question was recorded in any order."""
-        return question.id in self._orders
+        return question.id in self._probs
 
     def orders(self, question: Question) -> list[Order]:
         """The recorded orders of a question; InputError if it has none."""
-        if question.id not in self._orders:
+        if question.id not in self._probs:
             raise InputError(f"question {question.id!r}: no orders were recorded")
-        return self._orders[question.id]
+        return list(self._probs[question.id])
 
     @property
     def cost(self) -> Cost:
@@ -260,14 +258,14 @@ class RecordedAsker(Asker):
         """See :meth:`Asker.ask`; InputError if a presentation was not recorded."""
         keys = [(presentation.question_id, presentation.contents) for presentation in presentations]
         for name, contents in keys:
-            if (name, contents) not in self._probs:
+            if contents not in self._probs.get(name, ()):
                 raise InputError(
                     f"question {name!r}: options in order {contents} were not recorded; record more orders (unslant "
                     "audit --orders ... --responses FILE), or use a live model"
                 )
         self._charged.update(keys)  # as with a model that remembers: scores of the fit are free in the answers
         self._cost.prompts = len(self._charged)
-        return [self._probs[key] for key in keys]
+        return [self._probs[name][contents] for name, contents in keys]
 
 
 def by_content(presentation: Presentation, probs: Floats, n: int) -> Floats:
