@@ -60,10 +60,6 @@ def locate(name: str) -> str:
 
     if name in (WORDS, *reference_names()):
         return str(reference_path(name))
-    unknown = ModelError(
-        f"{shortened(name)}: no such model; give a folder with config.json, a .gguf file, a Hub id such as org/model, "
-        "or http://HOST/v1#NAME for a served one"
-    )
     folder = Path(os.path.expanduser(name))
     if os.path.isfile(folder) and is_gguf(folder):
         return str(folder)
@@ -82,7 +78,10 @@ def locate(name: str) -> str:
     if holds_questions(name):
         raise ModelError(f"{name}: questions, not a model; give the model first, then the questions: MODEL {name}")
     if os.path.exists(folder) or is_gguf(name) or not _HUB_ID.fullmatch(name):
-        raise unknown
+        raise ModelError(
+            f"{shortened(name)}: no such model; give a folder with config.json, a .gguf file, a Hub id such as "
+            "org/model, or http://HOST/v1#NAME for a served one"
+        )
     return name
 
 
