@@ -213,13 +213,11 @@ class Endpoint:
         except TimeoutError:
             self.limit.overloaded()
             raise _Transient(f"no whole reply within {self.timeout:g} s") from None
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        except httpx.TransportError as error:
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
-            if self._reached:
+            if self._reached or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 raise _Transient(problem) from None
             raise Unusable(self.redacted(f"no connection ({problem})")) from None
-        except httpx.TransportError as error:
-            raise _Transient(f"{type(error).__name__}: {error}".rstrip(": ")) from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise ModelError(self.redacted(f"{type(error).__name__}: {error}")) from None
         self._reached = True
