@@ -333,23 +333,23 @@ class Scan:
         if isinstance(value, _PLAIN) or depth > _LEVELS or id(value) in self._seen:
             return
         self._seen[id(value)] = value
-        inside: Iterator[Any] = iter(())
+        inside: Sequence[Any] = ()
         if isinstance(value, FunctionType):
             self._function(value, where)
-            inside = iter((*cells(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()))
+            inside = (*cells(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
         elif isinstance(value, MethodType):
-            inside = iter((value.__func__, value.__self__))
+            inside = (value.__func__, value.__self__)
         elif isinstance(value, functools.partial):
-            inside = iter((value.func, *value.args, *value.keywords.values()))
+            inside = (value.func, *value.args, *value.keywords.values())
         elif isinstance(value, dict):
-            inside = iter(list(dict.values(value))[:_MOST])
+            inside = list(dict.values(value))[:_MOST]
         elif isinstance(value, list | tuple | set | frozenset):
-            inside = iter(list(value)[:_MOST])
+            inside = list(value)[:_MOST]
         kind = value if isinstance(value, type) else type(value)
         if not _installed_module(kind.__module__):
             self._foreign[f"{where} ({_name(kind)})"] = None
         elif not isinstance(value, type | torch.Tensor) and depth < 2:
-            inside = iter((*inside, *getattr(value, "__dict__", {}).values()))
+            inside = (*inside, *getattr(value, "__dict__", {}).values())
         for one in inside:
             self._look(one, where, depth + 1)
 
