@@ -97,9 +97,8 @@ class ModelOptions:
                 f"--ray {self.ray}: Ray's client cannot stream results; run the command on a machine of the cluster "
                 "(ray job submit does), with --ray=auto"
             )
-        if self.tensor_parallel is not None:
-            others = {"device": "auto", "adapter": None, "device_map": None, "bits": None, "ray": None}
-            for name in (name for name, default in others.items() if getattr(self, name) != default):
+        for name in ("device", "adapter", "device_map", "bits", "ray") if self.tensor_parallel is not None else ():
+            if name in self.given:
                 raise InputError(f"--tensor-parallel and --{name.replace('_', '-')} are incompatible")
         if self.bits not in (None, 4, 8):
             raise out_of_range("bits", self.bits, "4 or 8")
