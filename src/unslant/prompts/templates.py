@@ -161,16 +161,8 @@ class PromptTemplate(Checked):
                 f"has no {{{{ none_label }}}}, and no hint or instruction offers {presentation.none_label!r} to "
                 f"question {presentation.question_id!r}",
             )
-        return self.render(
-            "question",
-            stem=presentation.stem,
-            context=presentation.context,
-            options=presentation.shown,
-            labels=presentation.labels,
-            none_label=presentation.none_label,
-            distractor=presentation.distractor,
-            hint=presentation.hint,
-        )
+        others = {name: getattr(presentation, name) for name in VARIABLES["question"] - {"options"}}
+        return self.render("question", options=presentation.shown, **others)
 
     def render_instruction(self, presentation: Presentation) -> str:
         """The presentation's own instruction, or the template's, rendered with ``labels`` in alphabetical order."""
