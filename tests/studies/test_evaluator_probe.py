@@ -201,7 +201,7 @@ def test_rephrased_questions_are_tidied():
 def test_the_judge_sees_question_options_and_kept_answer(questions):
     from unslant.presentations.interventions import apply, pool_of
 
-    composed = apply(questions[0], ("DH", "AR", "LR"), pool_of(questions)).presentation
+    ((_, composed),) = apply(questions[0], ("DH", "AR", "LR"), pool_of(questions)).items
     text = confidence_prompt(composed, WRITER).text
     assert f"Answer taken to be right: {composed.right_labels[0]}\nConfidence:" in text
     assert "If no option is right" in text

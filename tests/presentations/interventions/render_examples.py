@@ -71,7 +71,7 @@ def _example(question: Question | MathQuestion, result: Composed) -> str:
             proposed = item.stem.removeprefix(question.stem).strip()
             lines.append(f"    {proposed}  ->  {presentation.right_labels[0]}")
         return f"`{question.id}`\n\n```\n" + "\n".join(lines) + "\n```\n"
-    presentation = result.presentation
+    ((_, presentation),) = result.items
     right = ", ".join(presentation.right_labels)
     return f"`{question.id}`\n\n```\n{template.render_question(presentation).strip()}\nAnswer: {right}\n```\n"
 

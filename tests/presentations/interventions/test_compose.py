@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.presentations.interventions.checks import check_composed, check_presentation
 from unslant.errors import InputError
-from unslant.presentations import FOREIGN, NONE
+from unslant.presentations import FOREIGN, NONE, Presentation
 from unslant.presentations.interventions import (
     Composed,
     NotApplicable,
@@ -48,8 +48,13 @@ def done(result) -> Composed:
     return result
 
 
+def shown_once(result) -> Presentation:
+    ((_, presentation),) = done(result).items
+    return presentation
+
+
 def test_no_intervention_is_the_question_as_published(world_pool):
-    presentation = done(apply(question(), (), world_pool)).presentation
+    presentation = shown_once(apply(question(), (), world_pool))
     assert [line.text for line in presentation.shown] == ["red", "green", "blue"]
     assert presentation.labels == ("A", "B", "C")
     assert (presentation.hint, presentation.distractor) == ("", "")
@@ -110,7 +115,7 @@ def test_removal_takes_every_copy_of_a_right_option(world_pool):
     twice = question(options=("red", "red", "green"), answers=(0,))
     seen_none = False
     for run in range(40):
-        presentation = done(apply(twice, ("DH", "AR"), world_pool, run=run)).presentation
+        presentation = shown_once(apply(twice, ("DH", "AR"), world_pool, run=run))
         check_presentation(twice, presentation)
         texts = [line.text for line in presentation.shown]
         if NONE in presentation.answers:
@@ -125,7 +130,7 @@ def test_removal_takes_every_copy_of_a_right_option(world_pool):
 def test_removal_leaves_a_second_right_option_right(world_pool):
     several = question(options=("red", "crimson", "green"), answers=(0, 1))
     for run in range(20):
-        presentation = done(apply(several, ("DH", "AR"), world_pool, run=run)).presentation
+        presentation = shown_once(apply(several, ("DH", "AR"), world_pool, run=run))
         assert NONE not in presentation.answers
         check_presentation(several, presentation)
 
@@ -140,7 +145,7 @@ def test_nothing_equivalent_to_an_option_is_borrowed():
     ]
     borrowed = set()
     for run in range(200):
-        presentation = done(apply(own, ("DH", "AR"), pool_of(others), run=run)).presentation
+        presentation = shown_once(apply(own, ("DH", "AR"), pool_of(others), run=run))
         borrowed |= {line.text for line in presentation.shown if line.content == FOREIGN}
     assert borrowed == {"anchor"}
 
@@ -154,7 +159,7 @@ def test_what_answers_the_second_question_is_not_borrowed():
     ]
     borrowed: set[str] = set()
     for run in range(400):
-        shown = done(apply(own, ("DQ", "DH", "AR"), pool_of([second, *others]), run=run)).presentation
+        shown = shown_once(apply(own, ("DQ", "DH", "AR"), pool_of([second, *others]), run=run))
         if second.stem in (shown.stem, shown.distractor):
             borrowed |= {line.text for line in shown.shown if line.content == FOREIGN}
     assert borrowed == {"anchor", "mural 0", "mural 1", "mural 2", "mural 3"}
@@ -165,7 +170,7 @@ def test_numbers_that_answer_the_second_question_are_not_borrowed():
     pool, by_stem = pool_of(farm), {one.stem: one for one in farm}
     for run in range(10):
         for one in FARM[:20]:
-            shown = done(apply(one, ("AJ", "DQ", "DH", "AR"), pool, run=run)).presentation
+            shown = shown_once(apply(one, ("AJ", "DQ", "DH", "AR"), pool, run=run))
             (second,) = {shown.stem, shown.distractor} - {one.stem}
             foreign = [line.text for line in shown.shown if line.content == FOREIGN]
             assert not {by_stem[second].answer, one.answer} & set(foreign)
@@ -176,7 +181,7 @@ def test_the_options_do_not_hold_the_answer_to_the_second_question():
     ness = Question("o/1", "What is painted on the northern wall?", ("Loch Ness", "a ship"), frozenset({0}))
     rope = Question("o/2", "What is sold in the corner shop?", ("rope", "tar"), frozenset({0}))
     for run in range(30):
-        shown = done(apply(own, ("DQ",), pool_of([ness, rope]), run=run)).presentation
+        shown = shown_once(apply(own, ("DQ",), pool_of([ness, rope]), run=run))
         assert rope.stem in (shown.stem, shown.distractor)
 
 
@@ -202,7 +207,7 @@ def test_partly_right_options_take_no_removal_and_no_judging(options, right, wor
 
 def test_the_label_for_none_makes_way_where_n_is_taken(world_pool):
     many = question(options=[f"shade {i} of amber" for i in range(26)], answers=(13,))
-    presentation = done(apply(many, ("DH",), world_pool)).presentation
+    presentation = shown_once(apply(many, ("DH",), world_pool))
     assert presentation.labels[13] == "N"
     assert presentation.none_label == "None"
     assert "answer None" in presentation.hint
@@ -213,16 +218,16 @@ def test_labels_that_could_be_read_as_options_are_not_used(world_pool):
     roman = question("What statements hold for lamps here?", ("I and II", "III", "II"))
     both = question("What statements hold for lamps here?", ("I and II", "III", "2"))
     for run in range(20):
-        assert done(apply(numbers, ("LR",), world_pool, run=run)).presentation.labels == ("I", "II", "III")
-        assert done(apply(roman, ("LR",), world_pool, run=run)).presentation.labels == ("1", "2", "3")
-        assert done(apply(both, ("LR",), world_pool, run=run)).presentation.labels == ("a", "b", "c")
+        assert shown_once(apply(numbers, ("LR",), world_pool, run=run)).labels == ("I", "II", "III")
+        assert shown_once(apply(roman, ("LR",), world_pool, run=run)).labels == ("1", "2", "3")
+        assert shown_once(apply(both, ("LR",), world_pool, run=run)).labels == ("a", "b", "c")
 
 
 def test_shuffling_moves_something_and_leaves_pinned_options(world_pool):
     pinned = question(options=("red", "green", "blue", "all of the above"), pinned=(3,))
     orders = set()
     for run in range(60):
-        shown = done(apply(pinned, ("OS",), world_pool, run=run)).presentation.shown
+        shown = shown_once(apply(pinned, ("OS",), world_pool, run=run)).shown
         orders.add(tuple(line.content for line in shown))
     assert len(orders) == 5  # 3! without the given one
     assert {order[3] for order in orders} == {3}
@@ -231,7 +236,7 @@ def test_shuffling_moves_something_and_leaves_pinned_options(world_pool):
 def test_a_second_question_comes_before_and_after_and_shares_no_option(world_questions, world_pool):
     first = 0
     for one in world_questions[:60]:
-        presentation = done(apply(one, ("DQ",), world_pool)).presentation
+        presentation = shown_once(apply(one, ("DQ",), world_pool))
         first += presentation.stem == one.stem
         other = presentation.distractor if presentation.stem == one.stem else presentation.stem
         source = next(q for q in world_questions if q.stem == other)
@@ -285,7 +290,7 @@ class TestShots:
     def test_carry_the_interventions_but_removal_in_half(self, world_questions, world_pool):
         removed = []
         for one in world_questions[:40]:
-            presentation = done(apply(one, ("DQ", "DH", "AR", "LR"), world_pool, shots=5)).presentation
+            presentation = shown_once(apply(one, ("DQ", "DH", "AR", "LR"), world_pool, shots=5))
             assert len({shot.question_id for shot in presentation.shots} | {one.id}) == 6
             for shot in presentation.shots:
                 assert set(shot.interventions) - {"AR"} == {"DQ", "DH", "LR"}
@@ -307,7 +312,7 @@ class TestShots:
         """An example that answers the second stem shows which of the two does not fit the options."""
         for run in range(4):
             for one in world_questions[:60]:
-                presentation = done(apply(one, ("DQ",), world_pool, run=run, shots=5)).presentation
+                presentation = shown_once(apply(one, ("DQ",), world_pool, run=run, shots=5))
                 stems = {presentation.stem, presentation.distractor}
                 asked = {
                     next(q.stem for q in world_questions if q.id == shot.question_id) for shot in presentation.shots
@@ -318,7 +323,7 @@ class TestShots:
         pool, labels = pool_of(FARM), []
         for run in range(20):
             for k in (2, 4, 5):
-                shots = done(apply(SHEEP, ("QJ",), pool, run=run, shots=k)).presentation.shots
+                shots = shown_once(apply(SHEEP, ("QJ",), pool, run=run, shots=k)).shots
                 labels.append(sum(shot.right_labels == ("T",) for shot in shots) - k / 2)
         assert set(labels) == {-0.5, 0.0, 0.5}
 
@@ -334,7 +339,7 @@ class TestShots:
     def test_serve_maths(self):
         pool = pool_of(FARM)
         for code in ("QJ", "AJ"):
-            presentation = done(apply(SHEEP, (code, "OS", "LR"), pool, shots=5)).presentation
+            presentation = shown_once(apply(SHEEP, (code, "OS", "LR"), pool, shots=5))
             assert len(presentation.shots) == 5
             assert {shot.labels[0] for shot in presentation.shots} == {presentation.labels[0]}
 

@@ -67,17 +67,6 @@ class Composed:
     interventions: Combination
     left_out: Mapping[str, str]
 
-    @property
-    def presentation(self) -> Presentation:
-        """The presentation where there is but one.
-
-        Raises:
-            ValueError: after the binary transformation, which makes one for each option.
-        """
-        if len(self.items) > 1:
-            raise ValueError(f"question {self.items[0][0].id!r} became {len(self.items)} true/false items")
-        return self.items[0][1]
-
 
 def pool_of(questions: Iterable[Question | MathQuestion]) -> Pool:
     """A pool for replaced options, second stems and worked examples.
