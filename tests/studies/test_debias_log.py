@@ -32,12 +32,11 @@ class FromScores(RecordedAsker):
 
     def __init__(self, result: AuditResult) -> None:
         super().__init__(result.responses)
-        self._probs, self._orders = {}, {}
+        self._probs = {}
         for block in result.scores.blocks:
             for q, contents, probs in zip(block.index, block.contents, block.by_position(block.probs), strict=True):
-                name, orders = result.scores.ids[q], [tuple(order) for order in contents.tolist()]
-                self._orders[name] = orders
-                self._probs |= {(name, order): p for order, p in zip(orders, probs, strict=True)}
+                orders = [tuple(order) for order in contents.tolist()]
+                self._probs[result.scores.ids[q]] = dict(zip(orders, probs, strict=True))
 
 
 @pytest.mark.parametrize("method", [*FROM_LOGS, "pride:alpha=0.5:seed=2", "vote:orders=cyclic"])
