@@ -74,9 +74,10 @@ class Backend:
 
 
 class Address(NamedTuple):
-    """A model's name taken apart: the scheme of its backend, the name without it, and how it is run."""
+    """A model's name taken apart: the scheme, its backend, the name without the scheme, and how the model is run."""
 
     scheme: str
+    backend: Backend
     model: str
     options: ModelOptions
 
@@ -193,7 +194,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
                 f"{name} is {backend.what}, which can {' and '.join(backend.can)} only; this needs "
                 f"{_NEEDED_FOR[need]}: give {' or '.join(others)}"
             )
-    return Address(scheme, model, options)
+    return Address(scheme, backend, model, options)
 
 
 def _check_urls(options: ModelOptions, needs: Sequence[str]) -> None:
@@ -223,8 +224,7 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
         InputError: see :func:`address_of`.
     """
     if isinstance(model, str):
-        address_of(model, options)
-        return "score" not in _split(model, options or ModelOptions())[1].can
+        return "score" not in address_of(model, options).backend.can
     return isinstance(model, Model) and is_whole(model) and "score" not in model.info.can
 
 
@@ -330,9 +330,7 @@ def open_chat(name: str, options: ModelOptions | None = None, generate: Generate
 
 def _load(to: str, name: str, options: ModelOptions | None, needs: Sequence[str], *more: GenerateOptions) -> Any:
     address = address_of(name, options, needs)
-    backend = backend_of(address.scheme)
-    assert backend is not None
-    return backend.loader(to, address.options)(address.model, address.options, *more)
+    return address.backend.loader(to, address.options)(address.model, address.options, *more)
 
 
 def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",)) -> None:
