@@ -239,7 +239,6 @@ _VERDICT_RUN, _EACH_VERDICT = pattern(rf"(?:{_VERDICT} ?){{2,26}}"), pattern(_VE
 _NONE = pattern("{is_none}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
-_OPENED_BY_ANY = re.compile(rf"^[ \"'(]{{0,4}}({ANY})")
 
 
 def _unquoted(match: re.Match[str]) -> str:
@@ -317,9 +316,9 @@ class Reading:
         """Options with an unmasked mention of one of these kinds."""
         return options_of(mentions(self.text, *kinds))
 
-    def opening(self, line: str) -> str | None:
-        """The mention that a line opens with."""
-        match = re.match(rf"^[ \"'(]{{0,4}}({ONE})", line)
+    def opening(self, line: str, which: str = ONE) -> str | None:
+        """The mention, of these characters, that a line opens with."""
+        match = re.match(rf"[ \"'(]{{0,4}}({which})", line)
         return match[1] if match else None
 
     def listed(self) -> frozenset[int]:
@@ -330,12 +329,7 @@ class Reading:
     def set_apart(self, answer: frozenset[int]) -> bool:
         """Whether the reply opens with ``answer``, separate from lines below on other options: another line comes
         between, or they return to an earlier option."""
-        opened = [
-            match and match[1]
-            for line in self.text.split("\n")
-            if line.strip()
-            for match in [_OPENED_BY_ANY.match(line)]
-        ]
+        opened = [self.opening(line, ANY) for line in self.text.split("\n") if line.strip()]
         if opened[0] is None or option_of(opened[0]) not in answer:
             return False
         first = next((k for k, one in enumerate(opened) if one and option_of(one) not in answer), None)
