@@ -217,11 +217,12 @@ class Collapser:
             k = min(n, NUMBERS[match["many"].casefold()])
             return tuple(range(k) if match["end"].casefold() in words("first") else range(n - k, n))
         if match["figure"]:
-            return tuple(i for i in [int(match["figure"]) - 1] if 0 <= i < n)
-        if match["nth"]:
-            return tuple(i for i in [words("cardinal").index(match["nth"].casefold())] if i < n)
-        place = (match["place"] or match["alone"]).casefold()
-        return tuple(i for i in [_ORDINALS.get(place, n - 1)] if i < n)
+            place = int(match["figure"]) - 1
+        elif match["nth"]:
+            place = words("cardinal").index(match["nth"].casefold())
+        else:
+            place = _ORDINALS.get((match["place"] or match["alone"]).casefold(), n - 1)
+        return (place,) if 0 <= place < n else ()
 
     def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:
         """The mention that starts at token ``i``: its start and end, and its characters."""
