@@ -249,7 +249,6 @@ class _Call:
                 else:
                     self.rows.append((position, Kept(scored.logprobs, scored.bounds, scored.by)))
                     self.count()
-                    self.write_if_due()
                     yield replace(scored, index=position)
         finally:
             self.write()
@@ -262,11 +261,9 @@ class _Call:
         return self.earlier + (self.owner.model_asked.cost - self.inner_before)
 
     def count(self) -> None:
-        """Update the cost when results arrive: work on results that never arrive is not counted."""
+        """Update the cost when results arrive, since work on results that never arrive is not counted; write if due."""
         self.spent = self.cost()
         self.owner.cost = self.before + self.spent
-
-    def write_if_due(self) -> None:
         if time.perf_counter() >= self.next_write:
             self.write()
 
@@ -352,7 +349,6 @@ class _ResumableCall(_Call, Journal):
         self.rows += [row for row in rows if row[0] not in self.stored]
         self.states[stretch] = (step, state)
         self.count()
-        self.write_if_due()
 
 
 def _recalled(rows: Mapping[int, Kept]) -> Iterator[Scored]:
