@@ -114,12 +114,13 @@ def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
     can be followed, every number in it comes from the question or an earlier step, the number can mean nothing
     else in it, and no result turns negative or fractional that was not before.
     """
-    steps = [(left.strip(), _plain(right)) for left, right in _ANNOTATION.findall(question.solution)]
-    if not steps or any(result is None for _, result in steps) or steps[-1][1] != _value(question):
+    written = _ANNOTATION.findall(question.solution)
+    steps = [(left.strip(), result) for left, right in written if (result := _plain(right)) is not None]
+    if not steps or len(steps) < len(written) or steps[-1][1] != _value(question):
         return None
     places = list(_NUMBER.finditer(question.stem))
     values = [Decimal(place[0]) for place in places]
-    results = [result for _, result in steps if result is not None]
+    results = [result for _, result in steps]
     in_words = {value for word in re.split(r"[\s-]+", question.stem) if (value := _in_words(word)) is not None}
     if not _accounted_for(steps, {*in_words, *_IMPLIED, *_literals(question.stem)}):
         return None
@@ -137,11 +138,11 @@ def _changed_stem(question: MathQuestion, rng: random.Random) -> str | None:
     return None
 
 
-def _accounted_for(steps: list[tuple[str, Decimal | None]], numbers: set[Decimal]) -> bool:
+def _accounted_for(steps: list[tuple[str, Decimal]], numbers: set[Decimal]) -> bool:
     """Whether every number of the worked solution is one of these, perhaps as a percentage, or an earlier result."""
     values = numbers | {value / 100 for value in numbers} | {Decimal("0.01")}
     for left, result in steps:
-        if not values.issuperset(_literals(left)) or result is None:
+        if not values.issuperset(_literals(left)):
             return False
         values.add(result)
     return True
@@ -151,13 +152,13 @@ def _literals(text: str) -> list[Decimal]:
     return [Decimal(literal) for literal in re.findall(r"\d+(?:\.\d+)?|\.\d+", text.replace(",", ""))]
 
 
-def _recomputed(steps: list[tuple[str, Decimal | None]], old: Decimal, new: Decimal) -> Decimal | None:
+def _recomputed(steps: list[tuple[str, Decimal]], old: Decimal, new: Decimal) -> Decimal | None:
     """The last result of the worked solution with ``old`` replaced by ``new``, if every step can be followed."""
     replaced = {old: new}
     result = None
     for left, before in steps:
         try:
-            if before is None or _evaluate(left, {}) != before:
+            if _evaluate(left, {}) != before:
                 return None
             result = _evaluate(left, replaced)
         except (SyntaxError, ValueError, ArithmeticError, KeyError):
