@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unslant.questions.recipes import recipes
+from unslant.questions import RECIPES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "questions.md"
 
 
 def test_the_table_lists_every_recipe_as_it_is() -> None:
     page = PAGE.read_text("utf-8")
-    for recipe in recipes():
+    for recipe in RECIPES.values():
         assert f"| `{recipe.name}` | {recipe.hub} | {recipe.config} | {recipe.split} | `load_" in page

@@ -11,7 +11,6 @@ from datasets import ClassLabel, Dataset, Features, Sequence, Value
 
 from unslant.errors import InputError
 from unslant.questions import RECIPES, Recipe, load_judging, load_math, load_questions
-from unslant.questions.recipes import recipes
 
 ARC = {
     "id": "Mercury_1",
@@ -83,7 +82,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return served
 
 
-QUESTIONS = [recipe for recipe in recipes() if recipe.kind == "questions" and recipe.name in RECORDS]
+QUESTIONS = [recipe for recipe in RECIPES.values() if recipe.kind == "questions" and recipe.name in RECORDS]
 
 
 @pytest.mark.parametrize("recipe", QUESTIONS, ids=lambda recipe: recipe.name)
@@ -169,7 +168,9 @@ def test_mt_bench(hub: dict[str, Any]) -> None:
     assert [question.answers for question in questions] == [{0}, {1}, {0, 1}]
     assert [question.id for question in questions] == ["81", "81#2", "81#3"]
     assert questions[0].context == "Hello?"
-    assert set(RECORDS) | {"mt-bench-human"} == {recipe.name for recipe in recipes() if recipe.kind == "questions"}
+    assert set(RECORDS) | {"mt-bench-human"} == {
+        recipe.name for recipe in RECIPES.values() if recipe.kind == "questions"
+    }
 
 
 def test_gsm8k(hub: dict[str, Any]) -> None:
@@ -232,4 +233,4 @@ def test_all_the_promised_names_are_there() -> None:
         "mmlu mmlu-pro arc-challenge arc-easy qasc medmcqa teleqna commonsenseqa truthfulqa-mc1 truthfulqa-mc2 "
         "scienceqa multirc openbookqa mt-bench-human gsm8k folio fld"
     )
-    assert [recipe.name for recipe in recipes()] == promised.split()
+    assert [recipe.name for recipe in RECIPES.values()] == promised.split()

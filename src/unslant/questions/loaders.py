@@ -75,7 +75,7 @@ def load_questions(
 
     Args:
         source: path of a JSONL, JSON, CSV, TSV, Excel or Parquet file (also ``.gz``), a recipe's name (see
-            ``recipes()``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, ``embedded`` or
+            ``RECIPES``), ``hub:ID[:CONFIG[:SPLIT]]`` for any data set of the Hugging Face Hub, ``embedded`` or
             ``embedded-skewed``; or a list of dicts or of :class:`Question`, a pandas or polars DataFrame, a pyarrow
             Table, a ``Dataset``, or a :class:`QuestionSet`. Ready-made questions are used unchanged.
         name: of the set, used in the ids and sources of questions without any; by default the file's, or

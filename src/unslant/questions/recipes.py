@@ -97,11 +97,7 @@ _RECIPES = (
     Recipe("fld", "hitachi-nlp/FLD.v2", "default", kind="judging", note="statements to judge from facts"),
 )
 RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
-
-
-def recipes() -> tuple[Recipe, ...]:
-    """All named data sets, in the order of the documentation."""
-    return _RECIPES
+"""Name -> recipe of every named data set, in the order of the documentation."""
 
 
 def hub_recipe(text: str, kind: str) -> Recipe:
