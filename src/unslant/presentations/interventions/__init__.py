@@ -167,10 +167,8 @@ def apply(
         items = _items(question, combination, pool, partial(_rng, question.id, seed, run), kind)
     except NotPossible as refused:
         return NotApplicable(question.id, refused.reason, refused.interventions)
-    if shots:
-        examples = ShotMaker(shots_from or pool, pool, combination, seed, run).of(question, items[0][1], shots)
-        items = [(item, presentation.with_shots(examples)) for item, presentation in items]
-    items = [(item, replace(presentation, run=max(0, run))) for item, presentation in items]
+    examples = ShotMaker(shots_from or pool, pool, combination, seed, run).of(question, items[0][1], shots)
+    items = [(item, replace(presentation, shots=examples, run=max(0, run))) for item, presentation in items]
     return Composed(tuple(items), combination, {})
 
 
@@ -188,7 +186,7 @@ def open_question(
     if problem := maths.obstacle(question):
         return NotApplicable(question.id, problem)
     item, presentation = _open(question, VANILLA)
-    examples = ShotMaker(pool, pool, (), seed, run).of(item, presentation, shots) if shots else ()
+    examples = ShotMaker(pool, pool, (), seed, run).of(item, presentation, shots)
     return Composed(((item, presentation.with_shots(examples)),), (), {})
 
 
