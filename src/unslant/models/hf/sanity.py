@@ -140,7 +140,7 @@ def check_size(source: str, config: Any, *, trust_remote_code: bool) -> None:
         )
 
 
-def _check_counts(config: Any, source: str, tensors: int, place: str = "") -> None:
+def _check_counts(config: Any, source: str, tensors: int, place: str = "", written_in: str = "config.json") -> None:
     """Check every count of a configuration and of those inside it."""
     modules = 1
     for key, value in config.items():
@@ -156,7 +156,7 @@ def _check_counts(config: Any, source: str, tensors: int, place: str = "") -> No
         most = max(tensors, _MOST_LAYERS if counts_modules else _MOST_COUNTED)
         if max(whole) > most or modules > max(tensors, _MOST_MODULES):
             raise ModelError(
-                f"{source}: config.json asks for {key} {max(whole):,}"
+                f"{source}: {written_in} asks for {key} {max(whole):,}"
                 + (f", but its files hold {tensors:,} tensors" if tensors else ", more than any model has")
                 + f" ({name})" * bool(place)
             )
@@ -183,10 +183,7 @@ def _check_gguf(path: Path) -> None:
         if key.endswith(("block_count", "expert_count", "head_count", "head_count_kv"))
     }
     renamed = {key.replace("block_count", "n_layers").replace("_count", "s"): value for key, value in counts.items()}
-    try:
-        _check_counts(renamed, str(path), len(reader.tensors))
-    except ModelError as error:
-        raise ModelError(str(error).replace("config.json asks", "its header asks")) from None
+    _check_counts(renamed, str(path), len(reader.tensors), written_in="its header")
 
 
 def gguf_reader(path: Path) -> Any:
