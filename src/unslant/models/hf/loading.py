@@ -264,12 +264,12 @@ def _checked(name: str, source: str, how: ModelOptions, where: dict[str, Any]) -
     needed("gguf", f"{name}, a GGUF file,")
     check_config(source)
     zeros = holes(Path(source))
-    if zeros and not how.allow_missing:
+    problem = f"{source}: zeros instead of weights ({zeros})" if zeros else ""
+    if problem and not how.allow_missing:
         raise ModelError(
-            f"{source}: zeros instead of weights ({zeros}): the file is damaged or incomplete. Download it "
-            "again, or override with --allow-missing"
+            f"{problem}: the file is damaged or incomplete. Download it again, or override with --allow-missing"
         )
-    return f"{source}: zeros instead of weights ({zeros})" if zeros else ""
+    return problem
 
 
 def config_of(name: str, options: ModelOptions) -> Any:
