@@ -46,7 +46,8 @@ class Reach(Enum):
 
 
 _VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""What the name of a header may be."""
 _WORDS_OF_INSPECT = frozenset({"reasoning_effort", "effort", "verbosity", "reasoning_summary", "reasoning_history"})
 """Settings of inspect whose values are words from a list."""
 _IN_REQUESTS = frozenset({"extra_headers", "extra_body"})
@@ -126,7 +127,7 @@ def recorded(reach: Reach | None, value: str) -> str:
             return WITHHELD
         case Reach.HEADER:
             name, colon, content = (part.strip() for part in value.partition(":"))
-            if not colon or not _HEADER_NAME.fullmatch(name):
+            if not colon or not HEADER_NAME.fullmatch(name):
                 return WITHHELD
             return f"{name}: {content if _VARIABLE.fullmatch(content) else WITHHELD}"
         case Reach.BODY:

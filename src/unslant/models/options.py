@@ -2,14 +2,13 @@
 
 import json
 import os
-import re
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from unslant.errors import InputError
 from unslant.flags import Flag, check_least, out_of_range
-from unslant.reach import Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
+from unslant.reach import HEADER_NAME, Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
 """Settings of inspect that change no reply, or may hold a key."""
@@ -131,7 +130,7 @@ class ModelOptions:
         headers = {}
         for text in self.header:
             name, colon, value = (part.strip() for part in text.partition(":"))
-            if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value:
+            if not colon or not HEADER_NAME.fullmatch(name) or not value:
                 raise InputError("--header: write it as 'NAME: VALUE', in quotes, with a name of letters and dashes")
             if value.startswith("$"):
                 if not all(map(may_have_keys, self.addresses)):
