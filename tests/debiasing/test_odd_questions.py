@@ -288,3 +288,9 @@ def test_odd_questions_are_of_many_kinds() -> None:
     questions = [odd_question(random.Random(i), str(i)) for i in range(100)]
     assert any(len(set(q.options)) < len(q.options) for q in questions)
     assert any(len(q.pinned) > 1 for q in questions)
+
+
+@pytest.mark.parametrize("name", ["pride:alpha=1", "gray-box-calibrated:share=1"])
+def test_questions_that_were_not_fitted_on_are_counted_by_every_method(tiny: TransformersModel, name: str) -> None:
+    found = debias(method_named(name), ModelAsker(tiny), QUESTIONS, fit_on=[*QUESTIONS, LONG])
+    assert found.notes[0].startswith(f"not fitted on 1 of {len(QUESTIONS) + 1} questions")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +13,8 @@ from tests.chatting import RuleChat
 from tests.studies.talkers import QUESTIONS, takes_a
 from unslant import Debiased, InputError, ModelError
 from unslant.debiasing import METHODS, method_named
+from unslant.models.chat import Reply
+from unslant.prompts import Prompt
 
 KNOWN, UNKNOWN = QUESTIONS[2], QUESTIONS[3]
 
@@ -23,6 +27,24 @@ def test_the_vote_asks_every_option_once_in_every_place() -> None:
     assert (unknown.confidence, unknown.probs.tolist()) == (0.25, [0.25] * 4)
     assert unknown.choice == 0  # a tie goes to the text that sorts first
     assert (model.cost.prompts, model.cost.tokens) == (8, 96)
+
+
+class Cut(RuleChat):
+    """Ends every reply at the limit of tokens."""
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        return (replace(reply, cut=True) for reply in super()._replies(prompts))
+
+
+def test_replies_cut_before_an_answer_have_no_vote() -> None:
+    def rule(stem: str, labels: list[str], texts: list[str]) -> str:
+        return f"It is {texts[0]} that I would"
+
+    with Debiased(RuleChat(rule), "vote", orders="cyclic") as model:
+        assert model.answer(KNOWN).confidence > 0
+    with Debiased(Cut(rule), "vote", orders="cyclic") as model:
+        assert (model.answer(KNOWN).choice, model.answer(KNOWN).confidence) == (-1, 0.0)
+        assert "give no answer" in model.asker.notes[0]
 
 
 def test_settings_of_the_method_are_keywords() -> None:

@@ -13,7 +13,7 @@ import unslant
 from tests.command_line import unslant as command
 from tests.first_screens import said
 from tests.models.decision_server import OPTIONS, ORGOO, answer_of, asked, options_in, prompt_of, reply_of, serving
-from tests.serving import Fault
+from tests.serving import Fault, FaultServer
 from unslant.errors import InputError, ModelError
 from unslant.models.decisions import DecisionModel, read_answer
 from unslant.models.open import open_model
@@ -440,3 +440,14 @@ def test_debiasing_by_orders_works(questions, method):
         plain = unslant.Debiased(f"{server.url}/systemone#m", "none").answers(questions)
     assert all(outcome.choice >= 0 for outcome in outcomes)
     assert sum(a.choice != b.choice for a, b in zip(outcomes, plain, strict=True)) > 0
+
+
+@pytest.mark.parametrize("listed", [{"data": 5}, {"data": [5]}, 5, {"data": {"id": "words"}}])
+def test_a_list_of_models_in_another_form_says_nothing(listed: object) -> None:
+    def about(path: str) -> Fault:
+        return Fault(body=listed) if path.endswith("/models") else Fault(404)
+
+    with FaultServer(lambda request: Fault(body=answer_of(request)), about).running() as server:
+        model = open_model("words", base_url=f"{server.url}/systemone")
+        (scored,) = model.score([prompt_of(ORGOO)])
+    assert scored.logprobs is not None

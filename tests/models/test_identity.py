@@ -255,3 +255,22 @@ def test_settings_that_are_sets_are_told_in_one_sequence() -> None:
     one, other = {0, 8}, {8, 0}  # equal, but iterated as they collide; of strings, every process has its own sequence
     assert list(one) != list(other)
     assert _plain(one) == _plain(other)
+
+
+def test_a_copy_in_another_folder_is_the_same_model(zoo_model: ZooFolder, tmp_path: Path) -> None:
+    # Else shards of two machines are of different models, and a run cannot be repeated where the package is elsewhere.
+    peft = pytest.importorskip("peft")
+    first, second = tmp_path / "one", tmp_path / "two"
+    for folder in (first, second):
+        shutil.copytree(zoo_model("llama", small=True), folder)
+        torch.manual_seed(1)
+        lora = peft.LoraConfig(r=2, target_modules=["k_proj"], init_lora_weights=False)
+        peft.get_peft_model(AutoModelForCausalLM.from_pretrained(folder), lora).save_pretrained(folder / "adapter")
+    for adapter in (False, True):
+        known = []
+        for folder in (first, second):
+            model = load_model(str(folder), adapter=str(folder / "adapter") if adapter else None)
+            model.identify()
+            known.append({key: text for key, text in model.info.identity.items() if key not in ("model", "adapter")})
+        assert known[0] == known[1]
+        assert {"config", "weights", "modules", "adapter config"} <= known[0].keys()

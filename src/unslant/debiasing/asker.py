@@ -184,7 +184,7 @@ class ReplyAsker(Asker):
         for presentation, reply in zip(presentations, replies, strict=True):
             probs = np.zeros(len(presentation.labels))  # a reply without an answer votes for nothing
             if reply.text is not None and not reply.declined:
-                labels = extract(reply.text, presentation).labels
+                labels = extract(reply.text, presentation, cut=reply.cut).labels
                 if len(labels) == 1:  # a reply that names several options votes for none of them
                     probs[[label in labels for label in presentation.labels]] = 1.0
             self.unanswered += reply.text is not None and not probs.any()

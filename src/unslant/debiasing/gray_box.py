@@ -86,4 +86,5 @@ class _TwoOrders(OrderDebiaser):
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         missing = sizes_without(self.frequencies, questions) if self.frequencies else []
-        return tuple(f"no label frequencies for {n} options: their answers are only averaged" for n in missing)
+        averaged = (f"no label frequencies for {n} options: their answers are only averaged" for n in missing)
+        return (*super().notes(questions), *averaged)

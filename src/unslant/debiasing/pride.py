@@ -134,4 +134,5 @@ class PrideDebiaser(OrderDebiaser):
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
         missing = sizes_without(self.priors, questions)
-        return tuple(f"no prior for {n} options: their answers are the model's own" for n in missing)
+        own = (f"no prior for {n} options: their answers are the model's own" for n in missing)
+        return (*super().notes(questions), *own)

@@ -89,7 +89,8 @@ class DecisionModel(HttpModel):
         except ModelError:
             return {}
         entries = listed.get("data") if isinstance(listed, Mapping) else None
-        entries = [e for e in entries or () if isinstance(e, Mapping) and e.get("id") == model]
+        entries = entries if isinstance(entries, list) else []
+        entries = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("id") == model]
         return {f"listed_{key}": text for entry in entries for key, text in entry.items() if isinstance(text, str)}
 
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:

@@ -248,6 +248,12 @@ class PlainEngine(Engine):
             yield i, scores
 
 
+def plain_scores(model: Any, encoded: Sequence[Encoded], budget: int = 1024) -> list[Floats]:
+    """Log-probabilities of whole prompts, without the tree, in their order; ``budget`` as the engine's."""
+    scores = dict(PlainEngine(model, budget).score(encoded, Cost()))
+    return [scores[i] for i in range(len(encoded))]
+
+
 def padded(sequences: Sequence[Ids], device: torch.device) -> tuple[Tensor, Tensor]:
     """Token ids and attention mask of a batch, (rows, longest) each, with zeros after the shorter sequences."""
     ids = torch.zeros(len(sequences), max(map(len, sequences)), dtype=torch.long)

@@ -27,9 +27,8 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from transformers import PreTrainedConfig
 
 from unslant import __version__
-from unslant.arrays import Floats
-from unslant.models.base import Cost, Encoded
-from unslant.models.hf.engine import PlainEngine, is_cut, is_part
+from unslant.models.base import Encoded
+from unslant.models.hf.engine import is_cut, is_part, plain_scores
 from unslant.responses.provenance import fingerprint_text
 
 NOISE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.bfloat16: 2e-2, torch.float16: 5e-3}
@@ -46,7 +45,6 @@ _KNOWN_CODE = frozenset(
 _VOLATILE = frozenset({"warnings_issued", "name_or_path", "_parameters", "_buffers", "_modules", "_hf_hook"})
 PROMPTS = 16
 """Prompts compared between half precision and float32."""
-_BUDGET = 1024
 
 
 class Identifier:
@@ -77,12 +75,12 @@ class Identifier:
         scores = np.concatenate(plain_scores(model, [Encoded(row[:8], tuple(row[8:, None])) for row in ids]))
         if (quick := _checksum(model)) != self._weights[0]:
             self._weights = quick, weights_digest(model)
-        adapters = {name: config.to_dict() for name, config in (getattr(model, "peft_config", None) or {}).items()}
+        adapters = {name: _facts(config) for name, config in (getattr(model, "peft_config", None) or {}).items()}
         autocast = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else "none"
         return self._entries | {
             "class": type(model).__name__,
             "weights": self._weights[1],
-            "config": _digest(model.config.to_dict()),
+            "config": _digest(_facts(model.config)),
             "adapter config": _digest(adapters) if adapters else "",
             "modules": _modules_digest(model),
             "code": _code_digest([*model.modules(), self._tokenizer]) + self.code.digest,
@@ -171,7 +169,7 @@ def _plain(value: object, depth: int = 0) -> object:
         array = value.detach().float().cpu().numpy() if isinstance(value, Tensor) else np.ascontiguousarray(value)
         return [str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
     if isinstance(value, PreTrainedConfig):
-        return _digest(value.to_dict())
+        return _digest(_facts(value))
     inside = functools.partial(_plain, depth=depth + 1)
     if depth < _DEEPEST and isinstance(value, FunctionType):
         return [value.__qualname__, *map(inside, cells(value))]
@@ -210,6 +208,17 @@ def tokenizer_digest(tokenizer: Any) -> str:
     return _digest([type(tokenizer).__name__, rules, template, tokenizer.special_tokens_map])
 
 
+def _facts(config: Any) -> object:
+    """What a configuration says of a model, and not where it was loaded from: a copy elsewhere is the same model."""
+
+    def unplaced(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: unplaced(item) for key, item in value.items() if not str(key).endswith("name_or_path")}
+        return [*map(unplaced, value)] if isinstance(value, list | tuple) else value
+
+    return unplaced(config.to_dict())
+
+
 def _digest(value: object) -> str:
     text = json.dumps(value, default=lambda other: sorted(map(str, other)) if isinstance(other, set) else str(other))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -226,12 +235,6 @@ def _version(library: str) -> str:
 def spread(items: Sequence[Encoded], number: int) -> list[Encoded]:
     """At most ``number`` of the items, spread evenly."""
     return [items[i] for i in np.linspace(0, len(items) - 1, min(number, len(items))).round().astype(int)]
-
-
-def plain_scores(model: Any, encoded: Sequence[Encoded]) -> list[Floats]:
-    """Of whole prompts, without the tree."""
-    scores = dict(PlainEngine(model, _BUDGET).score(encoded, Cost()))
-    return [scores[i] for i in range(len(encoded))]
 
 
 # Code that acts on a loaded model and comes from no installed library: hooks, patched methods and functions.

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from unslant.models.base import Encoded
-from unslant.models.hf.engine import is_cut
-from unslant.models.hf.identity import plain_scores
+from unslant.models.hf.engine import is_cut, plain_scores
 from unslant.responses.provenance import Agreement
 
 
