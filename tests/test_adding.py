@@ -397,6 +397,7 @@ sys.exit("".join(one.err for one in ran if one.code) or None)
 """
 
 
+@pytest.mark.thorough
 def test_a_study_comes_from_a_package_of_others_by_the_same_row(
     monkeypatch: pytest.MonkeyPatch, questions: Path, tmp_path: Path
 ) -> None:

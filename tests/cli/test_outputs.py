@@ -40,6 +40,7 @@ def check(found: list[dict[str, Any]]) -> None:
     assert all(one["tried"] >= 2 for one in found)
 
 
+@pytest.mark.thorough
 def test_outputs_are_old_or_new_and_the_others_are_written(tmp_path: Path) -> None:
     check(attacked(["replies"], tmp_path, seed=5, attempts=3))
 
@@ -68,6 +69,7 @@ def test_a_full_standard_output_is_one_line(words: tuple[str, ...], tmp_path: Pa
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_reader_who_leaves_early_and_a_closed_standard_output_lose_no_file(tmp_path: Path) -> None:
     recorded = tmp_path / "replies.jsonl"
     recorded.write_text(json.dumps({"id": "1", "options": ["x", "y"], "reply": "Answer: A"}) + "\n")

@@ -106,6 +106,7 @@ def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, question
 
 
 @pytest.mark.parametrize("name", ["bnp:nodes=4:questions=4", "lora-1", "set-based"])
+@pytest.mark.thorough
 def test_a_changed_model_shares_no_scores(tiny, store: Store, name: str, monkeypatch) -> None:  # noqa: F811
     monkeypatch.setattr(identity, "NOISE", dict.fromkeys(identity.NOISE, 100.0))  # fingerprints tell nothing apart
     method: Any = method_named(name)
@@ -138,6 +139,7 @@ def test_the_units_that_are_pruned_are_part_of_who_the_model_is(tiny) -> None:  
     assert len(set(map(str, found))) == 3
 
 
+@pytest.mark.thorough
 def test_a_fine_tuned_model_shares_no_scores(store: Store) -> None:
     settings: dict[str, Any] = {"limit": 8, "epochs": 2, "runs": 1, "shots": 0}
     expected = contamination(random_model(), **settings)

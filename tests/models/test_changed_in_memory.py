@@ -290,6 +290,7 @@ def test_what_no_look_finds_the_prompts_that_were_asked_find(
         assert again.recalled == len(PROMPTS)
 
 
+@pytest.mark.thorough
 def test_code_of_the_libraries_is_not_foreign(zoo_model: ZooFolder, tmp_path: Path) -> None:
     for name in ("llama", "gpt2"):
         model = load(zoo_model(name))
@@ -300,6 +301,7 @@ def test_code_of_the_libraries_is_not_foreign(zoo_model: ZooFolder, tmp_path: Pa
         assert model.identify().identity == before
 
 
+@pytest.mark.thorough
 def test_what_torch_compiles_of_a_library_is_not_foreign_and_of_others_is(
     model: TransformersModel, monkeypatch: Patch
 ) -> None:

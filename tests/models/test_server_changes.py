@@ -72,8 +72,7 @@ def served(url: str, **more: Any) -> ServedModel:
     ("number", "since"),
     [
         (8, 3),
-        (32, 3),
-        *(pytest.param(*row, marks=pytest.mark.thorough) for row in ((32, 28), (32, 16), (120, 5), (120, 90))),
+        *(pytest.param(*row, marks=pytest.mark.thorough) for row in ((32, 3), (32, 28), (32, 16), (120, 5), (120, 90))),
     ],
 )
 def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since: int, tmp_path: Path) -> None:
@@ -101,6 +100,7 @@ def test_other_scores_at_the_end_are_an_error_that_names_when(number: int, since
     assert all(found[i] == pytest.approx(scores_of("old", asked[i].text)) for i in found)
 
 
+@pytest.mark.thorough
 def test_after_a_change_the_new_model_is_asked_everything(tmp_path: Path) -> None:
     asked = prompts(40)
     behind = Behind(lambda n: "new" if n >= 20 else "old")
@@ -149,6 +149,7 @@ def test_an_alias_that_stays_the_same_and_a_name_left_out_are_fine(tmp_path: Pat
     assert {one.model for one in model.info.facts["answered_by"]} == {"m-2026-01"}
 
 
+@pytest.mark.thorough
 def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None:
     behind = Behind(system_fingerprint=lambda n: "fp_1" if n < 10 else "fp_2")
     with serving(behind) as server, Store(tmp_path / "s.sqlite3") as store:
@@ -256,6 +257,7 @@ def test_how_far_scores_may_move() -> None:
     assert have_changed([0.4] * 5, 8)
 
 
+@pytest.mark.thorough
 def test_noise_is_no_change() -> None:
     noise = random.Random(1)
 
@@ -273,6 +275,7 @@ def test_noise_is_no_change() -> None:
     assert model.info.facts["unsteady"]
 
 
+@pytest.mark.thorough
 def test_what_is_stored_of_another_named_model_is_not_mixed_with_the_new(tmp_path: Path) -> None:
     behind = Behind(model=lambda n: "old")
     behind.named = {"model": lambda n: "m-2026-01"}

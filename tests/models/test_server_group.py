@@ -75,6 +75,7 @@ def test_servers_share_the_work_and_give_what_one_gives() -> None:
     assert "root" in model.info.identity["models"]
 
 
+@pytest.mark.thorough
 def test_one_that_fails_is_named_and_the_others_do_its_part() -> None:
     good, bad = FaultServer(reply, about("x")), FaultServer(reply, about("x"))
     count = 0

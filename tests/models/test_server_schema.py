@@ -204,6 +204,7 @@ def test_scores_that_are_all_refused_end_with_3(tmp_path: Any, words: Any) -> No
         assert "too few answers are left for a verdict" in headline
 
 
+@pytest.mark.thorough
 def test_debias_of_scores_that_are_all_refused_ends_with_3(tmp_path: Any) -> None:
     with FaultServer(refusing("vllm"), OF_KIND["vllm"]().get).running() as server:
         ran = unslant(

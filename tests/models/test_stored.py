@@ -68,7 +68,8 @@ def stop_after(model: ScoringModel, prompts: Sequence[Prompt], results: int) -> 
     scores.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("kills", [1, 2])
 def test_a_few_kills(zoo_model: ZooFolder, tmp_path: Path, kills: int) -> None:
     kill_and_resume(zoo_model("llama", small=True), tmp_path, kills, seed=1)
 
@@ -83,6 +84,7 @@ def test_killed_at_random_moments(zoo_model: ZooFolder, tmp_path: Path, name: st
     assert sum(0 < share < 1 for share in shares) > kills / 4, f"kills were not spread over the scoring: {shares}"
 
 
+@pytest.mark.thorough
 def test_two_processes_share_a_store(zoo_model: ZooFolder, tmp_path: Path) -> None:
     folder, store = zoo_model("llama", small=True), tmp_path / "store.sqlite3"
     start(folder, tmp_path / "own.sqlite3", tmp_path / "alone.parquet").finish()
@@ -195,6 +197,7 @@ def test_an_interrupted_call_resumes_bit_for_bit(zoo_model: ZooFolder, store: St
 
 
 @pytest.mark.usefixtures("written_at_once")
+@pytest.mark.thorough
 def test_a_call_that_ran_out_of_memory_resumes_bit_for_bit(
     zoo_model: ZooFolder, tmp_path: Path, prompts, monkeypatch
 ) -> None:
@@ -311,6 +314,7 @@ def test_prompts_of_another_call_are_taken_over(zoo_model: ZooFolder, store: Sto
     assert score(StoredModel(load(zoo_model("llama", small=True)), store), prompts) == found
 
 
+@pytest.mark.thorough
 def test_a_disk_quota_stops_the_run_with_a_clear_error_and_loses_nothing(zoo_model: ZooFolder, tmp_path: Path) -> None:
     folder, store, out = zoo_model("llama", small=True), tmp_path / "store.sqlite3", tmp_path / "out.parquet"
     start(folder, tmp_path / "whole.sqlite3", tmp_path / "whole.parquet").finish()

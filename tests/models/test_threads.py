@@ -18,6 +18,7 @@ def fair():
     return unslant.open_model("fair")
 
 
+@pytest.mark.thorough
 def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
     """Models share one attention function, and a model can be the same one."""
     models = [fair, "prefers-a", fair, "fair"]

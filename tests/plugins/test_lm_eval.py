@@ -164,6 +164,7 @@ def _same(own: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", _each(KINDS))
+@pytest.mark.thorough
 def test_the_published_order_is_lm_evals(name: str, both: Callable[[str], Both]) -> None:
     ours, theirs, task = both(name).ours, both(name).theirs, f"own_{name}"
     samples = {one["doc_id"]: one for one in ours.samples() if one["task"] == task}

@@ -34,10 +34,10 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
             "9",
             "confidence (",
         ),
-        *("😊", "Sure! ", "\u200b", "除A外"),
+        *("\u200b", "除A外"),
         *(
             pytest.param(unit, marks=pytest.mark.thorough)
-            for unit in ("A and ", " 😊 x", "I hope this helps! ", "A yes. ", "1 1/2 ", "5 million ")
+            for unit in ("😊", "Sure! ", "A and ", " 😊 x", "I hope this helps! ", "A yes. ", "1 1/2 ", "5 million ")
         ),
     ],
 )

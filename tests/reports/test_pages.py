@@ -41,6 +41,7 @@ def squeezed(words: str) -> str:
     return " ".join(words.split())
 
 
+@pytest.mark.thorough
 def test_headline_and_numbers_are_the_same_everywhere(subtests: pytest.Subtests, tmp_path: Path) -> None:
     for name, make in RESULTS.items():
         with subtests.test(name):

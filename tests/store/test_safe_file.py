@@ -25,7 +25,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.sqlite3"
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("times", [1, 3])
 def test_one_long_run_and_ten_short_ones_on_one_store(tmp_path: Path, path: Path, times: int) -> None:
     from benchmarks.reliability.at_once import at_once  # loads torch
 

@@ -87,8 +87,8 @@ def test_runs_are_rows_or_columns() -> None:
 def test_a_run_on_other_questions_is_not_among_those_that_cannot_be_distinguished() -> None:
     questions = load_questions("embedded").questions
     one, two, apart = (
-        audit(model, list(questions[start : start + 20]), labels="A")
-        for model, start in (("prefers-a", 0), ("fair", 0), ("prefers-last", 20))
+        audit(model, list(questions[start : start + 12]), orders="reverse")
+        for model, start in (("prefers-a", 0), ("fair", 0), ("prefers-last", 12))
     )
     headline = AuditComparison.of([one, two, apart]).headline
     assert headline == f"{AuditComparison.of([one, two]).headline}; prefers-last answered other questions"
