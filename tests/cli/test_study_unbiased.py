@@ -82,6 +82,7 @@ def test_the_probe_runs_on_a_recorded_table(tmp_path):
     assert found["models"]["n"]["rates"]["1.0"]["cer"]["value"] == pytest.approx(0.7)
 
 
+@pytest.mark.thorough
 def test_contamination_and_probe_read_their_own_responses_back(folder, tmp_path):
     common = ("--limit", 8, "--out", tmp_path / "c")
     result = unslant("study", "contamination", folder, "--runs", 1, "--epochs", 1, *common)

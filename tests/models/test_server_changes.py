@@ -124,6 +124,7 @@ def test_without_a_store_it_is_found_too_and_over_small_calls() -> None:
 
 
 @pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.thorough
 def test_another_model_named_is_an_error_at_once(stored: bool, tmp_path: Path) -> None:
     behind = Behind(model=lambda n: "m-2026-01" if n < 17 else "m-2026-02")
     behind.named = {"model": behind.model}
@@ -307,6 +308,7 @@ def test_a_decision_endpoint_is_watched_too() -> None:
         unslant.audit(f"{server.url}/systemone#m", questions)
 
 
+@pytest.mark.thorough
 def test_replies_of_another_model_end_the_run_and_those_before_are_kept(tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai")
     names = itertools.chain(["m1"] * 9, itertools.repeat("m2"))

@@ -56,6 +56,7 @@ def asked_of(server: FaultServer) -> list[str]:
     return [request["prompt"] for request in server.requests if "Answer" in request.get("prompt", "")]
 
 
+@pytest.mark.thorough
 def test_servers_share_the_work_and_give_what_one_gives() -> None:
     servers = [FaultServer(reply, about("x")) for _ in range(3)]
     with ExitStack() as stack:

@@ -186,8 +186,10 @@ def refusing(kind: str, share: float = 1.0) -> Callable[[dict[str, Any]], Fault]
 @pytest.mark.parametrize(
     "words",
     [
-        ("audit",),
-        *(pytest.param(one, marks=pytest.mark.thorough) for one in (("study", "base-rate"), ("leaderboard",))),
+        *(
+            pytest.param(one, marks=pytest.mark.thorough)
+            for one in (("audit",), ("study", "base-rate"), ("leaderboard",))
+        ),
     ],
 )
 def test_scores_that_are_all_refused_end_with_3(tmp_path: Any, words: Any) -> None:

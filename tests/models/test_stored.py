@@ -155,6 +155,7 @@ def test_another_process_comes_further_meanwhile(zoo_model: ZooFolder, store: St
 
 
 @pytest.mark.usefixtures("written_at_once")
+@pytest.mark.thorough
 def test_costs_are_whole_when_the_one_ahead_and_the_one_that_overtook_it_are_stopped(
     zoo_model: ZooFolder, store: Store, prompts
 ) -> None:
@@ -224,6 +225,7 @@ def test_a_call_that_ran_out_of_memory_resumes_bit_for_bit(
 
 
 @pytest.mark.usefixtures("written_at_once")
+@pytest.mark.thorough
 def test_a_lost_state_only_costs_time(zoo_model: ZooFolder, store: Store, prompts) -> None:
     expected = score(load(zoo_model("llama", small=True)), prompts)
     stop_after(StoredModel(load(zoo_model("llama", small=True)), store), prompts, 30)
@@ -299,6 +301,7 @@ def test_another_template_or_tokenizer_is_asked_again(zoo_model: ZooFolder, stor
     assert renewed.recalled == 0
 
 
+@pytest.mark.thorough
 def test_prompts_of_another_call_are_taken_over(zoo_model: ZooFolder, store: Store, prompts) -> None:
     first = StoredModel(load(zoo_model("llama", small=True)), store)
     some = score(first, prompts[::2])

@@ -23,22 +23,12 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "<|im_end|>",
-            "<think>",
-            "\\boxed{",
-            '{"a":',
-            "answer ",
-            "\u0301\u0323",
-            "\x0b",
-            "9",
-            "confidence (",
-        ),
-        *("\u200b", "除A外"),
+        *("<|im_end|>", "<think>", '{"a":', "\u0301\u0323", "\x0b", "9", "\u200b"),
         *(
             pytest.param(unit, marks=pytest.mark.thorough)
-            for unit in ("😊", "Sure! ", "A and ", " 😊 x", "I hope this helps! ", "A yes. ", "1 1/2 ", "5 million ")
+            for unit in ("\\boxed{", "answer ", "confidence (", "除A外", "😊", "Sure! ", "A and ", " 😊 x", "A yes. ")
         ),
+        *(pytest.param(unit, marks=pytest.mark.thorough) for unit in ("I hope this helps! ", "1 1/2 ", "5 million ")),
     ],
 )
 def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):
