@@ -173,13 +173,12 @@ def check_questions(
     questions = list(question_set)
     hits, chance = _longest_is_right(questions)
     bootstrap = Bootstrap(len(questions), [q.subject for q in questions], contexts=[q.context for q in questions])
-    note = "" if np.isfinite(hits).any() else "no question whose options differ in length has a right one"
     return QuestionCheck(
         question_set,
         _columns(records, question_set.report.fields) if records else _attributes(questions),
         _oddities(question_set),
         gold_positions(questions),
-        bootstrap.mean(hits, note=note),
+        bootstrap.mean(hits, note="no question whose options differ in length has a right one"),
         float(np.nanmean(chance)) if np.isfinite(chance).any() else float("nan"),
         above_chance(hits, chance, bootstrap).excess,
     )

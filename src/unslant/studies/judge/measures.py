@@ -48,19 +48,17 @@ def place_numbers(v: Verdicts, read: Sequence[OwnReading]) -> Numbers:
     first = np.where(clear, v.by_place[:, 0] == 1, np.nan)
     tied = np.where(v.decided, v.tied, np.nan)
     by_order = v.per_pair(tied, v.placed & v.swapped) - v.per_pair(tied, v.placed & ~v.swapped)
-    note = "" if v.in_orders.any() else NO_ORDERS
-    whole = note or "needs every answer first as often as last, with a decision"
+    whole = "needs every answer first as often as last, with a decision" if v.in_orders.any() else NO_ORDERS
     return Numbers(
         {
-            "places.consistency": mean(np.where(v.in_orders, v.same, np.nan), note=note),
-            "places.first": ratio(*_counts(v, first), note="" if clear.any() else "no such verdict"),
-            "places.moved": mean(v.moved, share=False, note="" if np.isfinite(v.moved).any() else whole),
-            "places.ties": mean(v.per_pair(tied, v.decided), note="" if v.decided.any() else "no decision"),
-            "places.tie_orders": mean(np.where(v.complete, by_order, np.nan), share=False,
-                                      note="" if np.isfinite(by_order[v.complete]).any() else whole),
+            "places.consistency": mean(np.where(v.in_orders, v.same, np.nan), note=NO_ORDERS),
+            "places.first": ratio(*_counts(v, first), note="no such verdict"),
+            "places.moved": mean(v.moved, share=False, note=whole),
+            "places.ties": mean(v.per_pair(tied, v.decided), note="no decision"),
+            "places.tie_orders": mean(np.where(v.complete, by_order, np.nan), share=False, note=whole),
             "places.undecided": mean(v.per_pair((~v.decided).astype(float))),
             "places.stability": mean(v.per_pair(v.as_first(v.page).astype(float), v.repeat > 0),
-                                     note="" if v.repeat.any() else "each page was judged once"),
+                                     note="each page was judged once"),
             "places.reading": _own_reading(v, read),
         }
     )  # fmt: skip
@@ -99,7 +97,7 @@ def _own_reading(v: Verdicts, read: Sequence[OwnReading]) -> Estimate:
     decided = Counter(one.id for one in read if one.decided)
     same = Counter(one.id for one in read if one.decided and one.same)
     counts = (np.array([count[name] for name in v.ids], float) for count in (same, decided))
-    return v.bootstrap.ratio(*counts, note="" if decided else "no logged words")
+    return v.bootstrap.ratio(*counts, note="no logged words")
 
 
 @metric("rights.right_given", "right in the file's order", "verdict of the order of the file that is the label's",
@@ -122,15 +120,14 @@ def right_numbers(v: Verdicts) -> Numbers:
         "both": np.where(v.in_orders, v.on_all(exact == 1), np.nan),
         "voted": agrees(v.voted, v.right, v.exists).astype(float),
     }
-    note = "" if v.labelled.any() else "needs labels"
+    note = NO_ORDERS if v.labelled.any() else "needs labels"
     one = v.labelled & ((v.right.sum(axis=1) == 1) | ~v.clear_label) & v.voted.any(axis=1)
     bits = 2.0 ** np.arange(v.right.shape[1])
     codes = np.stack([np.where(one, answers @ bits, 0) for answers in (v.voted, v.right)])
     numbers = {
-        f"rights.right_{key}": v.bootstrap.mean(np.where(v.labelled, value, np.nan),
-                                                note=note or NO_ORDERS * bool(np.isnan(value[v.labelled]).all()))
+        f"rights.right_{key}": v.bootstrap.mean(np.where(v.labelled, value, np.nan), note=note)
         for key, value in values.items()
-    }  # fmt: skip
+    }
     if len(np.unique(codes[1][one])) == 1:  # a file that lists the right answer first everywhere
         return Numbers(numbers | {"rights.kappa": Estimate.undefined("needs labels that name different places")})
     return Numbers(numbers | {"rights.kappa": beyond_chance(codes, v.bootstrap)})
@@ -166,7 +163,7 @@ def length_numbers(v: Verdicts, pairs: Bools | None = None) -> Numbers:
     return Numbers(
         {
             "longer": v.bootstrap.ratio(hits, n, note=note),
-            "longer_right": v.bootstrap.mean(right, note=note or "needs labels" * bool(np.isnan(right).all())),
+            "longer_right": v.bootstrap.mean(right, note=note or "needs labels"),
         }
     )
 
