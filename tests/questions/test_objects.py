@@ -477,6 +477,7 @@ def test_right_and_wrong_answers_in_columns_of_their_own(right: str, wrong: str)
     assert "no order of options" in questions.report.notes[0]
     assert questions.report.doubts == ()
     assert unslant.load_questions(rows[::-1])[0].options == questions[-1].options  # of their texts alone
+    assert any("no order of options" in note for note in unslant.audit("fair", rows[:4], orders="reverse").page().notes)
     rows[3][right] = ""
     with pytest.raises(InputError, match="item 4: has no text in the column"):
         unslant.load_questions(rows)

@@ -100,7 +100,7 @@ def request_lines(requests: Mapping[str, ChatCost]) -> list[str]:
 
 def with_caveats(page: Page, run: Run) -> Page:
     """The page with caveats and notes on how the model was asked."""
-    caveats, notes = [], request_lines(run.requests)
+    caveats, notes = [], [*request_lines(run.requests), *(run.loading.sentences if run.loading else ())]
     if run.offline:
         caveats.append("Offline: scores are from the store; the server was not asked.")
     if run.shard and run.shard.of > 1:

@@ -172,6 +172,11 @@ class LoadReport:
     caveats: tuple[str, ...] = ()
 
     @property
+    def sentences(self) -> list[str]:
+        """The notes, each as a sentence."""
+        return [f"{note[:1].upper()}{note[1:]}." for note in self.notes]
+
+    @property
     def n_skipped(self) -> int:
         """Records that did not become questions."""
         return sum(self.skipped.values())

@@ -122,7 +122,7 @@ class QuestionCheck(StudyResult):
             headline=_headline(self),
             lines=_lines(self),
             panels=(_columns_panel(self), _oddities_panel(self), _positions_panel(self)),
-            notes=(*_first(self), f"{listed(sizes)}.", *(f"{note[:1].upper()}{note[1:]}." for note in report.notes)),
+            notes=(*_first(self), f"{listed(sizes)}.", *report.sentences),
             name=self.questions.name,
             caveats=report.caveats,
         )
