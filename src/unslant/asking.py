@@ -14,6 +14,7 @@ import pyarrow as pa
 from unslant.arrays import Floats, are_logprobs, compact_tables, release_memory
 from unslant.errors import ModelError, MostlyFailedError
 from unslant.models import Scored
+from unslant.models.base import checked
 from unslant.presentations import Asked as Asked
 from unslant.presentations import Presentation
 from unslant.prompts import Cloze, Decision, Elicitation, Message, Prompt, Writer
@@ -157,13 +158,9 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
         ModelError: if most scores are only upper bounds, or the model gives something other than scores of each prompt.
     """
     scored = [Scored(i, None, "no score came") for i in range(len(prompts))]
-    missing = set(range(len(prompts)))
     bounded = labels = 0
     report(0)
-    for done, result in enumerate(model.score(prompts), start=1):
-        if problem := _problem(result, prompts, missing):
-            raise ModelError(f"{model.name}: {problem}")
-        missing.remove(result.index)
+    for done, result in enumerate(checked(model, prompts), start=1):
         if result.logprobs is not None and not are_logprobs(result.logprobs):
             result = Scored(result.index, None, f"not log-probabilities: {result.logprobs.tolist()}")
         scored[result.index] = result
@@ -176,18 +173,6 @@ def try_all(model: ScoringModel, prompts: Sequence[Prompt], report: Callable[[in
                 "for example); try --chat, another --template or --labels, or a server that returns more tokens"
             )
     return scored
-
-
-def _problem(result: object, prompts: Sequence[Prompt], missing: set[int]) -> str:
-    """What is wrong with a model's result, in words: models of other people come here too; empty for scores."""
-    if not isinstance(result, Scored):
-        return f"score() yields {type(result).__name__}, where Scored is expected"
-    if result.index not in missing:
-        return f"score() yields index {result.index!r}, which came before or is not one of 0 to {len(prompts) - 1}"
-    n = len(prompts[result.index].continuations)
-    if result.logprobs is None or (isinstance(result.logprobs, np.ndarray) and result.logprobs.shape == (n,)):
-        return ""
-    return f"the logprobs of a Scored are {str(result.logprobs)[:60]!r}, where an array of {n} numbers is expected"
 
 
 def _scored_row(

@@ -58,11 +58,13 @@ def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[s
     """A mapping, or ``NAME=VALUE`` texts converted to one; InputError, naming the option ``name``, on anything else."""
     if isinstance(value, Mapping):
         for key, content in value.items():
-            if kind is str and not isinstance(content, str):
-                raise InputError(f"{name}: {key!r} is {content!r}, and not a text; give the name of a column")
+            if kind is str and not (isinstance(content, str) and isinstance(key, str)):
+                raise InputError(f"{name}: {key!r} is {content!r}; give a field and the name of its column, as texts")
         return dict(value)
     values: dict[str, Any] = {}
-    for text in value:
+    if not isinstance(value, list | tuple | str) or not all(isinstance(text, str) for text in value):
+        raise InputError(f"{name} {value!r}: give a dict of field and column, such as {{'answer': 'gold'}}")
+    for text in [value] if isinstance(value, str) else value:
         key, sign, content = text.partition("=")
         try:
             values[key] = kind(content)

@@ -453,8 +453,13 @@ def test_columns_that_cannot_be_read() -> None:
     twice = pd.DataFrame([["What?", "a", "b", 0]] * 2, columns=["question", "option_a", "option_a", "answer"])
     with pytest.raises(InputError, match="DataFrame: two columns have the name 'option_a'"):
         unslant.load_questions(twice)
+    given: Any
+    for given in (123, True, [1], {1: "x"}, {"question": None}):
+        with pytest.raises(InputError, match=r"give a dict of field and column|give a field and the name"):
+            unslant.load_questions(ROWS, fields=given)
+    assert unslant.load_questions(ROWS, fields="subject=")[0].subject == ""
     columns: Any = {"question": 3}
-    with pytest.raises(InputError, match="'question' is 3, and not a text"):
+    with pytest.raises(InputError, match="'question' is 3; give a field and the name"):
         unslant.load_questions(ROWS, fields=columns)
 
 
@@ -478,6 +483,9 @@ def test_right_and_wrong_answers_in_columns_of_their_own(right: str, wrong: str)
     assert questions.report.doubts == ()
     assert unslant.load_questions(rows[::-1])[0].options == questions[-1].options  # of their texts alone
     assert any("no order of options" in note for note in unslant.audit("fair", rows[:4], orders="reverse").page().notes)
+    for listed in ({"A": "w", "B": "r"}, {"answer_choices": ["w", "r"]}, {"option_a": "w", "option_b": "r"}):
+        there = {"question": "Which?", right: "B" if "A" in listed else "r", wrong.format(1): "near", **listed}
+        assert unslant.load_questions([there])[0].options == ("w", "r")  # the file lists its options
     rows[3][right] = ""
     with pytest.raises(InputError, match="item 4: has no text in the column"):
         unslant.load_questions(rows)

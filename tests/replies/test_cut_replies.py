@@ -41,6 +41,9 @@ PAGE = present(QUESTION)
         ("- A (Mars) is the", None),
         ("* **A)** Mars is", None),
         ("- B: Jupiter is", {"B"}),
+        ("- A. Mars: no\n- B. Jupiter: yes\n- C. Venus: no\n- D. Saturn: no\n\n**B**\n\nJupiter is the lar", {"B"}),
+        ("- A. Mars is red.\n\nAnswer: A\n\nThis is because it has bee", {"A"}),
+        ("| A | Mars | no |\n| B | Jupiter | yes |\n\nB\n\nBecause Ju", {"B"}),
         ("- The answer is A because it", {"A"}),
     ],
 )

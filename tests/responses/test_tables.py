@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,7 +18,8 @@ from tests.command_line import unslant
 from unslant import audit
 from unslant.errors import InputError
 from unslant.responses import Response, Responses
-from unslant.responses.importers import load_logs
+from unslant.responses.checks import above_one
+from unslant.responses.importers import Log, Logged, joined, load_logs
 
 TEXTS = ["Fenton", "Redhill", "Millbrook", "Langdale"]
 ROWS: list[dict[str, Any]] = [
@@ -290,3 +292,31 @@ def test_an_empty_cell_of_csv_is_an_empty_text(tmp_path: Path) -> None:
     parquet = io.BytesIO()
     pd.DataFrame(rows).to_parquet(parquet)
     assert [row.status for row in load(tmp_path / "mine.parquet", parquet.getvalue()).rows()] == ["ok", "error"]
+
+
+def test_a_choice_of_both_of_two_options_is_one_that_names_several() -> None:
+    rows = [
+        {"id": f"q{i}", "question": f"{i}?", "options": ["x", "y"], "answer": i % 2, "chosen": i % 2} for i in range(9)
+    ]
+    metrics = audit(log=[*rows[:8], rows[8] | {"chosen": [1, 0]}]).to_dict()["metrics"]
+    assert metrics["means"]["accuracy"]["value"] == 8 / 9
+    with pytest.raises(InputError, match="is not a list of places"):
+        audit(log=[*rows[:8], rows[8] | {"answer": [1, 0]}])
+
+
+def test_an_empty_choice_beside_other_columns_is_no_answer() -> None:
+    rows = [{**row, "chosen": "", "reply": "ABCD"[row["chosen"]]} for row in ROWS]
+    assert audit(log=[rows[0] | {"reply": None}, *rows[1:]]).to_dict()["metrics"]["counts"]["failed_rows"] == 1
+    scored = [{**row, "chosen": "", "probs": [0.4, 0.3, 0.2, 0.1]} for row in ROWS]
+    assert audit(log=[scored[0] | {"probs": None}, *scored[1:]]).to_dict()["metrics"]["counts"]["failed_rows"] == 1
+
+
+def test_upper_bounds_are_not_summed() -> None:
+    labels = tuple("ABCDEFGHI")
+    pages = [
+        Logged(f"q{i}", labels, frozenset({i}), "here", question=f"{i}?", bounds=(5, 6, 7, 8),
+               logprobs=np.log([0.3, 0.14, 0.13, 0.12, 0.11, 0.11, 0.11, 0.11, 0.11]))
+        for i in range(9)
+    ]  # fmt: skip
+    table = joined([Log("m", "test", "labels", tuple(pages))]).table
+    assert above_one(table).size == 0

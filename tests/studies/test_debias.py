@@ -173,6 +173,7 @@ def test_questions_to_train_on_in_memory(tiny_folder: Path, as_source: Callable[
     methods = ("lora-1:epochs=1:questions_per_epoch=4:max_orders=4",)
     found = debias([open_model(tiny_folder)], [half], methods=methods, train=as_source(rows))
     assert (found.trained_on, found.measured_on) == ({"half": 6}, {"half": 8})
+    assert "oak" not in json.dumps(found.to_dict()["provenance"])  # questions are named there, not written out
 
 
 def test_a_method_that_cannot_be_fitted_or_asked_is_a_note_and_the_others_give_results(

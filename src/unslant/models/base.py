@@ -184,6 +184,31 @@ class ScoringModel(Model, ABC):
         """
 
 
+def checked(model: ScoringModel, prompts: Sequence[Prompt], *more: Any) -> Iterator[Scored]:
+    """The results of ``model.score(prompts, *more)``, which may be a model of other people.
+
+    Raises:
+        ModelError: on anything other than one :class:`Scored` for each prompt, with a number for each continuation.
+    """
+    missing = set(range(len(prompts)))
+    for result in model.score(prompts, *more):
+        problem = ""
+        if not isinstance(result, Scored):
+            problem = f"yields {type(result).__name__}, where Scored is expected"
+        elif not isinstance(result.index, int | np.integer) or result.index not in missing:
+            problem = f"yields index {result.index!r}, which came before or is not one of 0 to {len(prompts) - 1}"
+        elif result.logprobs is not None:
+            shape = (len(prompts[result.index].continuations),)
+            right = isinstance(result.logprobs, np.ndarray) and result.logprobs.dtype.kind in "fiu"
+            if not right or result.logprobs.shape != shape:
+                given = str(result.logprobs)[:60]
+                problem = f"yields the logprobs {given!r}, where an array of {shape[0]} numbers is expected"
+        if problem:
+            raise ModelError(f"{model.name}: score() {problem}")
+        missing.remove(result.index)
+        yield result
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Token ids of one prompt: ``context`` (shape ``(k,)``) and the tokens to score after it, per candidate."""

@@ -86,7 +86,7 @@ class ModelOptions:
         urls = tuple(dict.fromkeys(self.addresses))
         object.__setattr__(self, "base_url", urls if len(urls) > 1 else next(iter(urls), None))
         for name in ("device", "dtype"):  # also a torch.device or torch.dtype
-            object.__setattr__(self, name, str(getattr(self, name)).removeprefix("torch."))
+            object.__setattr__(self, name, str(getattr(self, name) or "auto").removeprefix("torch."))
         check_least(self, {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1,
                            "ray_actors": 1, "ray_gpus": 0, "tensor_parallel": 2})  # fmt: skip
         if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):

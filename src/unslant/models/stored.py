@@ -128,7 +128,9 @@ class StoredModel(Stored, ScoringModel):
             for position, row in sorted(stored_pass.stored().items()):
                 model.note_stored(row.by, prompts[position].group)
             try:
-                yield from _Call(self, stored_pass).score(lambda missing: model.score([prompts[i] for i in missing]))
+                yield from _Call(self, stored_pass).score(
+                    lambda missing: base.checked(model, [prompts[i] for i in missing])
+                )
             except ModelChanged as change:  # the other model's scores were stored as this one's
                 self.store.drop(keys_of(identity, (_text_bytes(prompt) for prompt in change.since), self.purpose))
                 raise
@@ -150,7 +152,7 @@ class StoredModel(Stored, ScoringModel):
             yield from call.score_encoded(model, prompts, encoded)
         else:
             yield from _Call(self, stored_pass).score(
-                lambda missing: model.score([prompts[i] for i in missing], [encoded[i] for i in missing])
+                lambda missing: base.checked(model, [prompts[i] for i in missing], [encoded[i] for i in missing])
             )
 
     def _agrees(self, model: TokenizingModel, stored_pass: Pass[Kept], encoded: Sequence[Encoded]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from unslant.questions.fields import column_names, text_of, usual_name
+from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns, text_of, usual_name
 from unslant.questions.records import Record, parse_list
 
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
@@ -43,7 +43,8 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     names = {usual_name(column): column for column in column_names(records)}
     right = [column for name, column in names.items() if _RIGHT.fullmatch(name)]
     wrong = [column for name, column in names.items() if _WRONG.fullmatch(name)]
-    if len(right) != 1 or not wrong or {"options", "choices"} & names.keys():
+    others = [column for column in names.values() if column not in (*right, *wrong)]
+    if len(right) != 1 or not wrong or set(CHOICE_FIELDS["options"]) & names.keys() or option_columns(others):
         return None
     parts = []
     for record in records:

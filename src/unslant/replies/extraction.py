@@ -66,14 +66,14 @@ def extract_answer(reply: str, labels: tuple[str, ...], options: Sequence[str] =
     if not cut:
         return read
     in_review = read.rule in _BY_PLACE and _breaks_off_in_review(kept, reply[len(kept) :], labels)
+    in_review |= read.rule in _BY_PLACE[:2] and _opens_list(reply, labels[0])
     if read.status == "unparsed" or read.rule in _IMPLIED or in_review:
         return Extracted("cut", rule="cut off", readings=read.readings)
     return read
 
 
 def _breaks_off_in_review(kept: str, fragment: str, labels: Sequence[str]) -> bool:
-    """Whether a reply ends within a list of options: at the first one after some words, or in a line of a list or a
-    table, or at a further one.
+    """Whether a reply ends within a list of options: at the first one after some words, or at a further one.
 
     Examples:
         >>> _breaks_off_in_review("Let us see.\\n\\nA.", " Lyon is", ("A", "B"))
@@ -82,15 +82,18 @@ def _breaks_off_in_review(kept: str, fragment: str, labels: Sequence[str]) -> bo
         False
     """
     label = "|".join(map(re.escape, labels))
-    in_list = r"\s{0,9}(?:#{1,6}|[|•*+-])[ \t]{1,3}\*{0,2}(?:{option_noun} )?[(\[]?" + re.escape(labels[0])
-    if pattern(rf"{in_list}[)\]]?\*{{0,2}} ?[.:)|(–-]").match(kept + fragment):
-        return True
     item = rf"(?:\A|[.!?:\n])[\s*_#>|(\[-]{{0,9}}(?:{{option_noun}} )?[(\[]?({label})[.:)\]]"
     items = [match[1].casefold() for match in pattern(item).finditer(kept + fragment)]
     here = pattern(rf"{item}\Z").search(kept.rstrip()) or pattern(rf"\s?{item}").match(f"\n{fragment}")
     opens = pattern(rf"\s{{0,9}}{item}").match(kept) is not None
     in_order = items[:1] == [labels[0].casefold()]  # an answer that is then explained is another one, as a rule
     return here is not None and in_order and (len(set(items)) > 1 or not opens)
+
+
+def _opens_list(reply: str, label: str) -> bool:
+    """Whether a reply begins with the label as the first item of a list, a heading or a row of a table."""
+    opening = r"\s{0,9}(?:#{1,6}|[|•*+-])[ \t]{1,3}\*{0,2}(?:{option_noun} )?[(\[]?" + re.escape(label)
+    return pattern(rf"{opening}[)\]]?\*{{0,2}} ?[.:)|(–-]").match(reply) is not None
 
 
 def chosen_contents(extracted: Extracted, presentation: Presentation) -> frozenset[int] | None:

@@ -222,11 +222,12 @@ class _Lists:
 
 
 def above_one(table: pa.Table) -> Floats:
-    """The sums of the probabilities of all labels of those rows where it is more than 1, by more than rounding."""
+    """The sums of the probabilities of all labels of those rows where it is more than 1, by more than rounding; of
+    labels that a server did not return, only upper bounds are known, and rows with any are left out."""
     scores = _Lists(table, "logprobs")
-    probabilities = np.exp(scores.values.astype(np.float64))
     sums = np.zeros(len(scores.lengths))
-    np.add.at(sums, scores.rows, probabilities)
+    np.add.at(sums, scores.rows, np.exp(scores.values.astype(np.float64)))
+    sums[_Lists(table, "bounds").rows] = 0
     return sums[sums > 1 + _ROUNDED * scores.lengths]
 
 

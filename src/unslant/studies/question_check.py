@@ -370,7 +370,7 @@ def _positions_panel(check: QuestionCheck) -> Panel:
 
 def _first(check: QuestionCheck) -> tuple[str, ...]:
     question = check.questions[0]
-    options = " ".join(f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(question.options))
+    options = " ".join(f"{ALPHABETS['A'][i]}. {text}" for i, text in enumerate(question.options))
     right = listed([ALPHABETS["A"][i] for i in sorted(question.answers)]) or "none"
     how = check.questions.report.answers
     reading = (f"Answers were read as {how}.",) if how else ()

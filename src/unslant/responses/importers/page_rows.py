@@ -308,8 +308,8 @@ class Row:
             kind = type(reply).__name__
             raise self.fail("reply", f"is {kind}, and not a text; name the column with the reply's text")
         reply = None if reply is None else str(reply)
-        empty = lookup(self.data, self.names["chosen"]) if self.names["chosen"] else None
-        if reply is None and isinstance(empty, str):  # likewise: an empty text, and not null
+        alone = self.names["chosen"] and not any(self.names[key] for key in ANSWERS if key != "chosen")
+        if alone and isinstance(lookup(self.data, self.names["chosen"]), str):  # likewise: an empty text, and not null
             return [Logged(status="unparsed", **common)]
         return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
 
@@ -355,7 +355,8 @@ class Row:
         if value is None:
             raise self.fail(key, "is missing")
         places: list[int] = []
-        if are_flags(items := RawAnswer(value, options, options, (*labels, *names)).items, len(labels)):
+        n = len(labels) if key == "answer" and not self.own_labels else 0  # a reply may name both of two options
+        if are_flags(items := RawAnswer(value, options, options, (*labels, *names)).items, n):
             raise self.fail(key, FLAGS)
         for item in items:
             number = integer(item)

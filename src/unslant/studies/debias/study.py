@@ -88,7 +88,10 @@ class DebiasStudy(Study[DebiasSettings]):
         methods, missing = _installed(settings.methods)
         for absent in missing:
             warnings.warn(f"{absent.method} is left out: {absent.reason}", stacklevel=2)
-        train = [pool for source in sources_in(settings.train) if (pool := settings.pool(source)) is not None]
+        sources = sources_in(settings.train)
+        train = [pool for source in sources if (pool := settings.pool(source)) is not None]
+        if not all(isinstance(source, str) for source in sources):  # in memory: named, and not written out
+            settings = replace(settings, train=tuple(pool.name for pool in train))
         names = [one.name for one in sets]
         held_out = any(method.held_out for method in methods.values())
         if train and len(train) != len(sets):
