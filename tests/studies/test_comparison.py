@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from unslant import audit, load_questions
+from unslant import audit, compare, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
@@ -92,3 +95,65 @@ def test_a_run_on_other_questions_is_not_among_those_that_cannot_be_distinguishe
     )
     headline = AuditComparison.of([one, two, apart]).headline
     assert headline == f"{AuditComparison.of([one, two]).headline}; prefers-last answered other questions"
+
+
+def logged(
+    model: str, ids: range, is_right: Callable[[int], bool], right: Callable[[int], int] = lambda i: i % 4, **more: Any
+) -> list[dict[str, Any]]:
+    """Rows of a table: the right option, or the one after it."""
+    return [
+        {"id": f"q{i}", "question": f"Number {i}?", "options": [f"{i}{k}" for k in "wxyz"], "answer": right(i),
+         "chosen": (right(i) + (not is_right(i))) % 4, "model": model, **{key: value(i) for key, value in more.items()}}
+        for i in ids
+    ]  # fmt: skip
+
+
+def test_who_is_best_is_seen_on_the_same_questions() -> None:
+    # Alpha's score is the highest, of easier questions; on those of all it is the lowest.
+    alpha = [*logged("alpha", range(60), lambda i: i % 5 == 0), *logged("alpha", range(100, 300), lambda i: True)]
+    beta = logged("beta", range(60), lambda i: i % 5 < 3)
+    gamma = logged("gamma", range(60), lambda i: i % 5 < 4)
+    assert audit(log=[*alpha, *beta]).headline.startswith("beta scores 0.40")
+    assert audit(log=[*alpha, *beta, *gamma]).headline.startswith("gamma")
+
+
+@pytest.mark.parametrize(
+    "other", [{"right": lambda i: (i + 1) % 4}, {"context": lambda i: f"Passage {i}, another."}], ids=["key", "passage"]
+)
+def test_questions_with_another_key_or_passage_are_not_the_same(other: dict[str, Any]) -> None:
+    one = logged("alpha", range(60), lambda i: True, context=lambda i: f"Passage {i}.")
+    two = logged("beta", range(60), lambda i: False, **{"context": lambda i: f"Passage {i}."} | other)
+    assert "no questions in common" in audit(log=[*one, *two]).headline
+    same = logged("beta", range(60), lambda i: False)  # its log does not hold the passages
+    assert "on the same 60 questions" in audit(log=[*one, *same]).headline
+
+
+def test_passages_of_one_run_count_in_either_sequence() -> None:
+    one = audit(log=logged("alpha", range(120), lambda i: i // 10 % 3 == 0, context=lambda i: f"Passage {i // 10}."))
+    two = audit(log=logged("beta", range(120), lambda i: i // 10 % 4 > 0))
+    (first,), (second,) = (
+        [pair for _, pair in compare(*pair).differences if pair.measure == "accuracy"]
+        for pair in ((one, two), (two, one))
+    )
+    assert first.p_value == pytest.approx(second.p_value)
+    assert first.p_value > 1e-3  # McNemar's test, for questions on their own, has 1e-7
+    assert first.difference.low == pytest.approx(-second.difference.high)
+
+
+def test_a_run_without_the_score_is_named_and_none_is_lost_by_its_name() -> None:
+    one, two = logged("m", range(60), lambda i: True), logged("m (1)", range(60), lambda i: i % 2 > 0)
+    runs = [audit(log=rows) for rows in (one, one, two)]
+    assert len(AuditComparison.of(runs).runs) == 3
+    unpublished = [{**row, "model": "shuffled", "order": [1, 0, 2, 3]} for row in one]
+    headline = audit(log=[*one, *two, *unpublished]).headline
+    assert headline.endswith("; shuffled has no score as published")
+
+
+def test_differences_are_for_other_subjects_where_the_audits_are() -> None:
+    questions = [replace(q, subject=f"s{i % 6}") for i, q in enumerate(load_questions("embedded").questions[:36])]
+    methods = []
+    for across in (False, True):
+        found = audit(["prefers-a", "fair"], questions, orders="reverse", across_subjects=across)
+        (pair,) = [pair for _, pair in found.differences if pair.measure == "expected_accuracy"]
+        methods.append(pair.difference.method)
+    assert ["over subjects" in method for method in methods] == [False, True]

@@ -123,13 +123,20 @@ class AuditComparison(StudyResult):
         ranked = self._ranked()
         if len(ranked) < 2:
             return f"{listed(list(self.runs))}: nothing could be compared"
-        for best in ranked:  # the highest score may be one on other questions
-            pairs = {name: pair for name in ranked if name != best and (pair := self._pair(best, name))}
-            if pairs:
-                apart = [name for name in ranked if name not in (best, *pairs)]
-                rest = f"; {listed(apart, 2)} answered other questions" if apart else ""
-                return self._claim([best, *pairs], [*pairs.values()]) + rest
-        return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+        pairs = {
+            one: {other: pair for other in ranked if other != one and (pair := self._pair(one, other))}
+            for one in ranked
+        }
+        if not any(pairs.values()):
+            return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
+        # Runs may have answered other questions, easier ones for example: only pairs on the same ones show who is best.
+        best = max(ranked, key=lambda one: sum(pair.difference.value > 0 for pair in pairs[one].values()))
+        best = best if pairs[best] else next(one for one in ranked if pairs[one])
+        compared, apart = [best, *pairs[best]], [one for one in ranked if one not in (best, *pairs[best])]
+        rest = f"; {listed(apart, 2)} answered other questions" if apart else ""
+        if unranked := [name for name in self.runs if name not in ranked]:
+            rest += f"; {listed(unranked, 2)} has no score {self._how}"
+        return self._claim(compared, [*pairs[best].values()]) + rest
 
     def _claim(self, ranked: Sequence[str], pairs: Sequence[PairedDifference]) -> str:
         """What can be said of the best run, compared in ``pairs`` with each of the others."""
@@ -141,10 +148,12 @@ class AuditComparison(StudyResult):
         if len(ranked) == 2:
             other, test = tests[0]
             more = f"{with_interval(test.estimate, 2)} more than {other}"
-            if test.differs:
+            if test.kind == "above":
                 return f"{best} scores {more} on the same {count(test.estimate.n, 'question')}, {self._how}"
             return f"{best} and {other} cannot be distinguished {unsettled(test)}"
-        beaten = [name for name, test in tests if test.differs]
+        if better := [name for name, test in tests if test.kind == "below"]:
+            return f"No run scores highest: {best} is ahead of most, and behind {listed(better, 2)}, {self._how}"
+        beaten = [name for name, test in tests if test.kind == "above"]
         group = [name for name in ranked if name not in beaten]
         if len(group) == 1:
             name, nearest = min(tests, key=lambda item: item[1].estimate.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -271,7 +271,10 @@ def named(results: Sequence[AuditResult], files: Sequence[str] = ()) -> dict[str
     """Audits by model, with the file name (or a number) added where models share a name."""
     often = Counter(result.name for result in results)
     extra = files if len(set(files)) == len(results) else [str(i + 1) for i in range(len(results))]
-    return {r.name if often[r.name] == 1 else f"{r.name} ({more})": r for r, more in zip(results, extra, strict=True)}
+    names = [r.name if often[r.name] == 1 else f"{r.name} ({more})" for r, more in zip(results, extra, strict=True)]
+    if len(set(names)) < len(names):  # a model may be called "m (1)"
+        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+    return dict(zip(names, results, strict=True))
 
 
 def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Paired:
@@ -285,7 +288,11 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Pair
     if not at.size:
         return Paired((), ())
     values = now.metrics.questions, first.metrics.questions
-    pairs = [paired_difference(now.scores, first.scores, key, measures=values, rows=rows) for key in MEASURES]
+    across = any(audit.run.settings.get("across_subjects") for audit in (now, first))
+    difference = partial(
+        paired_difference, now.scores, first.scores, measures=values, rows=rows, across_subjects=across
+    )
+    pairs = [difference(key) for key in MEASURES]
     ways, remarks = (_way(first), _way(now)), list[str]()
     if len(set(ways)) > 1:
         remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")

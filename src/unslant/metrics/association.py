@@ -15,6 +15,7 @@ from unslant.arrays import Floats
 from unslant.metrics.bootstrap import Bootstrap
 from unslant.metrics.estimate import CONFIDENCE, Estimate, normal_quantile
 from unslant.metrics.registry import Numbers, metric
+from unslant.metrics.sampling import student
 
 Kind = Literal["pearson", "spearman", "kendall"]
 BY_DEFAULT: tuple[Kind, ...] = ("kendall", "pearson")
@@ -213,3 +214,25 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
 
     features = np.column_stack([differ, votes.transpose(1, 0, 2).reshape(len(sizes), -1)])
     return bootstrap.statistic(features, statistic, int((sizes > 0).sum()), low=-1.0, high=1.0)
+
+
+def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
+    """p-value of "both are as often right" for (Q,) yes-or-no values of the same questions; nan where one has none.
+
+    McNemar's exact test, or where questions share passages, Student's t over passages: questions about one passage
+    are won or lost together, and McNemar's test would count each as evidence of its own.
+    """
+    differences = a - b
+    if bootstrap.sampling.clustered:
+        return student(bootstrap.sampling, differences)[1]
+    return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
+
+
+@metric("p_value", "p", "exact McNemar test (with passages, Student's t over them): both are as often right", unit="p")
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
+    if only_a + only_b == 0:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)

@@ -12,14 +12,14 @@ import numpy as np
 from unslant.arrays import Floats, Ints, Jsonable, json_fields
 from unslant.errors import InputError, one_of
 from unslant.metrics.accuracy import Calibration, ChanceTest, above_chance, given_calibration
-from unslant.metrics.association import pbm_accuracy
+from unslant.metrics.association import mcnemar as mcnemar
+from unslant.metrics.association import p_of_pairs, pbm_accuracy
 from unslant.metrics.bootstrap import Bootstrap, spread_answers
 from unslant.metrics.estimate import CONFIDENCE, Estimate, by_design, normal_quantile
 from unslant.metrics.labels import LabelBias, LabelShare, given_slots, label_bias, label_shares, order_slots
 from unslant.metrics.permutation import OrderAccuracy, order_accuracy
 from unslant.metrics.preference import Preference, preference
 from unslant.metrics.registry import METRICS, Numbers, QuestionMetric, QuestionValues, metric, question_metrics
-from unslant.metrics.sampling import student
 from unslant.metrics.scores import OrderScores
 from unslant.metrics.two_phase import TwoPhaseValues, extended, whole_part
 
@@ -265,12 +265,14 @@ def paired_difference(
     *,
     measures: tuple[QuestionValues, QuestionValues] | None = None,
     rows: tuple[Ints, Ints] | None = None,
+    across_subjects: bool = False,
 ) -> PairedDifference:
     """Difference of one metric of single questions over the questions that both sets of scores have.
 
     Args:
         measures: of ``a`` and ``b``, if already computed.
         rows: (P,) each, the rows of the same questions in ``a`` and ``b``; by default those of the same id.
+        across_subjects: whether the interval is for other subjects.
 
     Raises:
         InputError: if the measure is unknown or no question is shared.
@@ -285,9 +287,13 @@ def paired_difference(
     of_a, of_b = values_a[measure_name][at_a], values_b[measure_name][at_b]
     both = ~(np.isnan(of_a) | np.isnan(of_b))
     of_a, of_b = of_a[both], of_b[both]
-    subjects, contexts = ([texts[i] for i in at_a[both]] for texts in (a.subjects, a.contexts))
+    at = [*zip(at_a[both], at_b[both], strict=True)]  # either may lack subjects or contexts, as logs do
+    subjects, contexts = (
+        [a.subjects[i] or b.subjects[j] for i, j in at],
+        [a.contexts[i] or b.contexts[j] for i, j in at],
+    )
     unsure = (spread_answers(a)[at_a] | spread_answers(b)[at_b])[both]
-    bootstrap = Bootstrap(len(subjects), subjects, contexts=contexts, unsure=unsure)
+    bootstrap = Bootstrap(len(at), subjects, contexts=contexts, unsure=unsure, across_subjects=across_subjects)
     bounds = measured.bounds
     yes_no = of_a.size and np.isin([of_a, of_b], (0.0, 1.0)).all()
     only_a, only_b = (int((of_a > of_b).sum()), int((of_b > of_a).sum())) if yes_no else (0, 0)
@@ -299,30 +305,8 @@ def paired_difference(
         only_a,
         only_b,
         p_of_pairs(bootstrap, of_a, of_b) if yes_no else math.nan,
-        len(a) + len(b) - len(at_a) - len(subjects),
+        len(a) + len(b) - len(at_a) - len(at),
     )
-
-
-def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
-    """p-value of "both are as often right" for (Q,) yes-or-no values of the same questions; nan where one has none.
-
-    McNemar's exact test, or where questions share passages, Student's t over passages: questions about one passage
-    are won or lost together, and McNemar's test would count each as evidence of its own.
-    """
-    differences = a - b
-    if bootstrap.sampling.clustered:
-        return student(bootstrap.sampling, differences)[1]
-    return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
-
-
-@metric("p_value", "p", "exact McNemar test (with passages, Student's t over them): both are as often right", unit="p")
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
-    if only_a + only_b == 0:
-        return 1.0
-    from scipy.stats import binomtest
-
-    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue)
 
 
 def detectable_difference(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -283,7 +283,13 @@ def with_shared_start(questions: Iterable[Question]) -> list[Question]:
     return [question for group in shared for question in group] if len(shared) > 1 else []
 
 
-_Texts = tuple[str, tuple[str, ...]]
+class _Texts(NamedTuple):
+    """The texts of a question, in one form of writing; sorted where there are several."""
+
+    stem: str
+    options: tuple[str, ...]
+    right: tuple[str, ...]
+    context: str
 
 
 def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | None]) -> list[tuple[str, str]]:
@@ -291,7 +297,7 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
 
     Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
     two data sets is not one question. The others are the same where they have the same stem and the same options in
-    any order, if no other question of either has these.
+    any order, if no other question of either has these. On other passages, or with other right options, they differ.
 
     Args:
         a, b: question by id; None where its text was not recorded.
@@ -301,25 +307,33 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
     for name in by_id:
         del texts_a[name], texts_b[name]
     rest_a, rest_b = _unique(texts_a), _unique(texts_b)
-    return [(name, name) for name in by_id] + [(rest_a[one], rest_b[one]) for one in rest_a if one in rest_b]
+    by_text = [(rest_a[one], rest_b[one]) for one in rest_a if one in rest_b]
+    by_text = [(one, other) for one, other in by_text if _agree(texts_a[one], texts_b[other])]
+    return [(name, name) for name in by_id] + by_text
 
 
 def _folded(question: Question | None) -> _Texts | None:
     if question is None:
         return None
-    stem, *options = (" ".join(text.split()).casefold() for text in (question.stem, *question.options))
-    return stem.removeprefix("question:").strip(), tuple(sorted(options))
+    texts = (question.stem, question.context, *question.options)
+    stem, context, *options = (" ".join(text.split()).casefold() for text in texts)
+    right = tuple(sorted(options[place] for place in question.answers))
+    return _Texts(stem.removeprefix("question:").strip(), tuple(sorted(options)), right, context)
 
 
 def _agree(a: _Texts | None, b: _Texts | None) -> bool:
     """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
-    return a is None or b is None or (a[1] == b[1] and (a[0] in b[0] or b[0] in a[0]))
+    if a is None or b is None:
+        return True
+    pairs = (a.stem, b.stem), (a.context, b.context)
+    return a[1:3] == b[1:3] and all(one in other or other in one for one, other in pairs)
 
 
-def _unique(texts: Mapping[str, _Texts | None]) -> dict[_Texts, str]:
-    """Id by texts, of texts that only one question has."""
-    often = Counter(texts.values())
-    return {pair: name for name, pair in texts.items() if pair is not None and often[pair] == 1}
+def _unique(texts: Mapping[str, _Texts | None]) -> dict[tuple[object, ...], str]:
+    """Id by stem and options, of those that only one question has."""
+    pairs = {name: one[:2] for name, one in texts.items() if one is not None}
+    often = Counter(pairs.values())
+    return {pair: name for name, pair in pairs.items() if often[pair] == 1}
 
 
 def canonical_line(question: Question | JudgingQuestion | MathQuestion) -> str:
