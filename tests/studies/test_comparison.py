@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command_line import unslant
 from unslant import audit, compare, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
 from unslant.metrics import METRICS, Estimate, PairedDifference, wilson
+from unslant.responses import Responses
 
 RUNS = {
     "first": {"accuracy": wilson(0.5, 40), "pbm": Estimate.undefined("one order")},
@@ -157,3 +160,10 @@ def test_differences_are_for_other_subjects_where_the_audits_are() -> None:
         (pair,) = [pair for _, pair in found.differences if pair.measure == "expected_accuracy"]
         methods.append(pair.difference.method)
     assert ["over subjects" in method for method in methods] == [False, True]
+
+
+def test_the_tables_of_several_audits_are_written(tmp_path: Path) -> None:
+    out = str(tmp_path / "both.parquet")
+    unslant("audit", "-m", "fair", "-m", "prefers-a", "embedded", "--limit", "4", "--no-store", "--responses", out)
+    tables = [tmp_path / f"both-{name}.parquet" for name in ("fair", "prefers-a")]
+    assert [Responses.from_parquet(table).run.model for table in tables] == ["fair", "prefers-a"]

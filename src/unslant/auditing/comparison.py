@@ -17,10 +17,10 @@ from unslant.auditing.panels_scores import MOST_ORDERS, numbers_panel, order_acc
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
 from unslant.experiment.comparison import Comparison, slope_chart
 from unslant.experiment.page_parts import settings_rows
-from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of
+from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of, write_tables
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Describes, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, listed, number, unsettled, with_interval
+from unslant.reports.numbers import count, file_name, listed, number, unsettled, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
 from unslant.responses.importers.logged import placed
 
@@ -69,6 +69,10 @@ class AuditComparison(StudyResult):
             "runs": {name: run.to_dict() for name, run in self.runs.items()},
             "differences": [{"run": name, **jsonable(pair)} for name, pair in self.differences],
         }
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write one table of responses for each run, as ``NAME-RUN``."""
+        write_tables({file_name(name): run for name, run in self.runs.items()}, path)
 
     def described(self) -> Page:
         sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}
