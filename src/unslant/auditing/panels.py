@@ -335,7 +335,9 @@ def _surplus(result: AuditResult) -> str:
     answered, right = percent(top["predicted"].value), percent(top["gold"].value)
     line = f"{top.label} is {answered} of the answers but {right} of the right options"
     ties = result.metrics.means["tie_rate"].value
-    return f"{line}; {percent(ties)} of the answers are ties, which the first label wins" if ties > MANY_TIED else line
+    if not ties > MANY_TIED or top.label != result.scores.labels[0]:  # nan for replies
+        return line
+    return f"{line}; {percent(ties)} of the answers are ties, which the first label wins"
 
 
 def _lengths(numbers: Numbers) -> str:
