@@ -176,8 +176,8 @@ class QuestionPool:
 def named(audits: Sequence[AuditResult]) -> list[tuple[str, str, AuditResult]]:
     """Model, set, and audit.
 
-    A model is named without its path, unless that would make two of one name. Sets of different models and names are
-    joined where their questions are the same.
+    A model is named without its path, unless that would make two of one name. Sets of different names are joined where
+    their questions are the same.
     """
     models = [audit.run.model or "model" for audit in audits]
     short = {model: audit.name for model, audit in zip(models, audits, strict=True)}
@@ -189,8 +189,10 @@ def named(audits: Sequence[AuditResult]) -> list[tuple[str, str, AuditResult]]:
     groups: list[tuple[list[str], list[int]]] = []
     for name, members in sets.items():
         for names, joined in groups:
+            one, other = audits[members[0]], audits[joined[0]]
             apart = {models[i] for i in members}.isdisjoint(models[i] for i in joined)
-            if apart and _same(audits[members[0]], audits[joined[0]]):
+            # without texts, ids alone do not show that a model was asked the same twice
+            if (apart or (one.responses.questions and other.responses.questions)) and _same(one, other):
                 names.append(name)
                 joined += members
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -120,8 +120,8 @@ class Leaderboard(StudyResult):
     def of(cls, audits: Iterable[AuditResult], rank_by: str = "mean") -> Leaderboard:
         """Rank audits.
 
-        Audits of different models are of one set if they name the same set, or have most of their questions in common,
-        as logs do that have a file for each model.
+        Audits are of one set if they name the same set, or have most of their questions in common, as logs do that have
+        a file for each model.
 
         Args:
             rank_by: ``mean``: performance in a random order; ``vote``: knowledge with the habit taken out.
@@ -136,7 +136,10 @@ class Leaderboard(StudyResult):
         for model, name, audit in triples:
             of_model = by_model.setdefault(model, {})
             if name in of_model:
-                raise InputError(f"{model} on {name} is given twice; give each model and set once")
+                first, again = of_model[name].run.question_set, audit.run.question_set
+                same = f"has the same questions in {first} and {again}"
+                twice = f"on {first} is given twice" if first == again else same
+                raise InputError(f"{model} {twice}; give each model and set once")
             of_model[name] = audit
         if not by_model:
             raise InputError("no models: give one or more")
@@ -304,6 +307,9 @@ class LeaderboardStudy(Study[AuditSettings]):
 
     def load(self, given: Given[AuditSettings]) -> list[QuestionSet[Question]]:
         sets = given.settings.load_each(list(given.inputs.sets) or given.questions)
+        for one, other in combinations(sets, 2):
+            if one.digest == other.digest:
+                raise InputError(f"{one.name} and {other.name} have the same questions; give each set once")
         for settings in {one.elicit: one for one in self.settings_of_each(given)}.values():
             settings.writer()  # a way to ask and a set that are incompatible are refused before a model is opened
             for questions in sets:

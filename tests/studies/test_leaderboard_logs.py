@@ -1,0 +1,61 @@
+"""The leaderboard of logs that differ in questions, orders and names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import unslant
+from unslant import InputError, QuestionSet
+
+Log = list[dict[str, Any]]
+
+
+def log(model: str, numbers: Sequence[int], share: float, *, orders: int = 4, about: str = "Question") -> Log:
+    """Answers of a model that knows this share of the questions; another ``about`` makes others of the same ids."""
+    rows = []
+    for i in numbers:
+        knows = random.Random(f"{model}-{i}").random() < share
+        for first in range(orders):
+            shown = [(first + j) % 4 for j in range(4)]
+            place = shown.index(i % 4)
+            row: dict[str, Any] = {"id": f"q{i}", "question": f"{about} number {i}?", "model": model}
+            row |= {"options": [f"{about}, {i}, {j}" for j in shown], "answer": "ABCD"[place]}
+            row |= {"chosen": "ABCD"[place if knows else (place + 1) % 4]} | ({"order": shown} if orders > 1 else {})
+            rows.append(row)
+    return rows
+
+
+def audit(name: str, rows: Log) -> unslant.AuditResult:
+    """As of a file of this name."""
+    found = unslant.audit(log=rows)
+    assert isinstance(found, unslant.AuditResult)
+    run = replace(found.run, questions=name)
+    return unslant.AuditResult.of(unslant.Responses(found.responses.table, run, found.responses.questions))
+
+
+def test_one_model_twice_on_the_same_questions_is_an_error_that_names_both_files() -> None:
+    once, again = audit("x", log("alpha", range(20), 0.5)), audit("xb", log("alpha", range(1, 20), 0.9))
+    other = audit("y", log("beta", range(20), 0.9))
+    for files in ([once, again], [once, other, again], [other, again, once]):
+        with pytest.raises(InputError, match=r"alpha has the same questions in xb? and xb?; give each model and set"):
+            unslant.Leaderboard.of(files)
+    further = audit("z", log("alpha", range(100, 120), 0.5))
+    assert unslant.Leaderboard.of([once, further, other]).left_out == ("z",)
+    two = [QuestionSet.of(once.responses.questions, name) for name in ("one", "copy")]
+    with pytest.raises(InputError, match="one and copy have the same questions; give each set once"):
+        unslant.leaderboard(["fair"], two)
+
+
+def test_ids_alone_do_not_make_one_set_of_two() -> None:
+    def bare(rows: Log) -> Log:
+        """Without texts: number 3 of two data sets is not one question."""
+        kept = ("id", "answer", "chosen", "order", "model")
+        return [{key: row[key] for key in kept} | {"labels": list("ABCD")} for row in rows]
+
+    logs = [audit(name, bare(log(model, range(20), 0.5))) for model in ("alpha", "beta") for name in ("one", "two")]
+    assert dict(unslant.Leaderboard.of(logs).sets) == {"one": 20, "two": 20}
