@@ -59,3 +59,14 @@ def test_ids_alone_do_not_make_one_set_of_two() -> None:
 
     logs = [audit(name, bare(log(model, range(20), 0.5))) for model in ("alpha", "beta") for name in ("one", "two")]
     assert dict(unslant.Leaderboard.of(logs).sets) == {"one": 20, "two": 20}
+
+
+def test_questions_of_one_id_are_told_apart_though_the_first_run_has_neither() -> None:
+    beta, gamma = log("beta", range(20), 0.9), log("gamma", range(20), 0.3, about="Riddle")
+    for first in ([], log("alpha", range(50, 70), 0.9, orders=1)):
+        found = unslant.leaderboard(log=[*first, *beta, *gamma])
+        assert [one.rank for one in found.models] == [None] * len(found.models)
+        assert found.pairs == ()
+    renamed = [row | {"id": f"r{row['id']}"} for row in log("delta", range(20), 0.5, about="Riddle")]
+    apart = unslant.leaderboard(log=[*log("alpha", range(20), 0.9, orders=1), *gamma, *renamed])
+    assert {one.model: one["expected_accuracy"].n for one in apart.models if one.rank} == {"gamma": 20, "delta": 20}

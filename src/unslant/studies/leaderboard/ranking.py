@@ -16,6 +16,8 @@ from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, Verdict, verdicts
 from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
+from unslant.questions import Question
+from unslant.questions.question import same_questions as same
 from unslant.reports.numbers import listed
 
 _NEGLIGIBLE = 1e-12
@@ -211,23 +213,22 @@ def _same(one: AuditResult, other: AuditResult) -> bool:
 
 
 def _common_ids(audits: Sequence[AuditResult]) -> list[list[str]]:
-    """The ids of each audit's questions, those of the first audit for questions that are the same.
+    """The ids of each audit's questions, those of the first audit that has the same question.
 
-    A question that only shares its id with one of the first audit gets another id.
+    A question that only shares its id with another of an earlier audit gets another id.
     """
-    first, *others = audits
-    ids = [list(first.scores.ids)]
-    digest, first_names = first.run.questions_digest, set(ids[0])
-    for k, audit in enumerate(others, start=1):
-        names = list(audit.scores.ids)
-        if not digest or audit.run.questions_digest != digest:
-            rows, of_first = same_questions(audit, first)
-            same = dict(zip(rows.tolist(), of_first.tolist(), strict=True))
-            names = [
-                ids[0][same[i]] if i in same else f"{name}\0{k}" if name in first_names else name
-                for i, name in enumerate(names)
-            ]
-        ids.append(names)
+    known: dict[str, Question | None] = {}
+    ids: list[list[str]] = []
+    digest = audits[0].run.questions_digest
+    for k, audit in enumerate(audits):
+        if k and digest and audit.run.questions_digest == digest and [*audit.scores.ids] == ids[0]:
+            ids.append(ids[0])  # to compare the texts of all models would take seconds
+            continue
+        questions = audit.responses.by_id(audit.scores.ids)
+        common = {name: f"{name}\0{k}" if name in known else name for name in questions}
+        common |= same(questions, known)
+        known = {common[name]: question for name, question in questions.items()} | known
+        ids.append([common[name] for name in audit.scores.ids])
     return ids
 
 
