@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -70,3 +70,21 @@ def test_questions_of_one_id_are_told_apart_though_the_first_run_has_neither() -
     renamed = [row | {"id": f"r{row['id']}"} for row in log("delta", range(20), 0.5, about="Riddle")]
     apart = unslant.leaderboard(log=[*log("alpha", range(20), 0.9, orders=1), *gamma, *renamed])
     assert {one.model: one["expected_accuracy"].n for one in apart.models if one.rank} == {"gamma": 20, "delta": 20}
+
+
+def without_given(rows: Log) -> Log:
+    """Never shown in the published order."""
+    return [row for row in rows if row["order"] != [0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("rank_by", ["mean", "vote"])
+def test_a_model_of_one_ranking_alone_moves_nobody_in_the_other(rank_by: Literal["mean", "vote"]) -> None:
+    others = [*log("beta", range(40), 0.7), *log("gamma", range(40), 0.2)]
+    for best in (log("alpha", range(40), 1.0, orders=1), without_given(log("alpha", range(40), 1.0))):
+        found = unslant.leaderboard(log=[*others, *best], rank_by=rank_by)
+        by_name = {one.model: one for one in found.models}
+        assert {by_name["alpha"].rank, by_name["alpha"].published_rank} == {1, None}
+        assert {name: (one.change, one.changes) for name, one in by_name.items()} == {
+            "alpha": (None, None), "beta": (0, (0, 0)), "gamma": (0, (0, 0)),
+        }  # fmt: skip
+        assert "published order" not in " ".join(found.page().lines)

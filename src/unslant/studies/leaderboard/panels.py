@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
-from unslant.experiment.comparison import slope_chart
+from unslant.experiment.comparison import ranks_of, slope_chart
 from unslant.experiment.page_parts import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
 from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, charts
@@ -122,11 +122,12 @@ def _moves(result: Leaderboard) -> list[str]:
             certain.append(f"{one.model} {'gains' if fewest > 0 else 'loses'} at least {places}")
     if certain:
         return [f"against the published order {listed(certain, 3)}"]
-    moved = sum(bool(one.change) for one in ranked)
-    if len(ranked) < 2 or not moved:
+    changes = [one.change for one in ranked if one.change is not None]
+    moved = sum(map(bool, changes))
+    if not moved:
         return []
     differ = "differs" if moved == 1 else "differ"
-    return [f"{moved} of {len(ranked)} ranks {differ} from the published order, none beyond chance"]
+    return [f"{moved} of {len(changes)} ranks {differ} from the published order, none beyond chance"]
 
 
 def _tiles(result: Leaderboard) -> tuple[Tile, ...]:
@@ -150,7 +151,9 @@ def _moved(change: int | None) -> str | None:
 def _ranking(result: Leaderboard) -> Panel:
     models, other = result.models, next(key for key in _RANKS if key != result.score)
     scores = [one[key] for one in models for key in (*_RANKS, "accuracy")]
-    moves = [(one.model, one.published_rank, one.rank) for one in models]
+    both = [one for one in models if one.change is not None]
+    ranks = (ranks_of([one[key] for one in both]) for key in ("accuracy", result.score))
+    moves = list(zip([one.model for one in both], *ranks, strict=True))
     rows: list[dict[str, Any]] = [
         vars(one)
         | {"ranks": _span(one.ranks), "changes": _span(one.changes), "change": _moved(one.change)}
@@ -166,7 +169,7 @@ def _ranking(result: Leaderboard) -> Panel:
         "habit_price",
         Column("published rank", explanation="by the score in the order of the file", key="published_rank"),
         Column.of("accuracy", "as published"),
-        Column("places gained", explanation="from the published rank", key="change"),
+        Column("places gained", explanation="from the published order, among models in both", key="change"),
         Column("places, 95 %", explanation="as the confidence sets of both ranks allow", key="changes"),
         "pbm",
     ]

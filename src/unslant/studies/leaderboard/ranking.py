@@ -272,7 +272,8 @@ class Standing(Measured):
         ranks: lowest and highest rank of its confidence set; see :func:`~unslant.experiment.ranking.rank_sets`.
         mean_rank, vote_rank: by the mean over orders, and by the vote over them.
         published_rank: by ``accuracy``, the score in the order of the file.
-        change: places gained from the published rank; negative if lost.
+        change: places gained from the published order to that by the score, negative if lost. Only models that are in
+            both orders count: one that is in one alone moves nobody.
         changes: fewest and most places gained that the confidence sets of both ranks allow.
     """
 
@@ -310,8 +311,9 @@ def compared(pool: QuestionPool, key: str, confidence: float = CONFIDENCE) -> tu
     return tuple(rows)
 
 
-def _sets(pool: QuestionPool, key: str, confidence: float) -> dict[str, Ranks]:
-    return rank_sets([pool.models[m] for m in pool.usable(key)], compared(pool, key, confidence))
+def _sets(pool: QuestionPool, key: str, confidence: float, models: Sequence[str]) -> dict[str, Ranks]:
+    pairs = compared(pool, key, confidence)
+    return rank_sets(models, [pair for pair in pairs if {pair.higher, pair.lower} <= {*models}])
 
 
 @metric("habit_price", "price of the habit", "vote minus mean over orders, same questions: what a random order costs",
@@ -329,24 +331,26 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     ranked = [model for model, rank in zip(pool.models, by[pool.score], strict=True) if rank is not None]
     sets = rank_sets(ranked, pairs)
     each = 1 - (1 - CONFIDENCE) / 2  # both sets hold with 95 %
-    before, now = _sets(pool, "accuracy", each), _sets(pool, pool.score, each)
+    both = [m for m in range(len(pool.models)) if by[pool.score][m] is not None and by["accuracy"][m] is not None]
+    names = [pool.models[m] for m in both]
+    before, now = (_sets(pool, key, each, names) for key in ("accuracy", pool.score))
+    places = (ranks_of([scores[key][m] for m in both]) for key in ("accuracy", pool.score))
+    moved = {m: (was or 0) - (now or 0) for m, was, now in zip(both, *places, strict=True)}
     rows = []
     for m, model in enumerate(pool.models):
-        rank, published = by[pool.score][m], by["accuracy"][m]
-        change: int | None = None
         gained: Ranks | None = None
-        if rank is not None and published is not None:
+        if m in moved:
             first, last = before[model], now[model]
-            change, gained = published - rank, (first[0] - last[1], first[1] - last[0])
+            gained = first[0] - last[1], first[1] - last[0]
         rows.append(
             Standing(
                 model,
-                rank,
+                by[pool.score][m],
                 sets.get(model),
                 by["expected_accuracy"][m],
                 by["vote_accuracy"][m],
-                published,
-                change,
+                by["accuracy"][m],
+                moved.get(m),
                 gained,
                 Numbers({key: values[m] for key, values in scores.items()}),
             )
