@@ -88,3 +88,15 @@ def test_a_model_of_one_ranking_alone_moves_nobody_in_the_other(rank_by: Literal
             "alpha": (None, None), "beta": (0, (0, 0)), "gamma": (0, (0, 0)),
         }  # fmt: skip
         assert "published order" not in " ".join(found.page().lines)
+
+
+def test_models_without_a_common_question_are_told_so_and_not_of_orders() -> None:
+    found = unslant.leaderboard(log=[*log("alpha", range(10), 0.5), *log("beta", range(10, 20), 0.5)])
+    page = found.page()
+    reason = "the models with a score have no question in common"
+    assert page.headline == f"No model can be ranked: {reason}"
+    assert f"alpha has no rank: {reason}." in page.notes
+    assert "one order" not in " ".join((*page.lines, *page.notes, found.chance.note))
+    two = [audit(name, log(model, range(first, first + 10), 0.5)) for name, model, first in
+           (("one", "alpha", 0), ("one", "beta", 0), ("two", "alpha", 20), ("two", "beta", 30))]  # fmt: skip
+    assert unslant.Leaderboard.of(two).page().headline.endswith(f"{reason} on some set")

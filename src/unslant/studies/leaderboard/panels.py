@@ -15,6 +15,7 @@ from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, char
 from unslant.reports.numbers import about, count, listed, number, unsettled, with_interval
 from unslant.reports.style import Mark
 from unslant.responses import Run
+from unslant.studies.leaderboard.ranking import NONE_SHARED
 
 if TYPE_CHECKING:
     from unslant.studies.leaderboard.ranking import Pair, Standing
@@ -60,10 +61,17 @@ def _ranked(result: Leaderboard) -> list[Standing]:
     return [one for one in result.models if one.rank is not None]
 
 
+def _apart(result: Leaderboard) -> str:
+    """That the models have no question in common, if so."""
+    notes = [one[result.score].note for one in result.models]
+    return next((note for note in notes if note.startswith(NONE_SHARED)), "")
+
+
 def _headline(result: Leaderboard) -> str:
     ranked, how = _ranked(result), _HOW[result.rank_by]
     if not ranked:
-        return "No model can be ranked: none has a score over several orders on every set"
+        reason = _apart(result) or "none has a score over several orders on every set"
+        return f"No model can be ranked: {reason}"
     guessing = f"guessing gives {number(result.chance, 2)}"
     best = [one for one in ranked if one.ranks and one.ranks[0] == 1]
     scores = [number(one[result.score], 2) for one in best]
@@ -90,7 +98,7 @@ def _lines(result: Leaderboard) -> tuple[str, ...]:
         parts += [f"{one.higher} and {one.lower} cannot be distinguished {unsettled(one.verdict)}" for one in nearest]
     else:
         parts = [f"About {about(one.needed)} questions would settle it" for one in nearest if one.needed]
-    if not _ranked(result):
+    if not _ranked(result) and not _apart(result):
         parts = ["Runs in one order only have no such score; `unslant audit` compares them as published"]
     cost = spent(*(audit.run for audit in result.audits))
     return (_sentence(parts), _sentence([*_prices(result), *_moves(result)]), cost)

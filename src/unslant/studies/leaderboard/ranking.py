@@ -21,6 +21,8 @@ from unslant.questions.question import same_questions as same
 from unslant.reports.numbers import listed
 
 _NEGLIGIBLE = 1e-12
+_UNSCORED = "no value on some set: shown in one order only, or nothing was answered"
+NONE_SHARED = "the models with a score have no question in common"
 
 
 class QuestionPool:
@@ -119,21 +121,35 @@ class QuestionPool:
         bounds: tuple[float, float] = (0.0, 1.0),
         confidence: float = CONFIDENCE,
         swings: bool = False,
+        lacking: str = _UNSCORED,
     ) -> Estimate:
-        """Mean over sets of (Q,) values, with its interval."""
+        """Mean over sets of (Q,) values, with its interval; ``lacking`` says why there are none on some set."""
         mask = np.isfinite(values)
         if not self._everywhere(mask):
-            return Estimate.undefined("no value on some set: shown in one order only, or nothing was answered")
+            return Estimate.undefined(lacking)
         weights = self._weights(mask)
         return self.bootstrap.ratio(
             np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings
         )
 
+    def means(self, key: str) -> list[Estimate]:
+        """The mean of each model, or why it has none."""
+        usable = self.usable(key)
+        return [
+            self.mean(column, bounds_of(key), lacking=self._none_shared if m in usable else _UNSCORED)
+            for m, column in enumerate(self.values(key).T)
+        ]
+
+    @property
+    def _none_shared(self) -> str:
+        return NONE_SHARED + " on some set" * (len(self.sizes) > 1)
+
     @property
     def chance(self) -> Estimate:
         """Score of guessing, on the questions that count; it follows from their options, so it has no interval."""
         counts = np.isfinite(self.values(self.score)).any(axis=1)
-        mean = self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan))
+        lacking = self._none_shared if self.usable(self.score) else _UNSCORED
+        mean = self.mean(np.where(counts, np.fmax.reduce(self._values["chance"], axis=1), np.nan), lacking=lacking)
         return Estimate.bare(mean.value, mean.n, mean.note or BY_DESIGN)
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
@@ -324,9 +340,12 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     Args:
         pairs: of the score that is ranked by.
     """
-    scores = {key: [pool.mean(column, bounds_of(key)) for column in pool.values(key).T] for key in KEYS}
+    scores = {key: pool.means(key) for key in KEYS}
     price = (pool.values("vote_accuracy") - pool.values("expected_accuracy")).T
-    scores["habit_price"] = [pool.mean(column, _DIFFERENCE, swings=True) for column in price]
+    scores["habit_price"] = [
+        pool.mean(column, _DIFFERENCE, swings=True, lacking=score.note or _UNSCORED)
+        for column, score in zip(price, scores["vote_accuracy"], strict=True)
+    ]
     by = {key: ranks_of(scores[key]) for key in KEYS}
     ranked = [model for model, rank in zip(pool.models, by[pool.score], strict=True) if rank is not None]
     sets = rank_sets(ranked, pairs)
