@@ -57,3 +57,15 @@ def test_intervals_of_all_pairs_are_wider_than_each_alone_and_narrower_than_bonf
         assert pair.difference.low < alone.low < alone.high < pair.difference.high
         assert pair.difference.value >= 0
         assert pair.difference.confidence == 0.95
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("alone", [0, 20])
+@pytest.mark.parametrize("common", [1, 2, 5, 6])
+def test_few_common_questions_among_many_do_not_undo_the_correction(common: int, alone: int) -> None:
+    """Some resamples have none of them: their means are not numbers."""
+    scores = np.random.default_rng(0).random((common, 3))
+    scores = np.vstack([scores, *[np.where(np.eye(3)[i % 3] == 1, 0.5, np.nan) for i in range(alone)]])
+    pool = QuestionPool(["a", "b", "c"], {"score": scores}, "score")
+    assert 0.95 < pool.level("score", 0.95) <= 1 - 0.05 / 3
+    assert len(compared(pool, "score")) == 3

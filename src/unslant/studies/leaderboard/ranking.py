@@ -16,6 +16,7 @@ from unslant.experiment.ranking import Ranks, rank_sets
 from unslant.metrics import Bootstrap, Estimate, Measured, Numbers, Verdict, verdicts
 from unslant.metrics.estimate import BY_DESIGN, CONFIDENCE
 from unslant.metrics.registry import bounds_of, metric
+from unslant.metrics.sampling import LEAST_UNITS
 from unslant.questions import Question
 from unslant.questions.question import same_questions as same
 from unslant.reports.numbers import listed
@@ -172,14 +173,22 @@ class QuestionPool:
 
         if key not in self._largest:
             self._largest[key] = self._largest_deviations(key)
-        quantile = float(np.quantile(self._largest[key], confidence))
+        largest = self._largest[key]
+        quantile = float(np.quantile(largest, confidence)) if largest.size else math.inf  # Bonferroni's
         return min(1 - (1 - confidence) / pairs, max(confidence, 2 * float(ndtr(quantile)) - 1))
 
     def _largest_deviations(self, key: str) -> Floats:
-        """(R,) the largest deviation of any pair's difference from its mean, in standard errors, in each resample."""
+        """(R,) the largest deviation of any pair's difference from its mean, in standard errors, in each resample.
+
+        Empty where the common questions are too few to show how far they deviate.
+        """
         values = self.values(key)[:, self.usable(key)]
-        weights = self._weights(np.asarray(np.isfinite(values).all(axis=1)))
+        common = np.asarray(np.isfinite(values).all(axis=1))
+        if self.bootstrap.sampling.units(common) < LEAST_UNITS:
+            return np.empty(0)
+        weights = self._weights(common)
         totals = self.bootstrap.totals(np.column_stack([np.nan_to_num(values) * weights[:, None], weights]))
+        totals = totals[totals[:, -1] > 0]  # of few common questions some resamples have none
         means = totals[:, :-1] / totals[:, -1:]
         means = means - means.mean(axis=0)
         largest = np.zeros(len(means))
