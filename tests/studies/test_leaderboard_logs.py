@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 import unslant
 from unslant import InputError, QuestionSet
+from unslant.studies.leaderboard.ranking import QuestionPool
 
 Log = list[dict[str, Any]]
 
@@ -100,3 +102,21 @@ def test_models_without_a_common_question_are_told_so_and_not_of_orders() -> Non
     two = [audit(name, log(model, range(first, first + 10), 0.5)) for name, model, first in
            (("one", "alpha", 0), ("one", "beta", 0), ("two", "alpha", 20), ("two", "beta", 30))]  # fmt: skip
     assert unslant.Leaderboard.of(two).page().headline.endswith(f"{reason} on some set")
+
+
+def test_intervals_for_other_subjects_hold_for_the_board_too() -> None:
+    found = unslant.leaderboard(["fair", "prefers-a"], "embedded", limit=60, across_subjects=True)
+    for one in (*found.models, *found.entries):
+        assert one["expected_accuracy"].method == "Agresti-Coull over subjects"
+    assert "over subjects" in found.pairs[0].difference.method
+
+
+def test_subjects_are_drawn_within_their_sets() -> None:
+    """Sets of which one is easy and one is hard: another board of the kind has both, too."""
+    subjects = np.repeat(np.arange(20), 6)
+    sets, luck = subjects // 10, np.random.default_rng(0).normal(0, 0.05, 20)[subjects]
+    values = {"score": (np.where(sets == 0, 0.9, 0.3) + luck)[:, None]}
+    pool = QuestionPool(["a"], values, "score", sets.tolist(), list(map(str, subjects)), across_subjects=True)
+    found = pool.mean(values["score"][:, 0], (-1.0, 2.0))
+    assert "over subjects, within sets" in found.method
+    assert 0.03 < found.high - found.low < 0.1  # the sets alone differ by 0.6

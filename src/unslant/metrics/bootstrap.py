@@ -44,7 +44,7 @@ class Bootstrap:
             questions of these.
         unsure: (Q,) questions on which the model is known not to settle on an option. Where enough of them
             are among those measured, no interval allows for questions of a rare kind (:func:`_with_unseen`).
-        part: these are some of the questions of a set; see :class:`~unslant.metrics.sampling.Sampling`.
+        part, sets: see :class:`~unslant.metrics.sampling.Sampling`.
     """
 
     def __init__(
@@ -59,11 +59,13 @@ class Bootstrap:
         across_subjects: bool = False,
         unsure: Bools | None = None,
         part: bool = False,
+        sets: Sequence[int] | None = None,
     ) -> None:
         self.n_questions, self.resamples, self.seed, self.confidence = n_questions, resamples, seed, confidence
         self.unsure = np.zeros(n_questions, bool) if unsure is None else unsure
-        self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part)
-        self._unstratified = Sampling(n_questions, None, contexts, part=part)
+        self.sampling = Sampling(n_questions, subjects, contexts, across_subjects, part=part, sets=sets)
+        drawn = subjects if across_subjects else None
+        self._unstratified = Sampling(n_questions, drawn, contexts, across_subjects, part=part)
 
     @classmethod
     def of(

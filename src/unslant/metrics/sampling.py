@@ -50,6 +50,7 @@ class Sampling:
         part: these are some of the questions of a set with several contexts, so that one that covers them all counts.
         across_subjects: draw subjects, each as a whole, instead of questions or contexts within them. Without their
             names, there is one value for each subject.
+        sets: those within which subjects are drawn.
 
     Attributes:
         drawn: what is drawn, in words.
@@ -64,9 +65,11 @@ class Sampling:
         across_subjects: bool = False,
         *,
         part: bool = False,
+        sets: Sequence[int] | None = None,
     ) -> None:
+        self._within = "sets" if across_subjects else "subjects"
         if across_subjects:
-            subjects, contexts = None, subjects
+            subjects, contexts = None if sets is None else [str(s) for s in sets], subjects
         self.unit = np.arange(n_questions)
         if contexts is not None and (len(set(contexts)) > 1 or ((across_subjects or part) and any(contexts))):
             self.unit = _codes([context or f"\0{q}" for q, context in enumerate(contexts)])
@@ -82,7 +85,7 @@ class Sampling:
     @property
     def words(self) -> str:
         """What is drawn, and within what."""
-        return f"over {self.drawn}{', within subjects' if self.stratified else ''}"
+        return f"over {self.drawn}{f', within {self._within}' if self.stratified else ''}"
 
     def simple(self, mask: Bools) -> bool:
         """Whether the questions in the mask are drawn one by one, and all from one stratum."""

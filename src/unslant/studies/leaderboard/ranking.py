@@ -37,6 +37,7 @@ class QuestionPool:
         score: key of the metric that models are ranked by.
         sets: (Q,) number of the set of each question, from 0; by default all are of one.
         subjects, contexts: of each question, of its set alone.
+        across_subjects: whether intervals are for other subjects; see :class:`~unslant.metrics.Bootstrap`.
 
     Example::
 
@@ -51,13 +52,19 @@ class QuestionPool:
         sets: Sequence[int] | None = None,
         subjects: Sequence[str] | None = None,
         contexts: Sequence[str] | None = None,
+        across_subjects: bool = False,
     ) -> None:
         self.models, self.score, self._values = list(models), score, values
         questions = len(values[score])
         self._set = np.zeros(questions, np.intp) if sets is None else np.asarray(sets, np.intp)
         self.sizes = np.bincount(self._set).tolist()
-        strata = [f"{s}\0{subject}" for s, subject in zip(self._set, subjects or [""] * questions, strict=True)]
-        self.bootstrap = Bootstrap(questions, strata, contexts=contexts)
+        strata = [
+            f"{s}\0{subject}" if subject or not across_subjects else ""  # one without a subject is drawn by itself
+            for s, subject in zip(self._set, subjects or [""] * questions, strict=True)
+        ]
+        self.bootstrap = Bootstrap(
+            questions, strata, contexts=contexts, across_subjects=across_subjects, sets=self._set.tolist()
+        )
         self._largest: dict[str, Floats] = {}
 
     @classmethod
@@ -89,7 +96,8 @@ class QuestionPool:
                     by_id = dict(zip(audit_ids, audit.metrics.questions[key].tolist(), strict=True))
                     columns[key][m] += [by_id.get(name, math.nan) for name in names]
         values = {key: np.array(rows, np.float64).T for key, rows in columns.items()}
-        return cls(list(audits), values, score, sets, subjects, contexts)
+        across = any(audit.run.settings.get("across_subjects") for of_model in audits.values() for audit in of_model)
+        return cls(list(audits), values, score, sets, subjects, contexts, across)
 
     @property
     def unpaired(self) -> dict[str, int]:
