@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from unslant.errors import InputError, one_of, shown
 from unslant.experiment.comparison import Comparison, metric_of
 from unslant.experiment.result import RecordedResult, StudyResult, responses_in
 from unslant.files import parse_json, read_text
-from unslant.metrics import METRICS, Estimate, verdicts
+from unslant.metrics import METRICS, Estimate, PairedDifference, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
 from unslant.models import Cost
@@ -129,17 +130,21 @@ class Baseline:
             return WithBaseline(result, self, comparison, remarks)
         if before and now and before != now:
             raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired and _paired(type(result))))
-        return WithBaseline(result, self, self._unpaired(result), remarks)
+        comparison, of = self._unpaired(result)
+        return WithBaseline(result, self, comparison, remarks, of)
 
-    def _unpaired(self, result: StudyResult) -> Comparison:
-        before, now = (dict(numbers(values, APART)) for values in (self.values, result.to_dict()))
+    def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:
+        """The differences, and by key what each is of, where the result has several numbers of the metric."""
+        before, now = (dict(numbers(_named_rows(values), APART)) for values in (self.values, result.to_dict()))
         paths = list(result.compared_numbers)
         if not paths:
             tiles = {tile.metric.key for tile in result.page().tiles}
             paths = [path for path in now if (metric := metric_at(path)) and (not tiles or metric.key in tiles)]
         runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
-        for path in paths:
-            metric, parts = metric_at(path), (before.get(path, {}), now.get(path, {}))
+        of: dict[str, str] = {}
+        metrics = {path: metric_at(path) for path in paths}
+        for path, metric in metrics.items():
+            parts = before.get(path, {}), now.get(path, {})
             if metric is not None and all("method" in estimate for estimate in parts):
                 key = metric.key if result.compared_numbers else ".".join(path)
                 for values, estimate in zip(runs.values(), parts, strict=True):
@@ -148,10 +153,26 @@ class Baseline:
                     except (TypeError, ValueError, KeyError):
                         reason = "holds numbers in a form that unslant does not write"
                         raise InputError.at(self.path, reason) from None
+                same = [other for other, one in metrics.items() if one is metric]
+                shared = set(path).intersection(*same) if len(same) > 1 else set(path)
+                of[key] = " / ".join(part for part in path[1:] if part not in shared)
         comparison = Comparison(runs, list(runs["now"]))
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
-        return comparison
+        return comparison, of
+
+
+def _named_rows(value: Any) -> Any:
+    """The same with the rows of a list under what they are of (model, method, set), the texts that a row begins with,
+    as their places may be ranks."""
+    if isinstance(value, Mapping):
+        return {key: _named_rows(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    begin = [takewhile(lambda cell: isinstance(cell, str), row.values()) for row in value if isinstance(row, Mapping)]
+    names = dict.fromkeys(filter(None, (" / ".join(filter(None, texts)) for texts in begin)))
+    rows = [_named_rows(row) for row in value]
+    return dict(zip(names, rows, strict=True)) if len(names) == len(rows) else rows
 
 
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:
@@ -186,6 +207,7 @@ class WithBaseline(StudyResult):
     baseline: Baseline
     comparison: Comparison
     remarks: Sequence[str]
+    of: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def run(self) -> Run:
@@ -217,7 +239,7 @@ class WithBaseline(StudyResult):
         pairs = [pair for _, pair in self.comparison.differences]
         claims = verdicts([pair.difference for pair in pairs], p=[pair.p_value for pair in pairs])
         changes = [
-            f"{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
+            f"{self._of(pair)}{metric_of(pair.measure).label} {with_interval(pair.difference, METRICS['difference'])}"
             for pair, claim in zip(pairs, claims, strict=True)
             if claim.differs
         ]
@@ -226,15 +248,22 @@ class WithBaseline(StudyResult):
         if not self.comparison.paired:
             how = "Not paired: intervals are approximate and, as a rule, too wide."
         left_out = max(pair.n_unpaired for pair in pairs)
+        figure = self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how)
+        rows = [
+            {**row, "metric": f"{self._of(pair)}{row['metric']}"} for row, pair in zip(figure.rows, pairs, strict=True)
+        ]
         panel = Panel(
             "baseline",
             "Baseline",
             f"This result against the baseline {name}. {how}",
-            figures=(self.comparison.difference_figure("baseline", f"Differences from {name}", explanation=how),),
+            figures=(replace(figure, rows=rows),),
             notes=(*self.remarks, *([f"Only in one of the two: {count(left_out, 'question')}."] if left_out else [])),
         )
         lines = (f"Against {name}: {outcome}.", *page.lines)[:3]
         return replace(page, lines=lines, panels=(panel, *page.panels))
+
+    def _of(self, pair: PairedDifference) -> str:
+        return f"{of}: " if (of := self.of.get(pair.measure)) else ""
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses, if there are any."""
@@ -286,13 +315,13 @@ class Condition:
 
     def find(self, result: Sequence[Number]) -> Number:
         """The number of the result that it is about; InputError if there is none of this name, or several."""
-        ending = tuple(self.name.split("."))
+        dotted = [("." + ".".join(path), (path, parts)) for path, parts in result]  # keys under baseline have dots
         metrics, singles = _named(self.name), [number for number in result if _single(number[0])]
-        matches = [number for number in result if number[0][-len(ending) :] == ending]
+        matches = [number for path, number in dotted if path.endswith(f".{self.name}")]
         # The first kind of match that there is decides: the whole path, an ending that JSON has once, any ending, and
         # last the printed name of a metric.
         for candidates in (
-            [number for number in matches if number[0] == ending],
+            [number for path, number in dotted if path == f".{self.name}"],
             [number for number in matches if number in singles],
             matches,
             [number for number in singles if number[0][0] != "baseline" and metric_at(number[0]) in metrics],

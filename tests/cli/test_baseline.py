@@ -1,0 +1,74 @@
+"""``--baseline``: only like is compared with like, and the line says what changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import Ran
+
+Run = Callable[..., Ran]
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answers(model: str, score: float, questions: Iterable[int] = range(40)) -> Rows:
+    """Answers in words to every question in four orders, about ``score`` of them right."""
+    rows = []
+    for i in questions:
+        chosen = i if random.Random(f"{score}-{i}").random() < score else i + 1
+        for shift in range(4):
+            order = [(shift + place) % 4 for place in range(4)]
+            right, said = ("ABCD"[order.index(option % 4)] for option in (i, chosen))
+            options = [f"q{i} option {option}" for option in order]
+            row = {"id": f"q{i}", "question": f"Question number {i}?", "options": options, "order": order}
+            rows.append(row | {"answer": right, "chosen": said, "model": model})
+    return rows
+
+
+def write(file: str, rows: Rows) -> str:
+    Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def changes(file: str = "new.json") -> dict[str, Any]:
+    found = json.loads(Path(file).read_text("utf-8"))["baseline"]
+    return {key: one for key, one in found.items() if isinstance(one, dict)}
+
+
+def test_rows_of_lists_are_compared_by_what_they_are_of_and_not_by_rank(unslant: Run) -> None:
+    alpha, beta = write("alpha.jsonl", answers("alpha", 0.4)), write("beta.jsonl", answers("beta", 0.9))
+    better = write("better.jsonl", answers("alpha", 1.0))
+    assert unslant("leaderboard", "--log", alpha, beta, "--json", "old.json", "-q").code == 0
+    same = unslant("leaderboard", "--log", alpha, "--baseline", "old.json", "--json", "new.json")
+    assert "Against old.json: no change shown in" in same.out
+    assert "models.alpha.expected_accuracy" in changes()
+    assert all(one["difference"]["value"] == 0 for one in changes().values())
+    condition = "baseline.models.alpha.expected_accuracy.difference>0.1"
+    log = ("leaderboard", "--log", better, beta, "--baseline", "old.json", "--json", "new.json", "--details")
+    ran = unslant(*log, "--fail-if", condition)
+    assert ran.code == 4
+    assert "baseline.models.alpha.expected_accuracy.difference is" in ran.err
+    assert "Against old.json: alpha: mean over orders +" in ran.out
+    assert "beta: accuracy, mean over orders" in ran.out, "rows of the table have no names"
+    assert not any(key.startswith("pairs") for key in changes()), "the other model is ahead now"
+
+
+def test_the_line_names_the_run_that_changed(unslant: Run) -> None:
+    beta, new = write("beta.jsonl", answers("beta", 0.9)), write("new.jsonl", answers("alpha", 1.0))
+    assert (
+        unslant("audit", "--log", write("a.jsonl", answers("alpha", 0.4)), beta, "--json", "old.json", "-q").code == 0
+    )
+    ran = unslant("audit", "--log", new, beta, "--baseline", "old.json")
+    assert "Against old.json: alpha: mean over orders +" in ran.out
+    assert "beta: mean" not in ran.out
