@@ -222,15 +222,6 @@ def test_what_cannot_be_compared_is_refused_before_any_work(unslant: Run, comman
     assert (ran.code, ran.err) == (2, f"error: {reason}\n")
 
 
-def test_a_log_of_questions_that_cannot_be_matched_is_compared_unpaired(unslant: Run) -> None:
-    """Its stems may be worded otherwise, and no digest says that its questions are others."""
-    Path("mine.csv").write_text("id,question,A,B,answer\n1,2+2?,4,5,A\n2,Capital of Italy?,Oslo,Rome,B\n")
-    Path("log.csv").write_text("id,question,A,B,answer,reply\nx,Add 2 and 2,four,five,A,A\ny,Rome?,Italy,Spain,A,B\n")
-    ran = unslant("audit", "fair", "mine.csv", *QUICK, "--baseline", "log.csv", "--json", "new.json")
-    assert ran.code == 0, ran.err
-    assert not any(one["paired"] for one in written("new.json")["baseline"].values() if isinstance(one, dict))
-
-
 @pytest.mark.parametrize(
     ("study", "comparison"),
     [

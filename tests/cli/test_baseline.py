@@ -72,3 +72,33 @@ def test_the_line_names_the_run_that_changed(unslant: Run) -> None:
     ran = unslant("audit", "--log", new, beta, "--baseline", "old.json")
     assert "Against old.json: alpha: mean over orders +" in ran.out
     assert "beta: mean" not in ran.out
+
+
+def test_logs_without_a_shared_question_are_refused_as_their_texts_say_so(unslant: Run) -> None:
+    old, new = write("old.jsonl", answers("alpha", 0.4)), write("new.jsonl", answers("alpha", 0.9, range(40, 80)))
+    assert unslant("audit", "--log", old, "--responses", "old.parquet", "-q").code == 0
+    for file in (old, "old.parquet"):
+        ran = unslant("audit", "--log", new, "--baseline", file)
+        assert (ran.code, ran.err) == (
+            2, f"error: {file}: was made on other questions, so there is nothing to compare\n"
+        )  # fmt: skip
+        assert "Against" not in ran.out
+
+
+def test_a_log_of_other_questions_is_refused_before_the_model_is_opened(unslant: Run) -> None:
+    Path("mine.csv").write_text("id,question,A,B,answer\n1,2+2?,4,5,A\n2,Capital of Italy?,Oslo,Rome,B\n")
+    ran = unslant("audit", "no/such/model", "mine.csv", "--baseline", write("old.jsonl", answers("alpha", 0.4)))
+    assert (ran.code, ran.err) == (
+        2, "error: old.jsonl: was made on other questions, so there is nothing to compare\n"
+    )  # fmt: skip
+
+
+def test_where_texts_or_digests_are_unknown_the_line_says_that_the_questions_may_be_others(unslant: Run) -> None:
+    rows = answers("alpha", 0.4)
+    unknown = [{**row, "id": f"x{row['id']}", "options": None, "question": None, "labels": [*"ABCD"]} for row in rows]
+    new = write("new.jsonl", answers("alpha", 0.9))
+    assert unslant("audit", "--log", write("old.jsonl", rows), "--json", "old.json", "-q").code == 0
+    for file in (write("unknown.jsonl", unknown), "old.json"):
+        ran = unslant("audit", "--log", new, "--baseline", file)
+        assert ran.code == 0, ran.err
+        assert "it is not known whether the questions are the same." in " ".join(ran.out.split())

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pyarrow.compute as pc
 
 from unslant.arrays import jsonable
 from unslant.errors import InputError, one_of, shown
@@ -20,11 +21,12 @@ from unslant.metrics import METRICS, Estimate, PairedDifference, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
 from unslant.models import Cost
+from unslant.presentations import CONTROL
 from unslant.questions import QuestionSet
-from unslant.questions.question import same_questions
+from unslant.questions.question import Question, same_questions, told_apart
 from unslant.reports import Page, Panel
-from unslant.reports.numbers import APART, count, listed, numbers, with_interval
-from unslant.responses import Run
+from unslant.reports.numbers import APART, count, listed, named_rows, numbers, with_interval
+from unslant.responses import Responses, Run
 from unslant.responses.provenance import Provenance, checked_provenance
 
 MOST_CHANGES = 4
@@ -100,9 +102,11 @@ class Baseline:
             if not kind or not study:
                 return
             if questions and _paired(kind):
-                before = responses.by_id(responses.table["question_id"].unique().to_pylist())
-                if same_questions(before, {one.id: one for one in questions}):
+                before, asked = _questions(responses), {one.id: one for one in questions}
+                if same_questions(before, asked):
                     return
+                if told_apart(before, asked):
+                    raise InputError.at(path, _OTHER_QUESTIONS)
             digests, hint = {responses.run.questions_digest} - {""}, ""
         elif kind and not (values["study"] == study if study else str(values["study"]).startswith(kind.study)):
             raise _of_another(path, values["study"], study or kind.study)
@@ -124,18 +128,20 @@ class Baseline:
         remarks = list(paired.remarks) if paired else []
         if before != now:
             remarks.insert(0, "The questions are not all the same, or it is not known whether they are.")
+        caveat = "" if before and now else "; it is not known whether the questions are the same"
         if paired and paired.differences:
             runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
-        if before and now and before != now:
+        apart = paired and told_apart(*(_questions(one.responses) for one in cast("Any", (self.result, result))))
+        if apart or (before and now and before != now):
             raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
-        return WithBaseline(result, self, comparison, remarks, of)
+        return WithBaseline(result, self, comparison, remarks, of, caveat)
 
     def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:
         """The differences, and by key what each is of, where the result has several numbers of the metric."""
-        before, now = (dict(numbers(_named_rows(values), APART)) for values in (self.values, result.to_dict()))
+        before, now = (dict(numbers(named_rows(values), APART)) for values in (self.values, result.to_dict()))
         paths = list(result.compared_numbers)
         if not paths:
             tiles = {tile.metric.key for tile in result.page().tiles}
@@ -162,19 +168,6 @@ class Baseline:
         return comparison, of
 
 
-def _named_rows(value: Any) -> Any:
-    """The same with the rows of a list under what they are of (model, method, set), the texts that a row begins with,
-    as their places may be ranks."""
-    if isinstance(value, Mapping):
-        return {key: _named_rows(item) for key, item in value.items()}
-    if not isinstance(value, list):
-        return value
-    begin = [takewhile(lambda cell: isinstance(cell, str), row.values()) for row in value if isinstance(row, Mapping)]
-    names = dict.fromkeys(filter(None, (" / ".join(filter(None, texts)) for texts in begin)))
-    rows = [_named_rows(row) for row in value]
-    return dict(zip(names, rows, strict=True)) if len(names) == len(rows) else rows
-
-
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:
     """The class, if a result of ``study`` can be read from responses of one model; InputError if not."""
     study = study or kind.study
@@ -188,6 +181,12 @@ def _paired(kind: type[StudyResult]) -> bool:
     return kind.paired_with is not StudyResult.paired_with
 
 
+def _questions(responses: Responses) -> dict[str, Question | None]:
+    """The questions asked, by id; None where the text was not recorded."""
+    asked = responses.table.filter(pc.field("kind") != CONTROL)
+    return responses.by_id(asked["question_id"].unique().to_pylist())
+
+
 def _of_another(path: Path, study: str, expected: str) -> InputError:
     return InputError.at(path, f"holds a result of the study {study}, not of {expected}")
 
@@ -199,7 +198,12 @@ def _digests(values: Mapping[str, Any]) -> set[str]:
 
 @dataclass(frozen=True)
 class WithBaseline(StudyResult):
-    """A result, and how it differs from an earlier one."""
+    """A result, and how it differs from an earlier one.
+
+    Attributes:
+        of: key of a difference -> what it is of, where the result has several of the metric.
+        caveat: what the line of the differences must say with them.
+    """
 
     study = "with-baseline"
 
@@ -208,6 +212,7 @@ class WithBaseline(StudyResult):
     comparison: Comparison
     remarks: Sequence[str]
     of: Mapping[str, str] = field(default_factory=dict)
+    caveat: str = ""
 
     @cached_property
     def run(self) -> Run:
@@ -259,7 +264,7 @@ class WithBaseline(StudyResult):
             figures=(replace(figure, rows=rows),),
             notes=(*self.remarks, *([f"Only in one of the two: {count(left_out, 'question')}."] if left_out else [])),
         )
-        lines = (f"Against {name}: {outcome}.", *page.lines)[:3]
+        lines = (f"Against {name}: {outcome}{self.caveat}.", *page.lines)[:3]
         return replace(page, lines=lines, panels=(panel, *page.panels))
 
     def _of(self, pair: PairedDifference) -> str:

@@ -312,6 +312,12 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
     return [(name, name) for name in by_id] + by_text
 
 
+def told_apart(before: Mapping[str, Question | None], now: Mapping[str, Question | None]) -> bool:
+    """Whether two results surely have no question in common: none is the same, and the texts of all are known."""
+    known = all(one is not None and one.stem for one in (*before.values(), *now.values()))
+    return known and not same_questions(before, now)
+
+
 def _folded(question: Question | None) -> _Texts | None:
     if question is None:
         return None

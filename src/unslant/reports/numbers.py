@@ -13,6 +13,7 @@ import math
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, TypeAlias, TypeGuard
 
 from unslant.errors import one_line
@@ -163,6 +164,19 @@ def numbers(
             yield from numbers(item, omit, (*path, str(at)))
     elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         yield path, {"value": value}
+
+
+def named_rows(value: Any) -> Any:
+    """The same with the rows of a list under what they are of (model, method, set), the texts that a row begins with,
+    as their places may be ranks."""
+    if isinstance(value, Mapping):
+        return {key: named_rows(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    begin = [takewhile(lambda cell: isinstance(cell, str), row.values()) for row in value if isinstance(row, Mapping)]
+    names = dict.fromkeys(filter(None, (" / ".join(filter(None, texts)) for texts in begin)))
+    rows = [named_rows(row) for row in value]
+    return dict(zip(names, rows, strict=True)) if len(names) == len(rows) else rows
 
 
 _FORMULA = "=+-@|%"
