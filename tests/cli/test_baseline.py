@@ -102,3 +102,19 @@ def test_where_texts_or_digests_are_unknown_the_line_says_that_the_questions_may
         ran = unslant("audit", "--log", new, "--baseline", file)
         assert ran.code == 0, ran.err
         assert "it is not known whether the questions are the same." in " ".join(ran.out.split())
+
+
+def test_a_result_of_the_same_questions_in_another_sequence_is_not_said_to_be_of_others(unslant: Run) -> None:
+    lines = [f"{i},{i}+1?,{i + 1},{i + 2},A" for i in range(6)]
+    for file, rows in (("one.csv", lines), ("two.csv", lines[::-1])):
+        Path(file).write_text("\n".join(["id,question,A,B,answer", *rows]))
+    audit = ("audit", "fair", "--no-store", "-q")
+    assert unslant(*audit, "one.csv", "--json", "old.json", "--responses", "old.parquet").code == 0
+    error = (
+        "error: old.json: was made on other questions, or on the same ones in another sequence, so it cannot be "
+        "compared; the Parquet file of an audit is compared on the questions that both have\n"
+    )
+    ran = unslant(*audit, "two.csv", "--baseline", "old.json", "--responses", "new.parquet")
+    assert (ran.code, ran.err) == (2, error)
+    assert unslant(*audit, "two.csv", "--baseline", "old.parquet", "--responses", "new.parquet").code == 0
+    assert unslant("audit", "--log", "new.parquet", "--baseline", "old.json", "-q").err == error

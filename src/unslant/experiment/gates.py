@@ -34,6 +34,7 @@ MOST_CHANGES = 4
 MOST_NAMES = 12
 """Names of numbers in a message."""
 _OTHER_QUESTIONS = "was made on other questions, so there is nothing to compare"
+_OTHER_DIGEST = "was made on other questions, or on the same ones in another sequence, so it cannot be compared"
 _BY_ROW = "; the Parquet file of an audit is compared on the questions that both have"
 
 
@@ -113,7 +114,7 @@ class Baseline:
         else:
             digests, hint = _digests(values), _BY_ROW if kind and _paired(kind) else ""
         if questions and digests and questions.digest not in digests:
-            raise InputError.at(path, _OTHER_QUESTIONS + hint)
+            raise InputError.at(path, _OTHER_DIGEST + hint)
 
     def compared_with(self, result: StudyResult) -> StudyResult:
         """The result with its differences from this one.
@@ -134,8 +135,10 @@ class Baseline:
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
         apart = paired and told_apart(*(_questions(one.responses) for one in cast("Any", (self.result, result))))
-        if apart or (before and now and before != now):
-            raise InputError.at(self.path, _OTHER_QUESTIONS + _BY_ROW * (not paired and _paired(type(result))))
+        if apart:
+            raise InputError.at(self.path, _OTHER_QUESTIONS)
+        if before and now and before != now:
+            raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
         return WithBaseline(result, self, comparison, remarks, of, caveat)
 
