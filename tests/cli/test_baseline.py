@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import Ran
+from unslant import compare
 
 Run = Callable[..., Ran]
 Rows = list[dict[str, Any]]
@@ -118,3 +119,20 @@ def test_a_result_of_the_same_questions_in_another_sequence_is_not_said_to_be_of
     assert (ran.code, ran.err) == (2, error)
     assert unslant(*audit, "two.csv", "--baseline", "old.parquet", "--responses", "new.parquet").code == 0
     assert unslant("audit", "--log", "new.parquet", "--baseline", "old.json", "-q").err == error
+
+
+def test_pbm_of_words_and_of_scores_is_not_compared_as_the_scales_differ(unslant: Run) -> None:
+    words = [{**row, "chosen": "A" if i // 4 % 2 else row["chosen"]} for i, row in enumerate(answers("alpha", 0.9))]
+    scored = [row | {"logprobs": {name: -1.2 - 0.2 * (name != row["chosen"]) for name in "ABCD"}} for row in words]
+    for row in scored:
+        del row["chosen"]
+    for name, rows in (("words", words), ("scored", scored)):
+        assert unslant("audit", "--log", write(f"{name}.jsonl", rows), "--json", f"{name}.json", "-q").code == 0
+    for now, before in (("words", "scored"), ("scored", "words")):
+        for file in (f"{before}.jsonl", f"{before}.json"):
+            ran = unslant("audit", "--log", f"{now}.jsonl", "--baseline", file, "--json", "new.json")
+            assert f"Against {file}: no change shown in 5 numbers" in ran.out
+            assert "pbm" not in changes()
+    assert "pbm" not in {one["measure"] for one in compare("words.jsonl", "scored.jsonl").to_dict()["differences"]}
+    assert unslant("audit", "--log", "words.jsonl", "--baseline", "words.json", "--json", "new.json", "-q").code == 0
+    assert "pbm" in changes()

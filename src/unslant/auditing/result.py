@@ -252,6 +252,10 @@ class AuditResult(RecordedResult):
         cost = values.pop("cost")  # stays last
         return values | {name: jsonable(getattr(self, name)) for name in COMPUTED} | {"cost": cost}
 
+    def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
+        was_scored = ("replies",) in earlier  # null: for words it is an object of numbers
+        return [path for path in self.compared_numbers if path[-1] != "pbm" or was_scored == self.scores.is_scored]
+
     def paired_with(self, earlier: StudyResult) -> Paired | None:
         if not isinstance(earlier, AuditResult):
             return None
@@ -292,8 +296,11 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Pair
     difference = partial(
         paired_difference, now.scores, first.scores, measures=values, rows=rows, across_subjects=across
     )
-    pairs = [difference(key) for key in MEASURES]
-    ways, remarks = (_way(first), _way(now)), list[str]()
+    ways, remarks, keys = (_way(first), _way(now)), list[str](), [*MEASURES]
+    if now.scores.is_scored != first.scores.is_scored:
+        keys.remove("pbm")
+        remarks.append("PBM is not compared: of words it comes from answers, of scores from probabilities.")
+    pairs = [difference(key) for key in keys]
     if len(set(ways)) > 1:
         remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
     if by_text := int((np.asarray(now.scores.ids)[at] != np.asarray(first.scores.ids)[at_first]).sum()):

@@ -134,18 +134,20 @@ class Baseline:
             runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
-        apart = paired and told_apart(*(_questions(one.responses) for one in cast("Any", (self.result, result))))
-        if apart:
+        if paired and told_apart(*(_questions(one.responses) for one in cast("Any", (self.result, result)))):
             raise InputError.at(self.path, _OTHER_QUESTIONS)
         if before and now and before != now:
             raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))
         comparison, of = self._unpaired(result)
+        metrics = [metric_of(".".join(path)) for path in result.compared_numbers]
+        if left := [metric.label for metric in metrics if metric.key not in comparison.metrics]:
+            remarks.append(f"Not in both, or on different scales: {listed(left)}.")
         return WithBaseline(result, self, comparison, remarks, of, caveat)
 
     def _unpaired(self, result: StudyResult) -> tuple[Comparison, dict[str, str]]:
         """The differences, and by key what each is of, where the result has several numbers of the metric."""
         before, now = (dict(numbers(named_rows(values), APART)) for values in (self.values, result.to_dict()))
-        paths = list(result.compared_numbers)
+        paths = list(result.numbers_compared_with(before))
         if not paths:
             tiles = {tile.metric.key for tile in result.page().tiles}
             paths = [path for path in now if (metric := metric_at(path)) and (not tiles or metric.key in tiles)]

@@ -111,6 +111,10 @@ class StudyResult:
         responses = getattr(self, "responses", None)
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 
+    def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
+        """Those of :attr:`compared_numbers` that are on one scale with an earlier result's numbers, by path in JSON."""
+        return self.compared_numbers
+
     def paired_with(self, earlier: StudyResult) -> Paired | None:
         """Differences from an earlier result of the study, by question; None where only intervals are compared."""
         return None
