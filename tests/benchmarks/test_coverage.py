@@ -71,6 +71,7 @@ def test_strong_models(model: str) -> None:
         assert all(r.wider < 1.6 for r in found if r.number not in alike), found
 
 
+@pytest.mark.thorough
 def test_subjects_drawn_in_proportion() -> None:
     only = ("accuracy", "expected_accuracy", "pbm")
     assert not outside(list(cover("4 options, 57 subjects, with a limit", "A when unsure", 60, 150, only=only)), 150)

@@ -278,6 +278,7 @@ def pruned(model: TransformersModel) -> list[int]:
     return torch.nonzero(getattr(model.model.lm_head, KEPT) == 0).ravel().tolist()
 
 
+@pytest.mark.thorough
 def test_pruning_equals_zeroed_columns_of_an_untied_head(tiny_folder: Path) -> None:
     model = open_model(tiny_folder)
     questions = half_right()

@@ -203,6 +203,7 @@ def test_an_adapter_of_another_model_says_which(zoo_model, tmp_path):
         load_model(str(copied), adapter=str(adapter))
 
 
+@pytest.mark.thorough
 def test_identity_follows_weights_and_engine(zoo_model):
     one, again = load_model(str(zoo_model("gpt2"))), load_model(str(zoo_model("gpt2")))
     plain = load_model(str(zoo_model("gpt2")), engine="plain")

@@ -234,6 +234,7 @@ def test_a_lost_state_only_costs_time(zoo_model: ZooFolder, store: Store, prompt
     assert score(StoredModel(load(zoo_model("llama", small=True)), store), prompts) == expected
 
 
+@pytest.mark.thorough
 def test_a_changed_model_is_asked_again(zoo_model: ZooFolder, store: Store, prompts) -> None:
     model = load(zoo_model("llama", small=True))
     kept = StoredModel(model, store)
@@ -288,6 +289,7 @@ def test_an_adapter_switched_off_and_on_is_noticed(zoo_model: ZooFolder, store: 
     assert kept.recalled == len(prompts)
 
 
+@pytest.mark.thorough
 def test_another_template_or_tokenizer_is_asked_again(zoo_model: ZooFolder, store: Store) -> None:
     question = present(QUESTIONS[2])
     kept = StoredModel(load(zoo_model("llama", small=True)), store)

@@ -163,6 +163,7 @@ def _tensor_bytes() -> int:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # gc asks old objects for their type
+@pytest.mark.thorough
 def test_of_one_long_prompt_a_batch_keeps_a_byte_for_each_pair_of_tokens():
     model, length = _model("llama"), 2048
     prompt = Encoded(np.arange(length, dtype=np.int32) % 97, (np.array([5], dtype=np.int32),))

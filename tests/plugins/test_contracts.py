@@ -197,6 +197,7 @@ def test_a_log_format_is_recognised_by_itself_alone_and_names_its_model(tmp_path
         check_importer(dots(), tmp_path / "b.json")
 
 
+@pytest.mark.thorough
 def test_studies_keep_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     check_study(base_rate, "fair", "embedded", limit=8)
     monkeypatch.setattr(BaseRateResult, "to_dict", lambda self: {"page": id(self)})

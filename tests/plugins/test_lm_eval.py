@@ -176,6 +176,7 @@ def test_the_published_order_is_lm_evals(name: str, both: Callable[[str], Both])
 
 
 @pytest.mark.parametrize("name", _each(KINDS))
+@pytest.mark.thorough
 def test_rows_of_the_published_order_have_lm_evals_answers(name: str, both: Callable[[str], Both]) -> None:
     """The table of responses, from which every number is computed, against lm-eval's ``acc``."""
     runs = both(name)
@@ -308,6 +309,7 @@ def test_several_models_are_compared_and_tasks_must_be_named(folder: Path) -> No
         audit_tasks(MODEL)
 
 
+@pytest.mark.thorough
 def test_the_samples_are_read_back_as_a_log(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "samples_own_letters.jsonl"
     report = tmp_path / "numbers.json"

@@ -31,6 +31,7 @@ def test_refused(assert_order_robust):
 """
 
 
+@pytest.mark.thorough
 def test_suites_of_others_find_a_model_that_answers_by_position(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE)
     # by its module, so that this checkout is tried whether the entry point is installed or not

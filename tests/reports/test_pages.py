@@ -63,6 +63,7 @@ def test_headline_and_numbers_are_the_same_everywhere(subtests: pytest.Subtests,
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.thorough
 def test_every_table_and_note_is_in_the_details_and_no_number_is_cut(width: int, subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):

@@ -353,6 +353,7 @@ def test_the_command_reads_files_and_compares_them(result: AuditResult, other: A
     assert data["questions"][3]["s"] == result.responses.questions[3].stem
 
 
+@pytest.mark.thorough
 def test_an_audit_writes_the_report_itself_and_a_recorded_run_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

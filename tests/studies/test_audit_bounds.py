@@ -33,6 +33,7 @@ def audited(url: str, store: Store, orders: str = "given") -> AuditResult:
     return audit(StoredModel(ServedModel("m", url), store), QUESTIONS, orders=orders)
 
 
+@pytest.mark.thorough
 def test_bounds_are_marked_counted_and_recalled(tmp_path: Path) -> None:
     with FaultServer(lambda request: reply(TOP)).running() as server, Store(tmp_path / "s.sqlite3") as store:
         first, again = audited(server.url, store), audited(server.url, store)

@@ -68,6 +68,7 @@ def test_any_two_models_are_compared(questions):
     assert terms.total.value < terms.original.value
 
 
+@pytest.mark.thorough
 def test_a_limit_borrows_from_all_questions_as_in_the_unbiased_study(questions):
     found = contamination("fair", questions, against="memorised", limit=6, runs=2, shots=2)
     alone = unbiased("fair", questions, limit=6, runs=2, shots=2, no_alone=True)

@@ -152,6 +152,7 @@ def test_written_and_shown(result: DebiasResult, tmp_path: Path) -> None:
     assert [panel.id for panel in panels] == ["debias-0", "debias-1", "debias-all"]
 
 
+@pytest.mark.thorough
 def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) -> None:  # noqa: F811
     questions = make_questions([4] * 40)
     model = open_model(tiny_folder)

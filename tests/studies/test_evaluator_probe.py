@@ -67,6 +67,7 @@ def take_part(confidence):
     return [participant(Voice(name, confidence), WRITER) for name in ("ann", "bob", "cid")]
 
 
+@pytest.mark.thorough
 def test_participants_may_be_named():
     assert list(probe(["fair", "prefers-a"], "embedded", limit=4, strengths=(0.0, 1.0)).models) == ["fair", "prefers-a"]
 

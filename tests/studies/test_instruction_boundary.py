@@ -456,6 +456,7 @@ def test_a_judges_reading_gives_way_to_the_patterns(run, tmp_path, monkeypatch):
     assert (judging["judged"].value, judging.outputs["True"].value) == (0, 1)
 
 
+@pytest.mark.thorough
 def test_a_judge_that_goes_down_loses_no_reply(run, monkeypatch):
     down = []
 

@@ -175,6 +175,7 @@ def test_an_interrupted_search_resumes_and_the_audit_reuses_its_scores(tmp_path:
         assert len(later.seen) == len(full.responses) - prompts
 
 
+@pytest.mark.thorough
 def test_passages_are_drawn_whole() -> None:
     asked = [replace(q, context=f"passage {i // 5}") for i, q in enumerate(QUESTIONS)]
     result = audit(RuleModel(knowing), asked, until=0.15)
