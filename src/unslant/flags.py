@@ -63,7 +63,8 @@ def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[s
         return dict(value)
     values: dict[str, Any] = {}
     if not isinstance(value, list | tuple | str) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{name} {value!r}: give a dict of field and column, such as {{'answer': 'gold'}}")
+        like = "of field and column, such as {'answer': 'gold'}" if kind is str else "such as {'OS': 0.3}"
+        raise InputError(f"{name} {value!r}: give a dict {like}")
     for text in [value] if isinstance(value, str) else value:
         key, sign, content = text.partition("=")
         try:

@@ -486,6 +486,8 @@ def test_right_and_wrong_answers_in_columns_of_their_own(right: str, wrong: str)
     for listed in ({"A": "w", "B": "r"}, {"answer_choices": ["w", "r"]}, {"option_a": "w", "option_b": "r"}):
         there = {"question": "Which?", right: "B" if "A" in listed else "r", wrong.format(1): "near", **listed}
         assert unslant.load_questions([there])[0].options == ("w", "r")  # the file lists its options
+    twice = {"question": "Which?", right: "x", wrong.format(1): "x", wrong.format(2): "y"}
+    assert len(unslant.load_questions([twice])[0].answers) == 2  # identical options are right together, as elsewhere
     rows[3][right] = ""
     with pytest.raises(InputError, match="item 4: has no text in the column"):
         unslant.load_questions(rows)

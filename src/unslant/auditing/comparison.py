@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,20 +129,28 @@ class AuditComparison(StudyResult):
         ranked = self._ranked()
         if len(ranked) < 2:
             return f"{listed(list(self.runs))}: nothing could be compared"
-        pairs = {
-            one: {other: pair for other in ranked if other != one and (pair := self._pair(one, other))}
-            for one in ranked
-        }
-        if not any(pairs.values()):
+        if not self._ahead_of:
             return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
-        # Runs may have answered other questions, easier ones for example: only pairs on the same ones show who is best.
-        best = max(ranked, key=lambda one: sum(pair.difference.value > 0 for pair in pairs[one].values()))
-        best = best if pairs[best] else next(one for one in ranked if pairs[one])
-        compared, apart = [best, *pairs[best]], [one for one in ranked if one not in (best, *pairs[best])]
+        best = max(ranked, key=lambda name: self._ahead_of.get(name, -1))
+        pairs = {name: pair for name in ranked if name != best and (pair := self._pair(best, name))}
+        apart = [name for name in ranked if name not in (best, *pairs)]
         rest = f"; {listed(apart, 2)} answered other questions" if apart else ""
         if unranked := [name for name in self.runs if name not in ranked]:
-            rest += f"; {listed(unranked, 2)} has no score {self._how}"
-        return self._claim(compared, [*pairs[best].values()]) + rest
+            rest += f"; {listed(unranked, 2)} {'has' if len(unranked) == 1 else 'have'} no score {self._how}"
+        return self._claim([best, *pairs], [*pairs.values()]) + rest
+
+    @cached_property
+    def _ahead_of(self) -> Mapping[str, int]:
+        """Run -> how many others it is ahead of on the questions of both; without runs that share none.
+
+        Runs may have answered other questions, easier ones for example: their own scores do not show who is best.
+        """
+        ahead = Counter[str]()
+        for one, other in combinations(self._ranked(), 2):
+            if pair := self._pair(one, other):
+                ahead[one] += pair.difference.value > 0
+                ahead[other] += pair.difference.value < 0
+        return ahead
 
     def _claim(self, ranked: Sequence[str], pairs: Sequence[PairedDifference]) -> str:
         """What can be said of the best run, compared in ``pairs`` with each of the others."""
@@ -199,8 +209,7 @@ class AuditComparison(StudyResult):
 
     def _pair(self, one: str, other: str) -> PairedDifference | None:
         """The difference of two runs on the questions of both, wherever these can be paired."""
-        pairs = paired((one, self.runs[one]), (other, self.runs[other])).differences
-        return next((pair for pair in pairs if pair.measure == self._key), None)
+        return next(iter(paired((one, self.runs[one]), (other, self.runs[other]), [self._key]).differences), None)
 
 
 def side_by_side(results: Sequence[Describes], files: Sequence[str] = ()) -> list[Describes]:

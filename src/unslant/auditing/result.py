@@ -281,11 +281,12 @@ def named(results: Sequence[AuditResult], files: Sequence[str] = ()) -> dict[str
     return dict(zip(names, results, strict=True))
 
 
-def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Paired:
+def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measures: Sequence[str] = MEASURES) -> Paired:
     """How one audit differs from another on the questions of both; nothing where they have none in common.
 
     Args:
         run, other: name and audit of each.
+        measures: keys of the metrics that are compared.
     """
     (name, now), (base, first) = run, other
     at, at_first = rows = same_questions(now, first)
@@ -296,8 +297,8 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult]) -> Pair
     difference = partial(
         paired_difference, now.scores, first.scores, measures=values, rows=rows, across_subjects=across
     )
-    ways, remarks, keys = (_way(first), _way(now)), list[str](), [*MEASURES]
-    if now.scores.is_scored != first.scores.is_scored:
+    ways, remarks, keys = (_way(first), _way(now)), list[str](), [*measures]
+    if "pbm" in keys and now.scores.is_scored != first.scores.is_scored:
         keys.remove("pbm")
         remarks.append("PBM is not compared: of words it comes from answers, of scores from probabilities.")
     pairs = [difference(key) for key in keys]

@@ -23,7 +23,7 @@ from unslant.metrics.measures import Counts
 from unslant.models import Cost
 from unslant.presentations import CONTROL
 from unslant.questions import QuestionSet
-from unslant.questions.question import Question, same_questions, told_apart
+from unslant.questions.question import Question, same_questions, texts_known
 from unslant.reports import Page, Panel
 from unslant.reports.numbers import APART, count, listed, named_rows, numbers, with_interval
 from unslant.responses import Responses, Run
@@ -106,7 +106,7 @@ class Baseline:
                 before, asked = _questions(responses), {one.id: one for one in questions}
                 if same_questions(before, asked):
                     return
-                if told_apart(before, asked):
+                if texts_known(before, asked):
                     raise InputError.at(path, _OTHER_QUESTIONS)
             digests, hint = {responses.run.questions_digest} - {""}, ""
         elif kind and not (values["study"] == study if study else str(values["study"]).startswith(kind.study)):
@@ -134,7 +134,8 @@ class Baseline:
             runs: dict[str, dict[str, Estimate]] = {"before": {}, "now": {}}
             comparison = Comparison(runs, [pair.measure for pair in paired.differences], lambda *_: paired)
             return WithBaseline(result, self, comparison, remarks)
-        if paired and told_apart(*(_questions(one.responses) for one in cast("Any", (self.result, result)))):
+        both = [_questions(one.responses) for one in cast("Any", (self.result, result))] if paired else []
+        if both and texts_known(*both) and not same_questions(*both):
             raise InputError.at(self.path, _OTHER_QUESTIONS)
         if before and now and before != now:
             raise InputError.at(self.path, _OTHER_DIGEST + _BY_ROW * (not paired and _paired(type(result))))

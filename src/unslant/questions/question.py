@@ -312,10 +312,9 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
     return [(name, name) for name in by_id] + by_text
 
 
-def told_apart(before: Mapping[str, Question | None], now: Mapping[str, Question | None]) -> bool:
-    """Whether two results surely have no question in common: none is the same, and the texts of all are known."""
-    known = all(one is not None and one.stem for one in (*before.values(), *now.values()))
-    return known and not same_questions(before, now)
+def texts_known(*sets: Mapping[str, Question | None]) -> bool:
+    """Whether the texts of all are, so that :func:`same_questions` finds every one that is the same."""
+    return all(one is not None and one.stem for questions in sets for one in questions.values())
 
 
 def _folded(question: Question | None) -> _Texts | None:

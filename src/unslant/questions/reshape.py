@@ -50,7 +50,8 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     for record in records:
         texts = {column: text_of(record.data.get(column)).strip() for column in (*right, *wrong)}
         problem = record.problem or f"has no text in the column {right[0]!r}" * (not texts[right[0]])
-        options = [{"text": text, "isAnswer": column in right} for column, text in texts.items() if text]
+        answer = texts[right[0]]
+        options = [{"text": text, "isAnswer": text == answer} for text in texts.values() if text]
         # In the file's order, the right option would be first everywhere; no number may depend on that.
         options.sort(key=lambda option: blake2b(str(option["text"]).encode()).digest())
         data = {name: value for name, value in record.data.items() if name not in texts}
