@@ -60,8 +60,8 @@ _AFTER_COLON = re.compile(
 )
 _RULED_OUT = pattern(r"\b{ruled_out}")
 _NOT_SHOWN = pattern(
-    r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4})[)\]\"']{0,2}[.⟧]?\s{0,3}"
-    r"(?:\n|\Z)",
+    r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4}|{no_value})[)\]\"']{0,2}"
+    r"[.⟧]?\s{0,3}(?:\n|\Z)",
     BEGIN_OF_LINE,
 )
 _OTHER_FIELD = re.compile(r"⟦ ?(-?\d{1,3}) ?⟧")

@@ -59,6 +59,7 @@ _LATEX = {
 _TAG = pattern(r"<({answer_tag}|{verdict_tag})>(.{0,400}?)</\1>", re.IGNORECASE | re.DOTALL)
 _NEXT_TAG = pattern(r"</({answer_tag})>\s{0,5}(?:,|{plain_and})?\s{0,5}<\1>")
 _KEY = "(?:{answer_key_head}[_ ]?{answer_key_noun}|(?!{options_shown}\\b){answer_key_noun}|{answer_key})"
+_ANSWER_KEY = pattern(rf"\b{_KEY}\b")
 _JSON_FIELD = pattern(
     rf"""["']{_KEY}["']"""
     r"""\s{0,5}:\s{0,5}"""
@@ -66,7 +67,18 @@ _JSON_FIELD = pattern(
     r"""(?=\s{0,5}(?:,\s{0,5}["'][\w ]{1,40}["']\s{0,5}:|\}|\n|\Z))"""
 )
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
-_NOTHING = {"": "none", "null": "none", "None": "none", "nil": "none"}
+_NULL = ("", '""', "''", "null", "None", "nil")
+"""Values of a JSON field that holds no answer; an empty list says that no option is right."""
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "action_input", "query")
+_TOOL_CALL = pattern(
+    r"<(?P<tag>(?:tool|function)_?(?:call|response|result|output)s?|invoke|{search_tool})\b[^<>]{0,200}>"
+    r"(?:(?!</?(?P=tag)).){0,4000}+(?:</(?P=tag)>|\Z)"
+    r"|\baction: ?{search_tool}\b[^\n]{0,400}(?:\n{1,2}action input:[^\n]{0,400})?"
+    r"|\b{search_tool}\((?:\w{1,20}\s?=\s?)?[\"'][^\"'\n]{0,400}[\"'][^()\n]{0,100}\)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A call of a tool, and what it returns: not said by the model, unless the call is how it answers."""
+_MINUS = pattern(r"(?:(?P<either>{^plus_or_minus})|(?<![\d)%] )(?<!\b\w ){^minus}) ?(?=[.,]?\d)")
 
 _OPEN_END = pattern(
     r"(?:\\\[(?:(?!\\\]).){0,400}+|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}+\}?+){0,400}+"
@@ -119,6 +131,7 @@ def clean(reply: str, options: Sequence[str] = ()) -> str:
     text = _last_turn(_INVISIBLE.sub("", without_thinking(reply)))
     if not any(map(_MANNERS.search, options)):
         text = _without_courtesies(text)
+    text = _TOOL_CALL.sub(lambda call: call[0] if _ANSWER_KEY.search(call[0]) else "…", text)
     text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
     text = plain(_json_as_lines(shortened(text)))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
@@ -145,7 +158,8 @@ def option_text(option: str) -> str:
 
 def _tidy(text: str) -> str:
     text = pattern(r"\b{abbreviation}\.", 0).sub(lambda match: re.sub(r"[.\s]", "", match.group()), text)
-    return re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
+    text = re.sub(r"[^\S\n]+", " ", re.sub(r"\n{3,}", "\n\n", text)).strip()
+    return _MINUS.sub(lambda sign: "±" if sign["either"] else "-", text)
 
 
 def plain(text: str) -> str:
@@ -250,18 +264,19 @@ def _json_as_lines(text: str) -> str:
 def _json_lines(record: dict[str, Any]) -> Iterator[str]:
     for key, value in record.items():
         if isinstance(value, dict):
-            yield from _json_lines(value)
+            # The arguments of a call are an answer only where one is named so.
+            yield from (line for line in _json_lines(value) if key not in _ARGUMENTS or line.startswith(FIELD))
         elif pattern(_KEY).fullmatch(key):
-            values = value if isinstance(value, list) else [value]
-            answer = "" if value is None else ", ".join(map(str, values))
-            yield f"{FIELD}{answer or 'none'}{END_FIELD}"
-        else:
+            answer = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
+            yield f"{FIELD}{'null' if answer in (None, '') else answer}{END_FIELD}"
+        elif key not in _ARGUMENTS or _ANSWER_KEY.search(str(value)):
             yield f"{key}: {value}"
 
 
 def _json_field(match: re.Match[str]) -> str:
-    value = re.sub(r"\A[\[\"'\s]+|[\]\"'\s,]+\Z", "", match["value"]).replace('"', "")
-    return f"\n{FIELD}{_NOTHING.get(value, value)}{END_FIELD}\n"
+    written = match["value"].strip(" ,")
+    value = re.sub(r"\A[\[\"'\s]+|[\]\"'\s,]+\Z", "", written).replace('"', "")
+    return f"\n{FIELD}{'null' if written in _NULL else value or 'none'}{END_FIELD}\n"
 
 
 def _without_markdown(text: str) -> str:
