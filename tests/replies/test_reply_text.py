@@ -43,7 +43,7 @@ def test_markup_is_undone(subtests: pytest.Subtests) -> None:
         ("$\\boxed{\\text{B}}$", "⟦B⟧"),
         ("$\\frac{1}{2} \\times 3$", "1/2 × 3"),
         ('{"answer": ["A", "B"], "why": "x"}', "⟦A, B⟧\nwhy: x"),
-        ('{"answer": null}', "⟦none⟧"),
+        ('{"answer": null}', "⟦null⟧"),
         ('Sure: {"answer": "B", "why": "cut of', "Sure: {\n⟦B, ...⟧"),
         ("<answer>\nB\n</answer>", "⟦\nB\n⟧"),
         ("Ｂ．", "B."),

@@ -56,13 +56,14 @@ _RIGHT = (
 _OPENING = pattern(
     r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
     r"(?!{joined}{one})(?:(?<={one}{one}) {are_have}\b"
-    r"| ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
+    r"|{tail_word}? ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
 _REASON = pattern(r",? ?{^why$}")
 """What follows the answer is why, and may name other options: "B, because A is smaller"."""
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
+_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.]| ?(?:%|{percent}))")
 _NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
@@ -127,6 +128,18 @@ def _ranked(text: str, labels: Sequence[str]) -> bool:
     return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
+def most_probable(reading: Reading) -> Outcome:
+    """The most probable option, if a reply only gives each its probability, which add up to 1 or 100."""
+    shares = [(one, float(share)) for one, share in _PROBABILITY.findall(reading.plain)]
+    total, best = sum(share for _, share in shares), max((share for _, share in shares), default=0)
+    each = options_of(one for one, _ in shares)
+    if not 1 < len(each) == len(shares) == len(re.findall(ANY, reading.plain)) or not reading.options.texts:
+        return None
+    likeliest = options_of(one for one, share in shares if share == best)
+    adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
+    return (likeliest, "most probable") if adds_up and len(likeliest) == 1 else None
+
+
 def called_right(reading: Reading) -> Outcome:
     """Options that are called right and nowhere wrong, one by one or in a list: "A: correct", "C is right"."""
     statements = (match for rule in _RIGHT for match in rule.finditer(reading.text, reading.retracted()))
@@ -162,6 +175,12 @@ def bare_lines(reading: Reading) -> Outcome:
         if len(run) > n > 1 and _is_listing(reading, run[:n]):
             del run[:n]
             repeated = True
+    # The others follow the answer, each with its text, to be discussed: "B\n\nExplanation:\nA: Lyon ...\nC: Nice ..."
+    others = mentions("".join(said for run in runs[1:] for _, said in run))
+    discussed = len(others) > 1 and set(map(kind_of, others)) == {Kind.BOTH}
+    if discussed and options_of(others) == frozenset(range(reading.n)) - reading.answer(runs[0][0][1]):
+        del runs[1:]
+        repeated = True
     answers = {frozenset().union(*(reading.answer(said) for _, said in run)) for run in runs}
     if any(_is_listing(reading, run) for run in runs):
         raise Unreadable("options listed")
@@ -248,6 +267,7 @@ def concluded(reading: Reading) -> Outcome:
     single = len(re.findall(ANY, last)) == 1
     ended = re.search(rf"(?:\.|{ONE})\Z", last) is not None
     alone = single and ended and len(sentences) == 1 and len(last) <= SHORT and bool(mentions(last, Kind.WORD))
+    alone = alone and not _IN_SERIES.search(last) and not _NEGATED.search(re.split(f"[,;:]|{ONE}", last)[-2])
     match = (_ENDS_IN if single else _COMES_TO).search(last) if draws or alone else None
     return (reading.answer(match[1]), "conclusion") if match else None
 
@@ -304,11 +324,15 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
 
 def yes_or_no(reading: Reading) -> Outcome:
     """The option "yes" or "no" that a short reply opens with, if it names no other: "Yes, definitely."."""
-    match = pattern(r"\W*({by_word})[,.!]").match(reading.text)
-    if match is None or len(re.findall(ANY, reading.text)) > 1 or len(reading.text) > SHORT:
+    match = pattern(r"\W*(?:({by_word})|{^yes_said$}|{^no_said$})(?=[,.!]|\Z)").match(reading.plain)
+    others = len(re.findall(ANY, reading.plain)) > (match is not None and match[1] is not None)
+    if match is None or others or len(reading.plain) > SHORT or pattern("{^hedge}|{^unsure$}").search(reading.plain):
         return None
-    text = reading.options.texts[option_of(match[1])].casefold()
-    return (options_of(match[1]), "yes or no") if text in {*words("yes"), *words("no")} else None
+    texts = reading.options.texts
+    said = texts[option_of(match[1])] if match[1] else match[0].strip(" \"'(")
+    meant = next((word for word in map(pattern, ("{yes_said}", "{no_said}")) if word.fullmatch(said)), None)
+    owners = frozenset(option for option, text in enumerate(texts) if meant and meant.fullmatch(text))
+    return (owners, "yes or no") if len(owners) == 1 else None
 
 
 def part_of_text(reading: Reading) -> Outcome:
@@ -317,7 +341,7 @@ def part_of_text(reading: Reading) -> Outcome:
     if mentions(text, *range(Kind.MASKED)) or len(text) > SHORT or "\n" in text or _UNSURE.search(text):
         return None
     owners = options.containing(re.sub(r"\A\W*\w{1,3}[.)] ", "", text))
-    word = pattern(r"\W*({yes_or_no})\b").match(text)
+    word = pattern(r"\W*({yes_or_no})\b(?! {be_word}\b)").match(text)
     owners = owners or (options.beginning(word[1]) if word else frozenset())
     owners = owners or options.reordered(text)
     owners = owners or frozenset().union(
@@ -367,6 +391,7 @@ def only_mention(reading: Reading) -> Outcome:
 # random.
 RULES: tuple[Callable[[Reading], Outcome], ...] = (
     explicit,
+    most_probable,
     reasoned,
     all_but,
     called_right,

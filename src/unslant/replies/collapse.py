@@ -63,6 +63,10 @@ _GAP = pattern(
     0,
 )
 _COMPLETE = re.compile(r"[\"')\]}]*(?:[.,;:!?](?!\w)| ?(?:\n|\Z|- )|⟧)")
+_CYRILLIC = "АВСЕНКМОРТХ"
+_LOOK_ALIKE = str.maketrans("ABCEHKMOPTX", _CYRILLIC)
+"""Latin capitals, and the Cyrillic ones that look the same: replies in Russian may write either."""
+_ENDS_LOOK_ALIKE = pattern(r"[^\w\s]|\n|\Z| (?:{joining}|-)(?!\w)", 0)
 _OPENING = re.compile(r"[\"'(\[{<]{0,3}\Z")
 _OTHER_LABEL = re.compile(r"(?<![\w.])(?:[A-Za-z]|[IVXivx]{1,4}|\d{1,2})[.)] ?[\"'(]?\Z")
 _SEGMENT = re.compile(r"[^.,;:!?\n()⟧]{4,120}(?=[.,;:!?\n()⟧]|\Z)")
@@ -138,6 +142,10 @@ class Collapser:
         self._fold = len(folded) == len(plain_labels)
         self._index = folded if self._fold else {label: i for i, label in enumerate(plain_labels)}
         self._as_shown = frozenset(plain_labels)
+        similar = {label.translate(_LOOK_ALIKE): i for i, label in enumerate(plain_labels) if len(label) == 1}
+        similar = {letter: i for letter, i in similar.items() if letter in _CYRILLIC and letter not in plain_labels}
+        self._index |= {label.casefold() if self._fold else label: i for label, i in similar.items()}
+        self._as_shown |= similar.keys()
         self._own_number: re.Pattern[str] | None = None
         if texts != numbered:
             numbers = (
@@ -148,6 +156,7 @@ class Collapser:
         alternatives = [re.escape(label) for label in sorted(plain_labels, key=len, reverse=True) if label]
         letters = "".join(label for label in plain_labels if len(label) == 1 and label.isascii() and label.isupper())
         alternatives += [f"(?-i:[{letters}]{{2,}})"] if letters else []
+        alternatives += [f"(?-i:[{''.join(similar)}])"] if similar else []
         either = "|".join(alternatives[: len(plain_labels)]) or "(?!)"
         self._range = pattern(
             rf"(?<![\w.-])({either}) {{through}} ({either})(?![\w-])"
@@ -298,6 +307,8 @@ class Collapser:
         bracketed = before[-1:] in ("(", "[", "{", "<") and after[:1] in (")", "]", "}", ">")
         if keyword:
             return Kind.LABEL
+        if form in _CYRILLIC and form not in self.labels and not _ENDS_LOOK_ALIKE.match(after):
+            return None  # "В Москве": a word of one letter
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
             word = re.match(r" ([a-z\u00df-\u024f]{2,}|\w-)", after, re.IGNORECASE) if _WORDY.fullmatch(form) else None
             joins = {*_AFTER_LABEL.get(form, _AFTER_ANY_LABEL), *self._index}
@@ -342,12 +353,17 @@ class Collapser:
             return None
         opening = _OTHER_LABEL.search(before) or _OPENING.search(before)
         left = start - len(before) + (opening.start() if opening else len(before))
-        behind = pattern(r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?[(\[] ?(?:{label_behind} ?)?", 0).match(text, stop)
+        behind = pattern(
+            r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?(?P<bracket>[(\[]) ?(?:{label_behind} ?)?"
+            r"|[\"')]?, {label_behind} ",
+            0,
+        ).match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
-        if label is not None and label.options and text[label.end : label.end + 1] in (")", "]"):
+        closing = re.compile(r"[)\]]" if behind and behind["bracket"] else r"(?=[.!;\n]|\Z)")
+        if label is not None and label.options and (closed := closing.match(text, label.end)):
             agree = label.options == (option,)
             both = mention(option, Kind.BOTH) if agree else reply.conflict(label.options[0], [option])
-            return left, label.end + 1, both
+            return left, closed.end(), both
         if _NONE_TEXT.fullmatch(self.options.texts[option].rstrip(" .")) and (more := _NONE_GOES_ON.match(text, stop)):
             stop = more.end()
         exact = self.options.written_out(text, start - 3, start, option)

@@ -26,7 +26,9 @@ _SAID = {
     # "B is the correct option", "which leaves C"
     "called the answer": r"(?P<said>{subject})[ ,]{0,2}{calling} (?:{calling_adverb} ){0,4}{an_article}?"
     r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
-    r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})",
+    r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})"
+    # "between A and B, B is better"
+    r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}(?P<better>{one}) {better}(?!\w)",
     # what a sentence comes down to: "so B.", "is (D)."
     "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
     r"|{^but$}(?! {^also$}),? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
@@ -34,8 +36,10 @@ _SAID = {
     r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
     # of an earlier answer: "Actually, B covers all three"
     "correction": r"(?:\b{correction}"
-    r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled}))"
-    r" ?[,:;.!-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
+    r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled})"
+    r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} - ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
+    r"|{no_word}(?= {labelled}(?! \w))))"
+    r" ?[,:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
 _LISTING = "options listed"
@@ -136,7 +140,9 @@ def _in_slot(reading: Reading, rule: str, match: re.Match[str]) -> _Claim:
         repeats_options = len(options_of(inline)) == reading.n > 2 and pattern("{options_shown}").match(match.group())
         if repeats_options and not pattern("{right_word} \\Z").search(text[max(0, match.start() - 20) : match.start()]):
             rule = _LISTING
-        return _Claim(match.start(), match.end(), rule, match["slot"])
+        # "I believe A, B and D are correct": all of them
+        right = CALLED_RIGHT.match(text, match.start("slot")) if rule == "choice" else None
+        return _Claim(match.start(), match.end(), rule, (right or match)["said" if right else "slot"])
     below, end, bare = "", match.start("slot"), True
     for line in text[end:].split("\n"):
         opening = reading.opening(line)

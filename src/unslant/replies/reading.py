@@ -196,10 +196,10 @@ MASKS = (
     # alternatives among which no choice is made: "A or B"
     Mask(
         r"(?:\b{either_word} )?{subject}(?:[ ,]{0,3}\b{or}\b (?:{or_filler} ){0,2}{subject}){1,25}"
-        r"|{one} ?{or_joint} ?{one}|\b{between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
+        r"|{one} ?{or_joint} ?{one}|{^between}{one}(?:, {one}){0,9},? ?{^and$} {one}"
     ),
     # only considered: "maybe B"
-    Mask(r"\b{hedge}[ ,:]{1,3}(?:{hedge_filler} ){0,4}{said}"),
+    Mask(r"{^hedge}[ ,:]{0,3}(?:{hedge_filler} ){0,4}{said}"),
     # only considered: "B is plausible"
     Mask("{said}[ ,]{0,2}{hedge_after}"),
     # labels of options about which something is denied: "B is not prime"
