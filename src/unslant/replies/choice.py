@@ -170,11 +170,12 @@ def bare_lines(reading: Reading) -> Outcome:
     if not runs:
         return None
     for run in runs:
-        # The options are repeated as shown, each on a line, and the answer follows: "A. Lyon\nB. Paris\n\nB".
+        # The options are repeated as shown, each on a line, before or after the answer: "A. Lyon\nB. Paris\n\nB".
         n = len(reading.options.texts)
-        if len(run) > n > 1 and _is_listing(reading, run[:n]):
-            del run[:n]
-            repeated = True
+        for listing in (slice(n), slice(-n, None)) if len(run) > n > 1 else ():
+            if len(run) > n and _is_listing(reading, run[listing]):
+                del run[listing]
+                repeated = True
     # The others follow the answer, each with its text, to be discussed: "B\n\nExplanation:\nA: Lyon ...\nC: Nice ..."
     others = mentions("".join(said for run in runs[1:] for _, said in run))
     discussed = len(others) > 1 and set(map(kind_of, others)) == {Kind.BOTH}
@@ -222,6 +223,7 @@ def opening(reading: Reading) -> Outcome:
         or not options_of(mentions(same_line, Kind.LABEL, Kind.BOTH)) <= answer
         or not options_of(re.findall(rf"({LABELLED}) ?:", same_line)) <= answer
         or HEDGED_MORE.match(reading.text, match.end("said") - 1)
+        or pattern(", {no_word} {labelled}{end}").match(reading.text, match.end("said"))  # "A, no B": B, or not B
         or pattern("{^also$}[ ,]{1,2}{one}").search(reading.text, match.end("said"))
         or len(options_of(_SHARE.findall(reading.text))) > 1
         or (len(answer) == reading.n > 1 and (kinds == {Kind.BOTH} or mentions(same_line)))

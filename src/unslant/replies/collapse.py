@@ -55,7 +55,7 @@ _NO_OPTION_AHEAD = pattern(r"{no_option_ahead}\b")
 _NONE_TEXT = pattern("{none_text}")
 _NONE_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
-_INITIALS = re.compile(r"\. [A-Z]\. [A-Z][a-z]")
+_INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
 _LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
 _GAP = pattern(

@@ -38,7 +38,7 @@ _SAID = {
     "correction": r"(?:\b{correction}"
     r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled})"
     r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} - ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
-    r"|{no_word}(?= {labelled}(?! \w))))"
+    r"|{instead_word}(?= {labelled}{end}))|(?<= {any}, ){no_word}(?= {labelled}{end}))"
     r" ?[,:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
@@ -98,14 +98,14 @@ def explicit(reading: Reading) -> Outcome:
     # not read in its place.
     unknown = max((match.start() for match in _NOT_SHOWN.finditer(reading.text)), default=-1)
     if unknown > max((claim.start for claim in claims), default=-1):
-        raise Unreadable("label that was not shown")
+        raise Unreadable("no label that was shown")
     retracted = reading.retracted()
     valid = [claim for claim in claims if claim.start >= retracted]
     if claims and not valid:
         raise Unreadable("retracted")
     if not valid:
         if any(abs(int(number)) <= reading.n for number in _OTHER_FIELD.findall(reading.text)):
-            raise Unreadable("label that was not shown")
+            raise Unreadable("no label that was shown")
         return None
     last = valid[-1]
     answer = reading.answer(last.said, as_label=_is_alone(last))
@@ -231,7 +231,7 @@ def _check(reading: Reading, claims: list[_Claim], answer: frozenset[int]) -> No
     ):
         raise Unreadable("contradiction", *(reading.answer(claim.said) for claim in claims))
     if _UNKNOWN_LABEL.match(text, last.end):  # "A and E"
-        raise Unreadable("label that was not shown")
+        raise Unreadable("no label that was shown")
     # A label with another option's text is a conflict wherever the reply has it, unless the last claim settles it.
     if not _is_alone(last):
         earlier = any(kind_of(one) == Kind.CONFLICT for claim in claims for one in mentions(claim.said))

@@ -241,6 +241,9 @@ _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
 
 
+_NO_IT_IS_NOT = pattern(r"({by_word})[,.] {and_that_is_not}\b[^.!?\n{not_any}]{0,60}(?=[.!?\n]|\Z)")
+
+
 def _unquoted(match: re.Match[str]) -> str:
     """Empty a quotation, of the question for example; but "none of these" may be quoted as an answer."""
     return match.group() if _NONE.match(match.group(), match.start() + 1) else '"…"'
@@ -265,6 +268,7 @@ class Reading:
         reply = collapser.collapse(reply, self.texts_of)
         collapsed = _SO_TOO.sub(words("both_are_so")[0], pattern("⟧ ?(?:,|{and}|&) ?⟦").sub(", ", reply))
         self.plain = _RUN.sub(self._restated, pattern(r'"[^"\n{not_any}]{12,200}"').sub(_unquoted, collapsed))
+        self.plain = _NO_IT_IS_NOT.sub(self._no, self.plain)
         self.plain = _VERDICT_RUN.sub(lambda run: _EACH_VERDICT.sub(r"\n\1: \2", run[0]), self.plain)
         self.text = masked(self.plain)
         # Cut here, so that no rule can read an answer that the reply has replaced.
@@ -277,6 +281,11 @@ class Reading:
         marked = not between.isspace() or {kind_of(one) for one in named} <= {Kind.LABEL, Kind.BOTH}
         every = self.n > 2 and list(map(option_of, named)) == list(range(self.n))
         return re.sub(ONE, "…", match.group(), count=self.n) if marked and every else match.group()
+
+    def _no(self, match: re.Match[str]) -> str:
+        """ "No, it is not" as "No" if that is an option, which the rest does not deny."""
+        text = self.options.texts[option_of(match[1])]
+        return match[1] if pattern("{no_said}").fullmatch(text) else match.group()
 
     def answer(self, said: str, *, as_label: bool = True) -> frozenset[int]:
         """The options that an answer names: some, all or none.

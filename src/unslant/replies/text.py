@@ -69,7 +69,7 @@ _JSON_FIELD = pattern(
 _JSON_KEY = re.compile(r'(?:^|[{,])\s{0,20}["\'](\w{1,40})["\']\s{0,5}:\s{0,5}', re.MULTILINE)
 _NULL = ("", '""', "''", "null", "None", "nil")
 """Values of a JSON field that holds no answer; an empty list says that no option is right."""
-_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "action_input", "query")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_calls", "action_input", "query")
 _TOOL_CALL = pattern(
     r"<(?P<tag>(?:tool|function)_?(?:call|response|result|output)s?|invoke|{search_tool})\b[^<>]{0,200}>"
     r"(?:(?!</?(?P=tag)).){0,4000}+(?:</(?P=tag)>|\Z)"
