@@ -328,7 +328,7 @@ def yes_or_no(reading: Reading) -> Outcome:
     """The option "yes" or "no" that a short reply opens with, if it names no other: "Yes, definitely."."""
     match = pattern(r"\W*(?:({by_word})|{^yes_said$}|{^no_said$})(?=[,.!]|\Z)").match(reading.plain)
     others = len(re.findall(ANY, reading.plain)) > (match is not None and match[1] is not None)
-    if match is None or others or len(reading.plain) > SHORT or pattern("{^hedge}|{^unsure$}").search(reading.plain):
+    if match is None or others or len(reading.plain) > SHORT or pattern("{^maybe$}|{^unsure$}").search(reading.plain):
         return None
     texts = reading.options.texts
     said = texts[option_of(match[1])] if match[1] else match[0].strip(" \"'(")

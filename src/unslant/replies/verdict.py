@@ -212,7 +212,7 @@ def stated(text: str) -> Outcome:
     last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
     verdicts |= {option_of(last["said"])} if last else set()
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
-    if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
+    if pattern(r"[ ,]{1,2}(?:{i_am_sure}|{maybe})\b").match(text, opening.end()):
         return None
     at_once = _rule(r" ?: ?({said_word})").match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()
