@@ -54,7 +54,7 @@ FRAMES = [
     "Let me think about the lamp first.\n\nAnswer: {}",
     "First I thought the answer is nothing at all.\nThe final answer is {}.",
     "$\\boxed{{{}}}$",
-    '{{"answer": {}}}',
+    '{{"answer": "{}"}}',
     "<think>The answer is perhaps another.</think>\n{}",
     "The correct answers:\n{}",
 ]

@@ -355,11 +355,12 @@ class Collapser:
         left = start - len(before) + (opening.start() if opening else len(before))
         behind = pattern(
             r"[\"')]? ?[,:-]? ?(?:{that_is_to_say} )?(?P<bracket>[(\[]) ?(?:{label_behind} ?)?"
-            r"|[\"')]?, {label_behind} ",
+            r"|[\"')]?, {label_behind} (?P<inner>[(\[])?",
             0,
         ).match(text, stop)
         label = reply.labels.get(behind.end()) if behind else None
-        closing = re.compile(r"[)\]]" if behind and behind["bracket"] else r"(?=[.!;\n]|\Z)")
+        bracketed = behind is not None and (behind["bracket"] or behind["inner"])
+        closing = re.compile(r"[)\]]" if bracketed else r"(?=[.!;\n]|\Z)")
         if label is not None and label.options and (closed := closing.match(text, label.end)):
             agree = label.options == (option,)
             both = mention(option, Kind.BOTH) if agree else reply.conflict(label.options[0], [option])

@@ -73,8 +73,8 @@ _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_input", "tool_ca
 _TOOL_CALL = pattern(
     r"<(?P<tag>(?:tool|function)_?(?:call|response|result|output)s?|invoke|{search_tool})\b[^<>]{0,200}>"
     r"(?:(?!</?(?P=tag)).){0,4000}+(?:</(?P=tag)>|\Z)"
-    r"|\baction: ?{search_tool}\b[^\n]{0,400}(?:\n{1,2}action input:[^\n]{0,400})?"
-    r"|\b{search_tool}\((?:\w{1,20}\s?=\s?)?[\"'][^\"'\n]{0,400}[\"'][^()\n]{0,100}\)",
+    r"|\baction: {0,3}{search_tool}\b[^\n]{0,400}(?:\n{1,2}action {1,3}input:[^\n]{0,400})?"
+    r"|\b{search_tool}\((?:\w{1,20}\s?=\s?)?[\"'“”‘’„«»][^\"'\n]{0,400}[\"'“”‘’„«»][^()\n]{0,100}\)",
     re.IGNORECASE | re.DOTALL,
 )
 """A call of a tool, and what it returns: not said by the model, unless the call is how it answers."""
@@ -107,6 +107,8 @@ _HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
 _INVISIBLE = re.compile("[\ufeff\u200b\u2060\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that take no room; those that join letters (in Hindi) or pictures stay."""
+_SPACES = re.compile("[\t\xa0\u2000-\u200a\u202f\u205f\u3000]")
+"""Which JSON does not allow between its parts."""
 _PICTURE = rf"(?![{_RIGHT_MARK}{_WRONG_MARK}👉])[\U0001f300-\U0001faff\u2600-\u26ff\u2728\u2b50\u2764]\ufe0f?"
 _EMOJI = re.compile(rf"^(?: {{0,3}}{_PICTURE}){{1,9}} {{0,3}}| {{0,3}}(?:{_PICTURE} {{0,3}}){{1,9}}$", re.MULTILINE)
 _COURTESY = pattern(
@@ -128,12 +130,12 @@ def clean(reply: str, options: Sequence[str] = ()) -> str:
     # Thinking goes first: it holds answers that are considered and dropped. The cut comes before steps of more than one
     # pass, and again after steps that make texts longer. JSON is read before Markdown is undone, which would change its
     # values.
-    text = _last_turn(_INVISIBLE.sub("", without_thinking(reply)))
+    text = _SPACES.sub(" ", _last_turn(_INVISIBLE.sub("", without_thinking(reply))))
     if not any(map(_MANNERS.search, options)):
         text = _without_courtesies(text)
-    text = _TOOL_CALL.sub(lambda call: call[0] if _ANSWER_KEY.search(call[0]) else "…", text)
     text = text[:-_LONGEST_OPEN_END] + _OPEN_END.sub(" …", text[-_LONGEST_OPEN_END:])
-    text = plain(_json_as_lines(shortened(text)))
+    text = _TOOL_CALL.sub(lambda call: call[0] if _ANSWER_KEY.search(call[0]) else "…", shortened(text))
+    text = plain(_json_as_lines(text))
     text = re.sub(r"~~[^~\n]{0,300}~~", " ", text)
     text = _JSON_FIELD.sub(_json_field, text)
     text = _JSON_KEY.sub(r"\n\1: ", text)
@@ -251,6 +253,7 @@ def shortened(text: str) -> str:
 
 def _json_as_lines(text: str) -> str:
     """The text with its first JSON object as lines: ``key: value``, or the value marked as the answer."""
+    text = text if '"' in text else text.translate(_QUOTES)
     for opening in itertools.islice(re.finditer(r"\{\s{0,20}\"", text), 3):
         try:
             record, end = json.JSONDecoder().raw_decode(text, opening.start())
