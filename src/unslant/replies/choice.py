@@ -14,7 +14,17 @@ import re
 from collections.abc import Callable, Sequence
 
 from unslant.replies.collapse import LABEL_WORDS, collapser
-from unslant.replies.explicit import BARE_LINE, all_but, explicit, left_over, none_stated, one_by_one
+from unslant.replies.explicit import (  # fmt: skip
+    BARE_LINE,
+    all_but,
+    both,
+    explicit,
+    left_over,
+    most_probable,
+    none_stated,
+    one_by_one,
+    statement_verdicts,
+)
 from unslant.replies.grammar import (
     ANY,
     BEGIN_OF_LINE,
@@ -63,7 +73,6 @@ _REASON = pattern(r",? ?{^why$}")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
-_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.]| ?(?:%|{percent}))")
 _NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
@@ -126,18 +135,6 @@ def _ranked(text: str, labels: Sequence[str]) -> bool:
     named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
     counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
     return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
-
-
-def most_probable(reading: Reading) -> Outcome:
-    """The most probable option, if a reply only gives each its probability, which add up to 1 or 100."""
-    shares = [(one, float(share)) for one, share in _PROBABILITY.findall(reading.plain)]
-    total, best = sum(share for _, share in shares), max((share for _, share in shares), default=0)
-    each = options_of(one for one, _ in shares)
-    if not 1 < len(each) == len(shares) == len(re.findall(ANY, reading.plain)) or not reading.options.texts:
-        return None
-    likeliest = options_of(one for one, share in shares if share == best)
-    adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
-    return (likeliest, "most probable") if adds_up and len(likeliest) == 1 else None
 
 
 def called_right(reading: Reading) -> Outcome:
@@ -235,14 +232,6 @@ def opening(reading: Reading) -> Outcome:
     if kinds <= {Kind.BARE, Kind.AMBIGUOUS} and others and not reason:
         return None
     return answer, "opening"
-
-
-def statement_verdicts(reading: Reading) -> Outcome:
-    """The option that lists the verdicts of a reply on numbered statements: "Statement 1: True ..."."""
-    said = pattern(r"\b{statement_verdict}\b").findall(reading.plain.casefold())
-    verdicts_of_options = [pattern("{true_or_false}").findall(text.casefold()) for text in reading.options.texts]
-    answer = frozenset(i for i, verdicts in enumerate(verdicts_of_options) if len(verdicts) > 1 and verdicts == said)
-    return (answer, "statement verdicts") if len(answer) == 1 else None
 
 
 def concluded(reading: Reading) -> Outcome:
@@ -363,13 +352,6 @@ def numbers(reading: Reading) -> Outcome:
     if options_of(re.findall(ANY, reading.text)) != answer:
         return None
     return (answer, "numbers") if all(reading.options.texts[o][:1].isdigit() for o in answer) else None
-
-
-def both(reading: Reading) -> Outcome:
-    """The one option that begins with "both", if a short reply says that both are: "both of them do"."""
-    options = frozenset().union(*map(reading.options.beginning, words("both")))
-    said = pattern(r"\A\W*{both}\W*\Z|{^both_are$}").search(reading.text)
-    return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
 
 
 def only_mention(reading: Reading) -> Outcome:

@@ -18,6 +18,7 @@ from unslant.replies.grammar import (
     mentions,
     options_of,
     pattern,
+    words,
 )
 from unslant.replies.reading import CONFLICT, NONE_STATED, SHORT, Outcome, Reading, Unreadable
 
@@ -289,6 +290,28 @@ _ONLY_WRONG = pattern(
     r"(?P<said>{any}) {be_word} {the} {only_wrong}|{the} {only_wrong}[^.\n{not_any}]{0,40} {be_word} (?P<named>{any})"
 )
 
+_PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?![\d.]| ?(?:%|{percent}))")
+
+
+def most_probable(reading: Reading) -> Outcome:
+    """The most probable option, if a reply only gives each its probability, which add up to 1 or 100."""
+    shares = [(one, float(share)) for one, share in _PROBABILITY.findall(reading.plain)]
+    total, best = sum(share for _, share in shares), max((share for _, share in shares), default=0)
+    each = options_of(one for one, _ in shares)
+    if not 1 < len(each) == len(shares) == len(re.findall(ANY, reading.plain)) or not reading.options.texts:
+        return None
+    likeliest = options_of(one for one, share in shares if share == best)
+    adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
+    return (likeliest, "most probable") if adds_up and len(likeliest) == 1 else None
+
+
+def statement_verdicts(reading: Reading) -> Outcome:
+    """The option that lists the verdicts of a reply on numbered statements: "Statement 1: True ..."."""
+    said = pattern(r"\b{statement_verdict}\b").findall(reading.plain.casefold())
+    verdicts_of_options = [pattern("{true_or_false}").findall(text.casefold()) for text in reading.options.texts]
+    answer = frozenset(i for i, verdicts in enumerate(verdicts_of_options) if len(verdicts) > 1 and verdicts == said)
+    return (answer, "statement verdicts") if len(answer) == 1 else None
+
 
 def all_but(reading: Reading) -> Outcome:
     """Every option but some: "all except B are correct", "everything but B is wrong"."""
@@ -356,3 +379,10 @@ def left_over(reading: Reading) -> Outcome:
     others = frozenset(range(reading.n)) - wrong
     rest = pattern(r"\b{the_rest}\b(?! {be_word} {wrong_verdict})").search(reading.plain)
     return (others, "the others") if rest or (len(others) == 1 < len(wrong)) else None
+
+
+def both(reading: Reading) -> Outcome:
+    """The one option that begins with "both", if a short reply says that both are: "both of them do"."""
+    options = frozenset().union(*map(reading.options.beginning, words("both")))
+    said = pattern(r"\A\W*{both}\W*\Z|{^both_are$}").search(reading.text)
+    return (options, "both") if said and len(options) == 1 and len(reading.text) <= SHORT else None
