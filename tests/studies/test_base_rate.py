@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,35 @@ def test_summary_says_what_matters() -> None:
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
     assert "unreliable" not in text.lower()
+
+
+def test_ties_show_no_preference_for_the_label_that_wins_them() -> None:
+    def level(stem: str, options: Mapping[str, str]) -> Mapping[str, float]:
+        return dict.fromkeys(options, 0.0)
+
+    result = base_rate(RuleModel(level), colour_questions(120))
+    cloze = result.found["cloze"]
+    assert cloze.nvr is not None
+    assert cloze.nvr.accuracy[0].value == 0  # as in the paper, the first of tied labels wins
+    assert cloze.nvr.readings == ()
+    assert {one.name: one.verdict for one in result.hypotheses}["H4"] != "holds"
+    page = result.page()
+    assert "cannot raise" not in " ".join(page.lines)
+    assert any("as given: ties in 100\u00a0% of the questions" in one and "Nvr-A: ties" in one for one in page.caveats)
+
+
+def test_all_label_orders_are_not_called_too_few() -> None:
+    def by_order(stem: str, options: Mapping[str, str]) -> Mapping[str, float]:
+        first = zlib.crc32(" ".join(options).encode()) % len(options)
+        return {label: 3.0 * (place == first) for place, label in enumerate(options)}
+
+    result = base_rate(RuleModel(by_order), colour_questions(40), no_nvr=True)
+    rates = result.found["cloze"].rates
+    assert rates is not None
+    assert rates["distance"].value >= 0.05
+    assert not rates.uneven
+    assert "from even, which differences between single label orders could give" in result.headline
+    assert "too few" not in result.headline + result.hypotheses[0].words.lower()
 
 
 def test_sets_of_mixed_sizes() -> None:

@@ -80,7 +80,13 @@ class Nvr(Measured):
         plain=True)  # fmt: skip
 @metric("readings.gap", "gap", "one Nvr-X minus the median of the others", unit="difference")
 def nvr(
-    right: Floats, plain: Floats, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
+    right: Floats,
+    plain: Floats,
+    n_options: NDArray[np.integer],
+    labels: Sequence[str],
+    bootstrap: Bootstrap,
+    *,
+    shared: Floats | None = None,
 ) -> Nvr:
     """Nvr-X from the answers to all variants.
 
@@ -92,6 +98,8 @@ def nvr(
         plain: (Q,) whether it is as given; ``nan`` where unknown.
         n_options: (Q,)
         labels: N label names.
+        shared: (Q, N) as ``right`` with tied labels sharing the credit, from which labels are said to be preferred or
+            avoided: where the first of tied labels wins, a model without any preference seems to prefer A.
     """
     exists = np.arange(right.shape[1]) < n_options[:, None]
     complete: Bools = np.asarray((np.isfinite(right) | ~exists).all(axis=1))
@@ -127,7 +135,7 @@ def nvr(
                 "nvr.never": float(np.mean([(size - 2) / (size - 1) ** 2 for size in sizes])),
             }
         ),
-        extremes=_extremes(right, complete, n_options, labels, bootstrap),
+        extremes=_extremes(right if shared is None else shared, complete, n_options, labels, bootstrap),
         left_out=len(right) - n,
     )
 

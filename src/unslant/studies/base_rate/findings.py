@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from unslant.arrays import Jsonable, json_fields, jsonable
+from unslant.arrays import Floats, Jsonable, json_fields, jsonable
 from unslant.errors import InputError
 from unslant.metrics import BaseRates, Bootstrap, Estimate, LabelScores, base_rates, standard_labels, verdict
 from unslant.metrics.base_rate import MATERIAL as UNEVEN
@@ -124,9 +124,12 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
 
 
 def _nvr(as_given: LabelScores, variants: list[LabelScores], seed: int) -> Nvr:
-    by_id = [dict(zip(scores.ids, scores.correct().tolist(), strict=True)) for scores in variants]
-    right = np.array([[correct.get(question_id, np.nan) for correct in by_id] for question_id in as_given.ids])
-    return nvr(right, as_given.correct(), as_given.n_options, as_given.labels, as_given.bootstrap(seed))
+    def correct(ties: str) -> Floats:
+        by_id = [dict(zip(scores.ids, scores.correct(ties).tolist(), strict=True)) for scores in variants]
+        return np.array([[values.get(question_id, np.nan) for values in by_id] for question_id in as_given.ids])
+
+    asked = as_given.n_options, as_given.labels, as_given.bootstrap(seed)
+    return nvr(correct("first"), as_given.correct(), *asked, shared=correct("split"))
 
 
 @metric("nvr_by_subject", "Nvr-X score, mean of subjects", "unweighted mean over subjects", unit="share",
@@ -190,7 +193,7 @@ def _h1(cloze: Findings | None) -> Hypothesis:
         return outcome("holds", words)
     if rates["distance"].value < UNEVEN:  # the label orders are all there are: no more could be drawn
         return outcome("does not hold", f"{words} That is below {percent(UNEVEN)}, which would matter.")
-    return outcome("unclear", f"{words} Too few label orders to distinguish this from chance.")
+    return outcome("unclear", f"{words} Differences between single label orders could give as much.")
 
 
 def _h2(cloze: Findings | None) -> Hypothesis:
@@ -199,7 +202,7 @@ def _h2(cloze: Findings | None) -> Hypothesis:
     if cloze is None or correlation is None or not (correlation.testable and correlation.r.defined):
         reason = correlation.r.note if correlation else "no control responses"
         return outcome("cannot be tested", f"No correlation: {reason}.")
-    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}{_doubt(cloze.cells[:1])}"
+    words = f"{_correlation_words(correlation)} {_subject_words(cloze)} {_gap_words(cloze)}{doubts(cloze.cells[:1])}"
     if correlation.holds:
         return outcome("holds", words)
     if correlation.absent:
@@ -245,8 +248,9 @@ def _h3(cloze: Findings | None, counterfactual: Findings | None) -> Hypothesis:
     before, after = (findings.correlation if findings else None for findings in (cloze, counterfactual))
     if counterfactual is None or not (before and before.testable and after and after.testable):
         return outcome("cannot be tested", "Needs cloze and counterfactual scores, with controls.")
-    doubt = _doubt(counterfactual.cells[:1])
-    words = f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{doubt}"
+    words = (
+        f"Counterfactual: {_correlation_words(after)} {_gap_words(counterfactual)}{doubts(counterfactual.cells[:1])}"
+    )
     if not before.shows:
         return outcome("cannot be tested", f"The cloze shows no effect to remove. {words}")
     if after.shows:
@@ -282,16 +286,16 @@ def _h4(cloze: Findings | None) -> Hypothesis:
             f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
             for reading in scores.readings
         )
-        return outcome("holds", words + _doubt(cloze.cells))
+        return outcome("holds", words + doubts(cloze.cells))
     gaps = [verdict(extreme.gap, bound=SAME) for extreme in scores.extremes]
     if all(one.kind == "equal" for one in gaps):
         words += (
             f" All variants are within {SAME} of the median of the others: no label is preferred by more than that."
         )
-        return outcome("does not hold", words + _doubt(cloze.cells))
+        return outcome("does not hold", words + doubts(cloze.cells))
     widest = max(gaps, key=lambda one: abs(one.estimate.value))
     words += f" Whether a label is preferred cannot be determined {unsettled(widest)}."
-    return outcome("unclear", words + _doubt(cloze.cells))
+    return outcome("unclear", words + doubts(cloze.cells))
 
 
 def _correlation_words(correlation: PooledCorrelation) -> str:
@@ -319,10 +323,10 @@ def _gap_words(findings: Findings) -> str:
     return f"Accuracy by gold label: {pairs} (gap {with_interval(findings.gold.gap)})."
 
 
-def _doubt(cells: Iterable[Cell]) -> str:
+def doubts(cells: Iterable[Cell]) -> str:
     """The accuracies behind a sentence that are unreliable, and why."""
-    doubts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells if cell.doubt]
-    return f" Unreliable: {'; '.join(doubts)}." if doubts else ""
+    parts = [f"{name(cell.presentation)}: {cell.doubt}" for cell in cells if cell.doubt]
+    return f" Unreliable: {'; '.join(parts)}." if parts else ""
 
 
 def name(presentation: str) -> str:

@@ -11,7 +11,7 @@ from unslant.metrics.base_rate import MATERIAL as UNEVEN
 from unslant.reports import Column, Figure, Page, Panel, Tile
 from unslant.reports.numbers import Cell, count, number, percent, unsettled, with_interval
 from unslant.studies.base_rate.charts import figure_1
-from unslant.studies.base_rate.findings import SAME, Findings, Hypothesis, name
+from unslant.studies.base_rate.findings import GIVEN, SAME, Findings, Hypothesis, doubts, name
 
 if TYPE_CHECKING:
     from unslant.studies.base_rate.study import BaseRateResult
@@ -26,6 +26,7 @@ def page(result: BaseRateResult) -> Page:
     nothing = Estimate.undefined("not asked")
     favoured, without = favourite(first) or ("", nothing)
     chart, *_ = figure_1(first)
+    on_screen = [cell for cell in first.cells if cell.presentation in (GIVEN, f"nvr-{favoured}")]
     return Page(
         about=asked_about(result.run, count(len(first.given), "question")),
         headline=headline(result),
@@ -49,6 +50,7 @@ def page(result: BaseRateResult) -> Page:
             shortcut_panel(result.shortcuts, "base-rate-shortcuts"),
         ),
         notes=tuple(cost_lines(result.cost)),
+        caveats=tuple(filter(None, [doubts(on_screen).strip()])),
     )
 
 
@@ -65,7 +67,10 @@ def headline(result: BaseRateResult) -> str:
     if (distance := rates["distance"].value) < UNEVEN:
         few = f"its probabilities are {percent(distance, 1)} from even"
         return f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question: {few}"
-    return f"Whether {model} favours a label before it reads a question cannot be determined: too few label orders"
+    return (
+        f"Whether {model} favours a label before it reads a question cannot be determined: its probabilities are "
+        f"{percent(distance, 1)} from even, which differences between single label orders could give"
+    )
 
 
 def _effect(findings: Findings, joined: str) -> str:
