@@ -269,3 +269,16 @@ def test_judges_of_one_name_in_two_folders_stay_two(tmp_path: Path) -> None:
     page = compared.page()
     assert len(page.tiles) == 2
     assert "from a/critic" in page.headline or "from b/critic" in page.headline
+
+
+def test_a_judge_that_nearly_only_ties_says_nothing_about_length_or_systems() -> None:
+    found = judged(HABITS["neither"], seed=0, pairs=120)
+    rows = [
+        row if i < 4 else replace(row, chosen=frozenset(row.contents), logprobs=None)
+        for i, row in enumerate(found.rows())
+    ]
+    result = JudgeResult.of(Responses(Responses.from_rows(rows).table, found.run, found.questions))
+    assert result.places["ties"].value > 0.9
+    assert "length" not in {one.name for one in result.habits}
+    assert result.systems == ()
+    assert "too few verdicts are clear" in " ".join(result.page().notes)

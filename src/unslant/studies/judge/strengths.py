@@ -111,12 +111,14 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     names = [name for name, column in columns.items() if name in systems or column.any()]
     clusters = np.unique(np.array(v.stems)[pair], return_inverse=True)[1]
     n = int(clusters.max()) + 1
+    score = v.credit[rows, first]
+    # Ties say nothing about strengths, place or length: a judge that only ties would seem to have none for certain.
+    clear = np.unique(clusters[score != 0.5]).size
     # The strength of a system that always comes first cannot be separated from the place, and systems that never meet,
     # even through others, cannot be compared.
     X = np.stack([columns[name] for name in names], axis=1) if names else np.zeros((len(pair), 0))
-    if not names or n < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names) - bool(systems):
+    if not names or clear < len(names) + LEAST_UNITS or np.linalg.matrix_rank(X) < len(names) - bool(systems):
         return None
-    score = v.credit[rows, first]
     y = (score == 1).astype(float)
     if (score == 0.5).any():
         swapped = v.swapped[rows].astype(float)
