@@ -15,6 +15,7 @@ import pytest
 from tests.studies.base_rate_results import QUESTIONS, a_third, colour_questions, fair, prefers_a
 from tests.studies.guessers import RuleModel, always, knows
 from unslant.errors import InputError
+from unslant.experiment.gates import Baseline
 from unslant.metrics.base_rate import TIE_RULES
 from unslant.questions import Question, load_questions
 from unslant.studies.base_rate.study import BaseRateResult, base_rate
@@ -85,6 +86,16 @@ def test_summary_says_what_matters() -> None:
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
     assert "unreliable" not in text.lower()
+
+
+def test_a_baseline_names_each_number_by_its_own_label(tmp_path: Path) -> None:
+    prefers_a().to_json(tmp_path / "before.json")
+    baseline = Baseline.read(tmp_path / "before.json", BaseRateResult)
+    compared = baseline.compared_with(fair())
+    line = compared.page().lines[0]
+    assert "cloze / A: Nvr-X +" in line
+    assert "as published" not in line
+    assert "cloze: as given" in compared.summary(200, details=True)
 
 
 def test_ties_show_no_preference_for_the_label_that_wins_them() -> None:

@@ -18,8 +18,12 @@ def metric_at(path: Sequence[str]) -> Metric | None:
 
     Metrics whose key names the object before it go first.
     """
+    return _metric_of(path) or _metric_of(path[:-1])  # one of several, by its label or place
+
+
+def _metric_of(path: Sequence[str]) -> Metric | None:
     for start in range(len(path)):
         if metric := METRICS.get(".".join(path[start:])):
             return metric
     qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
-    return next(filter(None, qualified), METRICS.get(path[-1]) or METRICS.get(path[-2] if len(path) > 1 else ""))
+    return next(filter(None, qualified), METRICS.get(path[-1]) if path else None)

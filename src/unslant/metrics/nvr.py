@@ -65,7 +65,8 @@ class Nvr(Measured):
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        values = super().to_dict() | {"readings": jsonable(self.readings)}
+        accuracy = dict(zip(self.labels, self.accuracy, strict=True))
+        values = super().to_dict() | jsonable({"accuracy": accuracy, "readings": self.readings})
         del values["extremes"]
         return values
 

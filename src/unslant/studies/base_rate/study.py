@@ -22,6 +22,7 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.extras import needed
 from unslant.flags import check_unused
 from unslant.metrics import Estimate
+from unslant.metrics.catalogue import metric_at
 from unslant.metrics.registry import metric
 from unslant.metrics.shortcuts import Shortcut, shortcuts
 from unslant.presentations import control_presentations, nvr_presentations, parse_labels, present
@@ -104,6 +105,11 @@ class BaseRateResult(RecordedResult):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"elicitations": jsonable(self.found)}
+
+    def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
+        """Accuracy as given and in each Nvr-X, and how uneven the labels are, by elicitation."""
+        keys = {"nvr.plain", "nvr.accuracy", "base_rates.distance"}
+        return [path for path in earlier if (one := metric_at(path)) and one.key in keys]
 
     @classmethod
     def of(

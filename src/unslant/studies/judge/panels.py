@@ -208,8 +208,8 @@ def _notes(result: JudgeResult) -> list[str]:
     missing = sorted(set(result.verdicts.systems) - {one.system for one in result.systems})
     if not result.systems:
         lines.append(
-            "No win rates: no systems are named in pairs, too few verdicts are clear, or they cannot separate strengths "
-            "from the place or from each other."
+            "No win rates: no systems are named in pairs, too few verdicts are clear, or they cannot separate "
+            "strengths from the place or from each other."
         )
     elif missing:
         lines.append(f"Not ranked, without a verdict against another system in the file's order: {listed(missing)}.")
