@@ -33,7 +33,7 @@ def asked(name, right, settings=("vanilla", "vagueness", "missing-choices")):
     )
 
 
-FOUR = [asked(f"m{k}", (18 - k, 10 - k, 18 - k + (-1) ** k)) for k in range(4)]
+FOUR = [asked(f"m{k}", (18 - k, 10 - k + (-1) ** k, 18 - k + (-1) ** k)) for k in range(4)]
 
 
 def test_p_values_are_corrected_for_the_number_of_settings():
@@ -157,3 +157,19 @@ def test_several_models_on_the_command_line(tmp_path):
         assert len(server.requests) == asked
     twice = unslant("study", "unbiased", "-m", "a", "-m", "a")
     assert (twice.code, "give each once" in twice.err) == (2, True)
+
+
+def test_the_same_difference_in_every_model_is_no_test_however_it_is_rounded():
+    told = across_models({f"m{k}": {"vanilla": k / 20, "v": (k - 8) / 20} for k in range(10, 19)})
+    assert (told[0].difference.n, told[0].difference.note) == (9, "the same in every model: no test")
+    assert np.isnan(told[0].p_value)
+
+
+def test_a_model_that_is_always_right_is_more_robust_than_one_that_never_is():
+    """Every resample repeats the difference, which is no reason to leave it open."""
+    right, wrong = asked("right", (20, 20, 20)), asked("wrong", (0, 0, 0))
+    assert (
+        "right is the most robust to instructions of 2 models" in BoundaryComparison.of([wrong, right]).page().headline
+    )
+    other = asked("other", (0, 0, 0))
+    assert "cannot be determined" in BoundaryComparison.of([wrong, other]).page().headline

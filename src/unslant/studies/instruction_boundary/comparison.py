@@ -62,7 +62,7 @@ def across_models(accuracies: Mapping[str, Mapping[str, float]]) -> list[AcrossM
             continue
         accuracy = float(np.mean([here for here, _ in both]))
         mean, n, method = float(np.mean(differences)), len(differences), "Student's t over models"
-        if n < 2 or len(set(differences)) == 1:  # a few questions give the same difference by chance: no proof
+        if n < 2 or np.ptp(differences) < 1e-9:  # a few questions give the same difference by chance: no proof
             note = "one model: no test" if n < 2 else "the same in every model: no test"
             estimate, t, p = Estimate.bare(mean, n, note), math.nan, math.nan
         else:

@@ -159,7 +159,10 @@ class SettingReplies:
 
     def under(self, setting: str, kind: str) -> SettingReplies:
         """Those to questions of a kind under a setting."""
-        rows = (self.settings == setting) & (self.kinds == kind)
+        return self.rows((self.settings == setting) & (self.kinds == kind))
+
+    def rows(self, rows: Bools) -> SettingReplies:
+        """Some of them."""
         return SettingReplies(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @property
@@ -340,13 +343,20 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
 
 
 def robustness_difference(one: Responses, other: Responses) -> Estimate:
-    """RS under vanilla of one model minus that of another, over the questions both replied to, paired."""
+    """RS under vanilla of one model minus that of another, over the questions both replied to, paired.
+
+    Where every resample repeats the difference, as of a model that is always right and one without an unusual answer,
+    its interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
+    """
     features, contexts, one_sided = [], list[str](), False
+    asked: list[list[SettingReplies]] = [[], []]
     tables = [SettingReplies.read(responses) for responses in (one, other)]
     for kind in FORMS:
         here, there = (replies.under(BASELINE, kind) for replies in tables)
         rows, *rights = here.paired(there)
         if len(rows):
+            for groups, replies in zip(asked, (here, there), strict=True):
+                groups.append(replies.rows(np.isin(replies.ids, here.ids[rows])))
             contexts += here.contexts[rows].tolist()
             dense = np.isin(here.truth[rows], tuple(DENSE))
             features.append(np.column_stack([_features(right, dense) for right in rights]))
@@ -359,7 +369,15 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
         here, there = _harmonic_of(totals.reshape(len(totals), len(features), 2, 4)).mean(axis=1).T
         return np.asarray(here - there)
 
-    return Bootstrap(n, contexts=contexts).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
+    estimate = Bootstrap(n, contexts=contexts).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
+    if not math.isnan(estimate.low) or not estimate.value:
+        return estimate
+    a, b = (_robustness(groups, 0) for groups in asked)
+    low = estimate.value - math.hypot(a.value - a.low, b.high - b.value)
+    high = estimate.value + math.hypot(a.high - a.value, b.value - b.low)
+    if math.isnan(low + high):
+        return estimate
+    return replace(estimate, low=max(-1.0, low), high=min(1.0, high), method="intervals of both", note="")
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
