@@ -65,8 +65,8 @@ class Nvr(Measured):
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
-        accuracy = dict(zip(self.labels, self.accuracy, strict=True))
-        values = super().to_dict() | jsonable({"accuracy": accuracy, "readings": self.readings})
+        accuracy = jsonable(dict(zip(self.labels, self.accuracy, strict=True)))
+        values = super().to_dict() | {"accuracy": accuracy, "readings": jsonable(self.readings)}
         del values["extremes"]
         return values
 
