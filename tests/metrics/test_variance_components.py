@@ -12,7 +12,8 @@ from tests.metrics.synthetic import ask, make_questions
 from unslant.metrics import Bootstrap, minimum_detectable_difference, read_scores
 from unslant.metrics.decision_study import between_questions, half_width
 from unslant.metrics.measures import detectable_difference
-from unslant.metrics.variance_components import Pages, VarianceComponents, components_of, variance_components
+from unslant.metrics.pages import Pages
+from unslant.metrics.variance_components import VarianceComponents, components_of, variance_components
 from unslant.questions import Question
 
 N = 4

@@ -155,4 +155,14 @@ def part_for_mean(means: Floats, noise: Floats, full: Bools) -> int:
     v, s = (1 - share) * both, share * both
     if total <= WIDTH_OF_MEAN**2 * v:
         return shown
-    return max(shown, math.ceil(size * (1 - min(1.0, (_SAFE * WIDTH_OF_MEAN**2 - 1) * v / s))))
+    return max(shown, math.ceil(size * share_in_all(v, s)))
+
+
+def share_in_all(v: float, s: float) -> float:
+    """Share of the questions to ask in all orders, so that the mean over orders is known as :data:`WIDTH_OF_MEAN` says.
+
+    Args:
+        v: variance between questions.
+        s: variance between the squares of one question.
+    """
+    return 1 - min(1.0, (_SAFE * WIDTH_OF_MEAN**2 - 1) * v / s) if s > (WIDTH_OF_MEAN**2 - 1) * v else 0.0

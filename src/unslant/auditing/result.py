@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from unslant.auditing.corrections import Correction
     from unslant.auditing.replies import Replies
     from unslant.metrics import BaseRates, Numbers, Nvr
+    from unslant.metrics.pages import Repeat
     from unslant.metrics.shortcuts import Shortcut
-    from unslant.metrics.variance_components import Repeat, VarianceComponents
+    from unslant.metrics.variance_components import VarianceComponents
 
 SCORES = ("accuracy", "expected_accuracy", "vote_accuracy", "robust_accuracy")
 MEASURES = (*SCORES, "consistency", "pbm")
@@ -193,7 +194,7 @@ class AuditResult(RecordedResult):
     def variance_components(self) -> VarianceComponents | None:
         from unslant.metrics.variance_components import components_of
 
-        return components_of(self.whole, self.bootstrap, self._repeats())
+        return components_of(self.scores, self.bootstrap, self._repeats())
 
     def _repeats(self) -> list[Repeat]:
         """Further answers to pages that were shown again."""

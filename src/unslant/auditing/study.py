@@ -17,7 +17,7 @@ from unslant.experiment.job import Asking, Given
 from unslant.experiment.result import StudyResult
 from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
-from unslant.metrics.order_curve import set_names
+from unslant.metrics.order_curve import balanced_names, set_names
 from unslant.models import Cost, GenerateOptions, ScoringModel
 from unslant.models.base import Encoded, TokenizingModel
 from unslant.presentations import Presentation, orders_for
@@ -172,8 +172,8 @@ def ordinary_cost(
     Returns:
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
         model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
-        in the orders asked and in every smaller set, from :data:`COUNTED` questions or fewer of the commonest number of
-        options; empty where tokens cannot be counted.
+        in the orders asked, in every smaller set and in those that a plan compares, from :data:`COUNTED` questions or
+        fewer; empty where tokens cannot be counted.
     """
     local, asked, everyone = model.unwrapped, list(questions), design.questions.questions
     if not isinstance(local, TokenizingModel):
@@ -181,26 +181,29 @@ def ordinary_cost(
         return round(mean * len(asked)), {}
     counter = TokenCounter(local, design)
     ordinary = sum(counter.whole(asked[at : at + _AT_ONCE]) for at in range(0, len(asked), _AT_ONCE))
-    kinds = Counter((len(question.options), question.pinned) for question in everyone if question.movable)
-    if not kinds:
+    # sorted, so that each number of options has its share of the sample
+    several = sorted((question for question in everyone if question.movable), key=lambda one: len(one.options))
+    if not several:
         return ordinary, {}
-    kind = kinds.most_common(1)[0][0]
-    alike = [question for question in everyone if (len(question.options), question.pinned) == kind]
-    most = COUNTED if len(alike) <= COUNTED else min(COUNTED, max(COUNTED // 2, len(alike) // _SHARE))
-    sample = alike[:: -(-len(alike) // most)]
+    most = COUNTED if len(several) <= COUNTED else min(COUNTED, max(COUNTED // 2, len(several) // _SHARE))
+    sample = several[:: -(-len(several) // most)]
+    movable = Counter(len(question.movable) for question in several).most_common(1)[0][0]
+    usual = next(question for question in several if len(question.movable) == movable)
     once = counter.added(sample, [page for _, page in design.controls])
     orders = design.settings.orders
     every = orders if design.full is None else WHOLE
     n, each = len(everyone), counter.whole(sample) / len(sample)
     runs = {}
+    whole = WHOLE if every != "auto" else every
+    planned = whole, "latin", *balanced_names(movable, len(orders_for(usual, whole)))  # see `unslant plan`
     # the largest set first: its prompts are tokenized in one call, and most of the others' are among them
-    for name in (every, *set_names(len(alike[0].movable), len(orders_for(alike[0], every)))):
+    for name in dict.fromkeys((every, *set_names(movable, len(orders_for(usual, every))), *planned)):
         computed, shared = counter.tree(sample, name)
         total = (computed - shared) * n / len(sample) + shared + once
         runs[name] = round(total / (each * n), 4)
     if design.full is not None:
         part = len(design.full) / n
-        runs[orders] = round(part * runs[every] + (1 - part) * runs.get("latin", runs[every]), 4)
+        runs[orders] = round(part * runs[every] + (1 - part) * runs["latin"], 4)
     return ordinary, runs
 
 

@@ -38,7 +38,7 @@ def between_questions(
     divisors = {QUESTION: 1.0, PAGE: orders, REPEAT: orders * repeats}
 
     def divisor(name: str) -> float:
-        cancels = orders >= positions and not name.startswith("question_")
+        cancels = orders > positions * (1 - 1e-9) and not name.startswith("question_")
         return divisors.get(name, math.inf if cancels else min(orders, positions))
 
     return {name: variance / divisor(name) for name, variance in components.items()}

@@ -91,8 +91,14 @@ def set_names(n: int, k: int) -> list[str]:
     names = ["given", "reverse", *["latin"] * (n < k)]
     for size in (size for size in SIZES if size < k):
         names += [str(size), *(f"{kind}:{size}" for kind in ("given", "cyclic", "balanced", "shared") if size % n == 0)]
-    rotations = range(n, k, n) if all(size % n for size in SIZES) else ()
-    return names + [f"cyclic:{size}" for size in rotations]
+    return names + [name for name in balanced_names(n, k) if name not in names]
+
+
+def balanced_names(n: int, k: int) -> list[str]:
+    """Names of sets of fewer than ``k`` orders that put each of ``n`` movable options everywhere equally often."""
+    sizes = [size for size in SIZES if size % n == 0] if n else []
+    names = [f"given:{size}" for size in sizes] or [f"cyclic:{size}" for size in range(n, k, n or 1)]
+    return [name for name in names if int(name.partition(":")[2]) < k]
 
 
 def order_curve(

@@ -16,17 +16,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unslant.arrays import Bools, Floats, Ints, Jsonable
+from unslant.arrays import Floats, Ints, Jsonable
+from unslant.metrics.accuracy import expected_accuracy
 from unslant.metrics.bootstrap import UNBOUNDED, Bootstrap
 from unslant.metrics.decision_study import ORDER, PAGE, PLACE, QUESTION, REPEAT, between_questions
 from unslant.metrics.estimate import Estimate, normal_quantile
+from unslant.metrics.pages import Pages, Repeat, codes, pages_of
 from unslant.metrics.registry import Numbers, metric
-from unslant.metrics.scores import OrderScores, is_right
+from unslant.metrics.scores import OrderScores
+from unslant.metrics.two_phase import whole_part
 
 NAMES = {
     QUESTION: "question",
@@ -45,27 +46,6 @@ _ZERO = 1e-12
 
 
 @dataclass(frozen=True)
-class Pages:
-    """M answers, one a row.
-
-    Attributes:
-        right: (M,) 1 where the answer is right, 0 where it is not, or any other score.
-        question: (M,) number of the question, 0 to Q - 1.
-        page: (M,) number of the page of its question; two rows with the same question and page are repeats.
-        facets: name of a fixed facet -> (M,) its level: ``position``, ``label`` (or ``place``), ``order``, ``shots``.
-        group: (M,) number of the group of questions that share levels, such as those with as many options.
-        scored: (M,) whether the page is one of those that the score averages over; others only help to separate facets.
-    """
-
-    right: Floats
-    question: Ints
-    page: Ints
-    facets: Mapping[str, Ints]
-    group: Ints
-    scored: Bools
-
-
-@dataclass(frozen=True)
 class VarianceComponents(Jsonable):
     """What the variance of an answer and of the score consists of.
 
@@ -74,7 +54,7 @@ class VarianceComponents(Jsonable):
         accuracy: mean over the orders of the audit.
         between: variance between questions of their means over these orders.
         design_effect: see :meth:`~unslant.metrics.sampling.Sampling.design_effect`.
-        questions: number of questions.
+        questions: number of questions; in two phases all of them, though components are of the part in all orders.
         positions, orders, repeats: number a question, as the harmonic mean over questions.
         inseparable: facets left out because no page separates them from the others.
     """
@@ -140,25 +120,28 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     place = next((pages.facets[name] for name in (PLACE, "position") if name in pages.facets), page)
     positions = min(orders, _harmonic(at, codes(question, place)[pages.scored]))
     parts = between_questions(variances, positions, orders)
-    mean, between = float(means.mean()), float(means.var(ddof=1))
     keys = ("components.variance", "components.of_answer", "components.of_score")
-    sampling = bootstrap.sampling
-    effect = sampling.design_effect(means)
-    # of answers that are half right the influences vanish; the second term of the variance's variance is left
-    size = n / max(1.0, effect) if sampling.clustered else n
-    error = between * math.sqrt(2 / size / max(1.0, size - 1))
     columns: list[Mapping[str, Estimate | float]] = [estimates, _shares(variances), _shares(parts)]
     return VarianceComponents(
         {name: Numbers({key: column[name] for key, column in zip(keys, columns, strict=True)}) for name in names},
-        mean,
-        _estimate(between, (means - mean) ** 2 - between, bootstrap, error, skewed=True),
-        effect,
+        float(means.mean()),
+        _between(means, bootstrap),
+        bootstrap.sampling.design_effect(means),
         n,
         positions,
         orders,
         len(page) / len(np.unique(page)),
         fixed.inseparable,
     )
+
+
+def _between(means: Floats, bootstrap: Bootstrap) -> Estimate:
+    """The variance between questions of (Q,) means."""
+    n, value, sampling = len(means), float(means.var(ddof=1)), bootstrap.sampling
+    # of answers that are half right the influences vanish; the second term of the variance's variance is left
+    size = n / max(1.0, sampling.design_effect(means)) if sampling.clustered else n
+    error = value * math.sqrt(2 / size / max(1.0, size - 1))
+    return _estimate(value, (means - means.mean()) ** 2 - value, bootstrap, error, skewed=True)
 
 
 def _shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -319,14 +302,6 @@ def _random(values: Floats, question: Ints, terms: Mapping[str, Ints], n: int) -
 _MOST_CONDITION = 1e4
 
 
-def codes(*columns: Ints) -> Ints:
-    """(M,) number of each combination of columns, from 0."""
-    code = columns[0].astype(np.int64)
-    for column in columns[1:]:
-        code = code * (int(column.max(initial=0)) + 1) + column
-    return np.asarray(np.unique(code, return_inverse=True)[1], np.int64)
-
-
 def _harmonic(question: Ints, cells: Ints) -> float:
     """Harmonic mean over questions of the number of their cells."""
     numbers = np.bincount(np.unique(np.stack([question, cells]), axis=1)[0])
@@ -335,16 +310,15 @@ def _harmonic(question: Ints, cells: Ints) -> float:
 
 MOST_QUESTIONS = 4_000
 """Questions in the analysis, evenly spaced among more."""
-LEAST_QUESTIONS = 10
-"""Questions that must share their orders before an effect of single orders is estimated."""
-Repeat = tuple[int, tuple[int, ...], bool]
-"""A further answer to a page: row of its question, contents from the top, and whether it is right."""
 
 
 def components_of(
     scores: OrderScores, bootstrap: Bootstrap, repeats: Sequence[Repeat] = ()
 ) -> VarianceComponents | None:
     """The components of the questions with one right option, whose orders are complete.
+
+    In two phases, a square shows no components, but it does show the mean over orders: only the components are of the
+    part in all orders, and a plan knows the score and its variance from all questions.
 
     Args:
         bootstrap: over the questions of the scores.
@@ -353,7 +327,7 @@ def components_of(
         None where there are fewer than two, or the answers themselves decided which questions were asked in all orders
         (``--adaptive``).
     """
-    pages = None if scores.selected else _pages(scores, repeats)
+    pages = None if scores.selected else pages_of(whole_part(scores), repeats)
     questions = np.unique(pages.question) if pages else np.zeros(0, np.int64)
     if pages is None or len(questions) < 2:
         return None
@@ -362,38 +336,26 @@ def components_of(
     arrays = {name: getattr(pages, name)[rows] for name in ("right", "page", "group", "scored")}
     facets = {name: levels[rows] for name, levels in pages.facets.items()}
     pages = Pages(question=np.searchsorted(questions, pages.question[rows]), facets=facets, **arrays)
-    if len(questions) < bootstrap.n_questions:
-        subjects, contexts = ([values[q] for q in questions] for values in (scores.subjects, scores.contexts))
-        across = bootstrap.sampling.drawn == "subjects"
-        bootstrap = Bootstrap(len(questions), subjects, contexts=contexts, across_subjects=across)
-    return variance_components(pages, bootstrap)
+    result = variance_components(pages, _bootstrap_of(questions, scores, bootstrap))
+    if scores.full is None:
+        return result
+    means = expected_accuracy(scores)
+    every = np.flatnonzero((scores.answers.sum(axis=1) == 1) & np.isfinite(means))
+    means, bootstrap = means[every], _bootstrap_of(every, scores, bootstrap)
+    return replace(
+        result,
+        accuracy=float(means.mean()),
+        between=_between(means, bootstrap),
+        design_effect=bootstrap.sampling.design_effect(means),
+        questions=len(every),
+        orders=float(1 / (1 / scores.order_counts[every]).mean()),
+    )
 
 
-def _pages(scores: OrderScores, repeats: Sequence[Repeat]) -> Pages | None:
-    """Pages of order sets and repeats; those with rearranged labels, where their order is one of the set."""
-    parts: list[Sequence[NDArray[Any]]] = []  # of each: right, question, page, position, label, order, group, scored
-    single, answer = scores.answers.sum(axis=1) == 1, scores.answers.argmax(axis=1)
-    for b, block in enumerate(scores.blocks):
-        rows = np.flatnonzero(single[block.index])
-        at = block.index[rows]
-        place = {int(q): i for i, q in zip(rows, at, strict=True)}
-        shared = block.same_orders and len(rows) >= LEAST_QUESTIONS
-        for k in range(block.k):
-            position = block.positions[rows, k, answer[at]]
-            parts.append(np.broadcast_arrays(block.right[rows, k], at, k, position, position, k * shared, b, True))
-        for j, view in enumerate(scores.relabelled):
-            same = (block.positions[rows] == view.positions[at, None, : block.n]).all(axis=2)
-            some = view.ok[at] & same.any(axis=1) & (view.labels[at] != view.positions[at]).any(axis=1)
-            q, order = at[some], same[some].argmax(axis=1) * shared
-            right = is_right(scores.answers[q], view.chosen[q]).astype(np.float64)
-            position, label = view.positions[q, answer[q]], view.labels[q, answer[q]]
-            parts.append(np.broadcast_arrays(right, q, block.k + j, position, label, order, b, False))
-        for row, again, hit in (one for one in repeats if one[0] in place):
-            page, position = np.flatnonzero((block.contents[place[row]] == again).all(axis=1)), again.index(answer[row])
-            parts.append(np.broadcast_arrays(float(hit), row, page, position, position, page * shared, b, False))
-    if not parts:
-        return None
-    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    right, question, page, position, label, order, group, scored = columns
-    facets = {"position": position, "label": label} if (position != label).any() else {PLACE: position}
-    return Pages(right, question, page, facets | {ORDER: order}, group, scored)
+def _bootstrap_of(questions: Ints, scores: OrderScores, bootstrap: Bootstrap) -> Bootstrap:
+    """The bootstrap over some of the questions of the scores."""
+    if len(questions) == bootstrap.n_questions:
+        return bootstrap
+    subjects, contexts = ([values[q] for q in questions] for values in (scores.subjects, scores.contexts))
+    across = bootstrap.sampling.drawn == "subjects"
+    return Bootstrap(len(questions), subjects, contexts=contexts, across_subjects=across)

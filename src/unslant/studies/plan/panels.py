@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from unslant.auditing import MOST_WHOLE
 from unslant.auditing.cost import duration
 from unslant.reports import Column, Figure, Page
 from unslant.reports.numbers import about, count, number, significant
@@ -53,14 +54,16 @@ def page(result: PlanResult) -> Page:
 def _headline(result: PlanResult) -> str:
     best = result.best
     width, difference = number(best.half_width), number(best.difference)
+    in_phases = best.orders == "auto" and best.questions > MOST_WHOLE and not result.pilot.in_words
+    about_k = "about " * (in_phases or len(result.pilot.by_options) > 1)
     if best.reached:
         return (
-            f"{count(best.questions, 'question')} in {count(best.k, 'order')} each: the score will be known to "
-            f"±{width}, and differences of {difference} between models will be detected."
+            f"{count(best.questions, 'question')} in {about_k}{count(best.k, 'order')} each: the score will be known "
+            f"to ±{width}, and differences of {difference} between models will be detected."
         )
     return (
-        f"{result.goal.available:,} questions are too few; about {about(best.questions)} are needed. They give "
-        f"±{width}, and detect differences of {difference} between models."
+        f"{result.goal.available:,} questions are too few; about {about(best.questions)} are needed. "
+        f"{result.goal.available:,} give ±{width}, and detect differences of {difference} between models."
     )
 
 
@@ -86,11 +89,12 @@ def _limit(result: PlanResult) -> str:
     if result.pilot.orders < 2:
         return "A pilot in several orders would say how much orders matter." if result.pilot.source else ""
     if not more:
-        return f"More than {count(best.k, 'order')} would not make the score more precise."
+        return f"More than {count(best.k, 'order')} would hardly make the score more precise."
     one = min(more, key=lambda one: one.questions)
     helps = "More orders barely help" if one.questions > _SAVES * best.questions else "More orders help"
     times = significant(one.tokens / best.tokens, 2)
-    return f"{helps}: {one.k} would need {one.questions:,} questions and {times} times the tokens."
+    tokens = "about as many tokens" if times == "1" else f"{times} times the tokens"
+    return f"{helps}: {one.k} would need {count(one.questions, 'question')} and {tokens}."
 
 
 def _cost(best: Design, computed: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from unslant.arrays import Jsonable
 from unslant.auditing import MOST_WHOLE, PART, WHOLE, AuditSettings, audit_presentations, orders_in_words
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.cost import CHARACTERS_A_TOKEN, SAMPLED
+from unslant.auditing.phases import share_in_all
 from unslant.auditing.result import AuditResult
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
@@ -22,8 +23,8 @@ from unslant.flags import check_unused, with_options
 from unslant.metrics import Estimate
 from unslant.metrics.decision_study import between_questions, half_width
 from unslant.metrics.measures import detectable_difference
-from unslant.metrics.order_curve import SIZES
-from unslant.presentations import given_order, parse_labels, present
+from unslant.metrics.order_curve import balanced_names
+from unslant.presentations import given_order, orders_for, parse_labels, present
 from unslant.prompts import Cloze
 from unslant.questions import Question
 from unslant.responses import Responses, Run
@@ -31,8 +32,11 @@ from unslant.responses.provenance import money
 from unslant.studies.plan import PlanKeywords, PlanSettings
 
 MOST_QUESTIONS = 10_000_000
+_SETTLED = 0.01
+"""Change of the share of questions in all orders below which it counts as settled."""
 _ENOUGH = 1.05
 """A set of orders counts as precise as the best if its half-width is at most this many times as wide."""
+_WITHOUT = "too few questions with one right option, or --adaptive chose which were asked in all orders"
 _OF_PILOT = ("score", "options")
 
 
@@ -53,6 +57,7 @@ class Pilot(Jsonable):
         prompt_tokens, output_tokens: of a prompt, and of a reply.
         computed: set of orders -> tokens that a local model computes.
         seconds: of a computed token; of a prompt, where none is counted; nan where not known.
+        published: accuracy in the order of the file; nan where it is that over orders.
     """
 
     source: str
@@ -70,6 +75,7 @@ class Pilot(Jsonable):
     output_tokens: float = 0.0
     computed: Mapping[str, float] = field(default_factory=dict)
     seconds: float = math.nan
+    published: float = math.nan
 
     @classmethod
     def assumed(cls, settings: PlanSettings) -> Pilot:
@@ -93,9 +99,10 @@ class Pilot(Jsonable):
             raise InputError.at(source, f"holds a result of the study {values.get('study')}; plan needs an audit")
         components, counts = values.get("variance_components"), values["metrics"]["counts"]
         if not components:
-            raise InputError.at(source, "too few questions with one right option to plan from")
+            raise InputError.at(source, f"no variance to plan from: {_WITHOUT}")
         cost, requests = values["cost"], values.get("requests", {}).values()
         total, n = sum(counts["by_options"].values()), counts["questions"]
+        published = values["metrics"]["means"]["accuracy"]["value"]
         pilot = cls(
             f"{values.get('model') or 'a model'} on {values.get('questions') or 'its questions'}",
             components["questions"],
@@ -108,6 +115,7 @@ class Pilot(Jsonable):
             {int(options): number / total for options, number in counts["by_options"].items()},
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
+            published=math.nan if published is None else published,
         )
         if pilot.between.value == 0:
             pilot = pilot.with_two_more()
@@ -116,14 +124,16 @@ class Pilot(Jsonable):
         if replies:
             read, written = (sum(one[key] for one in requests) for key in ("input_tokens", "output_tokens"))
             return replace(pilot, prompt_tokens=read / replies, output_tokens=written / replies)
-        if cost["prompts"] and cost["tokens_plain"]:
-            each = cost["tokens_plain"] / cost["prompts"]
-            runs = values.get("order_costs", {}) if ordinary and cost["tokens"] else {}
-            computed = {name: number * ordinary for name, number in runs.items()}
-            seconds = cost["seconds"] / (cost["tokens"] if computed else cost["prompts"]) or math.nan
-            return replace(pilot, prompt_tokens=each, computed=computed, seconds=seconds)
+        if ordinary:
+            # a pilot from the store asked nothing, but its prompts were counted all the same
+            each = cost["tokens_plain"] / cost["prompts"] if cost["prompts"] else ordinary
+            computed = {name: number * ordinary for name, number in values.get("order_costs", {}).items()}
+            spent = cost["tokens"] if computed else cost["prompts"]
+            seconds = cost["seconds"] / spent if spent and cost["seconds"] else math.nan
+            return replace(pilot, prompt_tokens=each or ordinary, computed=computed, seconds=seconds)
         if not responses:
-            return pilot
+            example = values.get("example_prompt")
+            return replace(pilot, prompt_tokens=len(example) / CHARACTERS_A_TOKEN) if example else pilot
         # what a prompt of our own would have for the questions of a log, approximately
         alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
         some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
@@ -136,7 +146,8 @@ class Pilot(Jsonable):
         n = self.questions + 2
         mean = (self.questions * self.accuracy + 1) / n
         squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
-        return replace(self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined"))
+        between = Estimate.bare(squares / (n - 1), n, "two questions were imagined")
+        return replace(self, accuracy=mean, published=(self.questions * self.published + 1) / n, between=between)
 
     @property
     def options(self) -> int:
@@ -145,12 +156,23 @@ class Pilot(Jsonable):
 
     def variance(self, orders: float, repeats: int = 1) -> float:
         """Between questions, of their means over some orders."""
+        # a pilot in fewer orders than options did not put options into every position, but a plan may
+        positions = self.harmonic(float)
+        positions = positions if self.orders < positions - 1e-9 else min(positions, self.positions)
         planned, piloted = (
-            sum(between_questions(self.components, self.positions, *design).values())
-            for design in ((orders, float(repeats)), (self.orders, 1.0))
+            sum(between_questions(self.components, *design).values())
+            for design in ((positions, orders, float(repeats)), (self.positions, self.orders, 1.0))
         )
         # only the change comes from the components: for the pilot's own orders, the variance is the one measured
         return min(max(self.between.value + planned - piloted, 0.0), self.accuracy * (1 - self.accuracy))
+
+    def harmonic(self, orders: Callable[[int], float]) -> float:
+        """Orders of a question, by its options, on average: variances are inverse to them."""
+        return 1 / sum(share / orders(options) for options, share in self.by_options.items())
+
+    def effect(self, variance: float) -> float:
+        """The design effect of values with this variance: what questions of a passage share is part of ``between``."""
+        return 1 + (self.design_effect - 1) * min(1.0, self.between.value / variance) if variance else 1.0
 
 
 @dataclass(frozen=True)
@@ -159,7 +181,7 @@ class Design(Jsonable):
 
     Attributes:
         orders: the set, as ``--orders`` names it.
-        k: orders of a question with the most common number of options.
+        k: orders of a question: their harmonic mean, rounded, where questions differ.
         score: ``mean over orders``, or ``as published`` for the given order alone.
         questions: needed, or those there are.
         least, most: questions needed, by what the pilot leaves open; nan without one.
@@ -212,7 +234,7 @@ class PlanResult(StudyResult):
     def of(cls, pilot: Pilot, goal: PlanSettings) -> PlanResult:
         """Compare sets of orders."""
         n = pilot.options
-        names = ["given", *(f"given:{k}" for k in SIZES if k % n == 0 and k < math.factorial(n)), "auto"]
+        names = ["given", *balanced_names(n, round(_size(n, "auto", False)[0])), "auto"]
         if pilot.spec not in names and _size(n, pilot.spec, pilot.in_words)[0] >= n:
             names.append(pilot.spec)
         designs = [designed(name, pilot, goal) for name in names]
@@ -242,48 +264,47 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
     sizes = {n: _size(n, name, pilot.in_words) for n in pilot.by_options}
     # of a pilot in two phases, ``auto`` is what it cost itself
     tokens = pilot.computed.get(WHOLE if name == "auto" else name, pilot.computed.get(name, math.nan))
-    if part < 1:
-        squares = {n: _size(n, "latin", False) for n in pilot.by_options}
-        # variances are inverse to orders, so orders average harmonically
-        sizes = {
-            n: (1 / (part / k + (1 - part) / squares[n][0]), part * prompts + (1 - part) * squares[n][1])
-            for n, (k, prompts) in sizes.items()
-        }
-        tokens = part * tokens + (1 - part) * pilot.computed.get("latin", math.nan)
-    k = 1 / sum(share / sizes[n][0] for n, share in pilot.by_options.items())
-    prompts = sum(share * sizes[n][1] for n, share in pilot.by_options.items()) * goal.repeats
-    largest = pilot.accuracy * (1 - pilot.accuracy)
+    tokens = part * tokens + (1 - part) * pilot.computed.get("latin", tokens)
+    whole, square = pilot.harmonic(lambda n: sizes[n][0]), pilot.harmonic(float)
+    k = 1 / (part / whole + (1 - part) / square)
+    each = {n: part * prompts + (1 - part) * _size(n, "latin", False)[1] for n, (_, prompts) in sizes.items()}
+    prompts = sum(share * each[n] for n, share in pilot.by_options.items()) * goal.repeats
+    score = pilot.published if name == "given" and pilot.published == pilot.published else pilot.accuracy
+    largest = score * (1 - score)
     variance = largest if name == "given" else pilot.variance(k, goal.repeats)
-    n = _needed(pilot, goal, variance) if goal.aimed else goal.available or pilot.questions
-    if part == 1 and name == "auto" and not pilot.in_words and n > MOST_WHOLE:
-        return designed(name, pilot, goal, PART / n)
+    about = score, variance, pilot.effect(variance)
+    n = _needed(goal, *about) if goal.aimed else goal.available or pilot.questions
+    asked = min(n, goal.available or n)
+    if name == "auto" and not pilot.in_words and asked > MOST_WHOLE:
+        v = pilot.variance(whole)
+        # right and wrong answers cannot differ more between the squares of a question than between its orders
+        s = min(pilot.variance(square) - v, (largest - v) * (1 / square - 1 / whole))
+        wanted = max(PART / asked, share_in_all(v, s))
+        if wanted < part - _SETTLED:
+            return designed(name, pilot, goal, wanted)
     between, left_open = pilot.between, goal.aimed and pilot.between.value and name != "given"
-    least, most = (
-        _needed(pilot, goal, min(end / between.value * variance, largest)) if left_open and end == end else math.nan
-        for end in (between.low, between.high)
-    )
+    ends = [end / between.value * variance if left_open else math.nan for end in (between.low, between.high)]
+    least, most = (_needed(goal, score, min(end, largest), about[2]) if end == end else math.nan for end in ends)
     reached = goal.available is None or n <= goal.available
-    questions = n if reached else goal.available or n
-    about = questions, pilot.accuracy, variance, pilot.design_effect
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
-    output = questions * prompts * pilot.output_tokens
-    seconds = pilot.seconds * questions * (tokens if pilot.computed else prompts)
+    output = asked * prompts * pilot.output_tokens
+    seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
     return Design(
         name,
-        round(sizes[pilot.options][0]),
+        round(k),
         PUBLISHED if name == "given" else "mean over orders",
         n,
         least,
         most,
         reached,
-        half_width(*about),
-        detectable_difference(*about, correlation=goal.correlation),
-        detectable_difference(*about, correlation=0),
-        round(questions * prompts),
-        round(questions * tokens),
+        half_width(asked, *about),
+        detectable_difference(asked, *about, correlation=goal.correlation),
+        detectable_difference(asked, *about, correlation=0),
+        round(asked * prompts),
+        round(asked * tokens),
         round(output),
         seconds,
-        money(questions * tokens, output, goal.price, goal.output_price),
+        money(asked * tokens, output, goal.price, goal.output_price),
     )
 
 
@@ -292,19 +313,21 @@ def _size(options: int, orders: str, in_words: bool) -> tuple[float, float]:
     question = Question("any", "?", tuple(f"{i:03d}" for i in range(options)), frozenset({0}))
     if in_words:
         return (len(orders_in_words(question, orders)),) * 2
+    if orders == "latin":  # the published order is asked too, where it is not in the square drawn
+        return options, options + 1 - options / len(orders_for(question, "auto"))
     presentations = audit_presentations(question, orders, parse_labels("A"))
     return sum(presentation.kind == "order" for presentation in presentations), len(presentations)
 
 
-def _needed(pilot: Pilot, goal: PlanSettings, variance: float) -> int:
-    """The least number of questions of this variance that reaches the goal.
+def _needed(goal: PlanSettings, score: float, variance: float, effect: float) -> int:
+    """The least number of questions with this score, variance and design effect that reaches the goal.
 
     Raises:
         InputError: if none does.
     """
 
     def enough(n: int) -> bool:
-        about = n, pilot.accuracy, variance, pilot.design_effect
+        about = n, score, variance, effect
         return (goal.half_width is None or half_width(*about) <= goal.half_width) and (
             goal.difference is None or detectable_difference(*about, correlation=goal.correlation) <= goal.difference
         )
@@ -346,6 +369,8 @@ def plan(
     basis = _pilot(pilot, log, goal)
     if not basis.output_tokens:
         check_unused("no replies are counted", goal, only=("output_price",))
+    if goal.tokens:  # how many of them would be shared is not known
+        basis = replace(basis, computed={}, seconds=math.nan if basis.computed else basis.seconds)
     if basis.source and not basis.in_words:
         check_unused("labels are scored, the same each time", goal, only=("repeats",))
     if not basis.questions and not (goal.half_width or goal.difference or goal.available):
