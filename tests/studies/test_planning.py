@@ -85,6 +85,16 @@ def test_a_pilot_from_the_store_and_one_in_few_orders_cost_the_same(
     assert few == pytest.approx(first, rel=0.01)
 
 
+@pytest.mark.thorough
+def test_a_pilot_that_stopped_early_costs_a_question_the_same() -> None:
+    questions = options_of(150, 4)
+    early, whole = unslant.audit("fair", questions, until=0.2), unslant.audit("fair", questions)
+    assert early.run.until
+    assert early.run.until.questions < 150
+    first, second = (unslant.plan(one, available=100).best for one in (early, whole))
+    assert first.tokens / first.prompts == pytest.approx(second.tokens / second.prompts, rel=0.15)
+
+
 def test_tokens_given_replace_those_of_the_pilot(pilot: unslant.AuditResult) -> None:
     for design in unslant.plan(pilot, available=50, tokens=1000).designs:
         assert design.tokens == pytest.approx(1000 * design.prompts, rel=0.01)

@@ -101,8 +101,8 @@ class Pilot(Jsonable):
         if not components:
             raise InputError.at(source, f"no variance to plan from: {_WITHOUT}")
         cost, requests = values["cost"], values.get("requests", {}).values()
-        total, n = sum(counts["by_options"].values()), counts["questions"]
-        published = values["metrics"]["means"]["accuracy"]["value"]
+        n = values.get("until", counts).get("of_questions", counts["questions"])  # an ordinary run asks them all
+        total, published = sum(counts["by_options"].values()), values["metrics"]["means"]["accuracy"]["value"]
         pilot = cls(
             f"{values.get('model') or 'a model'} on {values.get('questions') or 'its questions'}",
             components["questions"],
@@ -125,7 +125,6 @@ class Pilot(Jsonable):
             read, written = (sum(one[key] for one in requests) for key in ("input_tokens", "output_tokens"))
             return replace(pilot, prompt_tokens=read / replies, output_tokens=written / replies)
         if ordinary:
-            # a pilot from the store asked nothing, but its prompts were counted all the same
             each = cost["tokens_plain"] / cost["prompts"] if cost["prompts"] else ordinary
             computed = {name: number * ordinary for name, number in values.get("order_costs", {}).items()}
             spent = cost["tokens"] if computed else cost["prompts"]
