@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from tests.command_line import unslant
-from unslant import audit, compare, load_questions
+from tests.fakes import RuleModel
+from unslant import Leaderboard, audit, compare, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
 from unslant.metrics import METRICS, Estimate, PairedDifference, wilson
+from unslant.models.base import Scored
+from unslant.prompts import Prompt
 from unslant.responses import Responses
 
 RUNS = {
@@ -98,6 +101,39 @@ def test_a_run_on_other_questions_is_not_among_those_that_cannot_be_distinguishe
     )
     headline = AuditComparison.of([one, two, apart]).headline
     assert headline == f"{AuditComparison.of([one, two]).headline}; prefers-last answered other questions"
+
+
+class Failing(RuleModel):
+    """Answers every question but those that ``fails`` names."""
+
+    def __init__(self, fails: Callable[[str], bool]) -> None:
+        super().__init__(lambda stem, labels, texts: [1 + (label == "A") for label in labels], "failing")
+        self.fails = fails
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Scored]:
+        for scored, prompt in zip(super().score(prompts), prompts, strict=True):
+            yield Scored(scored.index, None, "no reply") if self.fails(prompt.group) else scored
+
+
+@pytest.mark.parametrize("compared", [AuditComparison.of, Leaderboard.of])
+def test_runs_that_answered_are_compared_though_another_failed(compared: Callable[[list[Any]], Any]) -> None:
+    questions = list(load_questions("embedded").questions[:24])
+    answered = {question.id for question in questions[:4]}
+    runs = [audit(model, questions, orders="reverse") for model in ("prefers-a", "fair")]
+    failing = audit(Failing(lambda name: name not in answered), questions, orders="reverse")
+    page, rest = compared([failing, *runs]).page(), compared(runs).page()
+    assert page.headline == rest.headline  # on all questions, not on the four that the failing one answered
+    assert page.caveats[0].endswith(" responses of failing failed (no reply).")
+    assert compared([failing, *runs]).failure
+    assert "too few answers are left" in compared([failing]).headline
+
+
+def test_the_headline_counts_the_questions_answered_as_published() -> None:
+    questions = list(load_questions("embedded").questions[:24])
+    lost = questions[3].id
+    result = audit(Failing(lambda name: name == lost), questions, orders="reverse")
+    assert result.metrics.means["accuracy"].n == 23
+    assert "on 23 of 24 questions" in result.headline
 
 
 def logged(

@@ -51,6 +51,11 @@ class AuditComparison(StudyResult):
     def parts(self) -> Sequence[AuditResult]:
         return tuple(self.runs.values())
 
+    @property
+    def answered(self) -> StudyResult | None:
+        rest = {name: run for name, run in self.runs.items() if not run.failure}
+        return AuditComparison(rest) if len(rest) > 1 else next(iter(rest.values()), None)
+
     @cached_property
     def comparison(self) -> Comparison:
         """The numbers of every audit, and its differences from the first."""

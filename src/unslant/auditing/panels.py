@@ -136,9 +136,10 @@ def caveats(result: AuditResult) -> list[str]:
 
 def _asked_name(result: AuditResult) -> str:
     """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, ``400 questions``; where some
-    have no right option, and so no part in the score, ``12 of 24 questions``."""
+    have no right option or no answer as published, and so no part in the score, ``12 of 24 questions``."""
     name, size = result.run.questions or result.run.recorded, count(len(result.scores), "question")
-    scored = int(result.scores.has_answer.sum())
+    published = result.metrics.means["accuracy"]
+    scored = published.n if published.defined else int(result.scores.has_answer.sum())
     if 0 < scored < len(result.scores):
         size = f"{scored:,} of {size}"
     return f"{name} ({size})" if name and "questions" not in name and len(name.split()) <= _MOST_WORDS else size

@@ -299,6 +299,11 @@ class ComparedModels(StudyResult, Generic[T]):
         return self.results
 
     @property
+    def answered(self) -> StudyResult | None:
+        rest = [one for one in self.results if not one.failure]
+        return self.of(rest, self.ranking) if rest else None
+
+    @property
     def models(self) -> dict[str, T]:
         """Name -> result."""
         return {result.model: result for result in self.results}

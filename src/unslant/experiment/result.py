@@ -67,9 +67,12 @@ class StudyResult:
         """Headline, tiles and panels, for the terminal and for reports."""
         from unslant.experiment.page_parts import caveats_of, settings_rows, with_caveats, with_settings
 
-        page = with_caveats(self.described(), self.run)
+        rest = self.answered if self.failure else None
+        page = with_caveats((rest or self).described(), self.run)
         page = replace(page, settings=page.settings or settings_rows(self.run), name=page.name or self.run.model)
-        if self.failure:
+        if rest:
+            page = replace(page, caveats=(f"Left out: {self.failure}.", *page.caveats))
+        elif self.failure:
             page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict", lines=())
         page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
         block = self.provenance
@@ -110,6 +113,11 @@ class StudyResult:
             return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
         responses = getattr(self, "responses", None)
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
+
+    @property
+    def answered(self) -> StudyResult | None:
+        """What a comparison says without the parts that failed; None if it needs them, or all failed."""
+        return None
 
     def numbers_compared_with(self, earlier: Mapping[tuple[str, ...], Any]) -> Sequence[tuple[str, ...]]:
         """Those of :attr:`compared_numbers` that are on one scale with an earlier result's numbers, by path in JSON."""

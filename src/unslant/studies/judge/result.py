@@ -209,6 +209,11 @@ class JudgeComparison(StudyResult):
     def parts(self) -> Sequence[JudgeResult]:
         return self.results
 
+    @property
+    def answered(self) -> StudyResult | None:
+        rest = [one for one in self.results if not one.failure]
+        return self.of(rest) if len(rest) > 1 else next(iter(rest), None)
+
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
         write_each(self.results, path)

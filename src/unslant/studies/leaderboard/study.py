@@ -188,6 +188,10 @@ class Leaderboard(StudyResult):
         return self.audits
 
     @property
+    def answered(self) -> StudyResult | None:
+        return self if any(one.rank is not None for one in self.models) else None  # a failed audit has no rank
+
+    @property
     def runs(self) -> dict[str, AuditResult]:
         """Every audit by its model; by model and set, where there are several sets."""
         several = len({name for _, name, _ in self._named}) > 1
