@@ -12,14 +12,16 @@ import pytest
 
 from tests.command_line import unslant
 from tests.fakes import RuleModel
-from unslant import Leaderboard, audit, compare, load_questions
+from unslant import InputError, Leaderboard, audit, compare, load_questions
 from unslant.auditing.comparison import AuditComparison
+from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
 from unslant.metrics import METRICS, Estimate, PairedDifference, wilson
 from unslant.models.base import Scored
 from unslant.prompts import Prompt
 from unslant.responses import Responses
+from unslant.scale import ShardOptions
 
 RUNS = {
     "first": {"accuracy": wilson(0.5, 40), "pbm": Estimate.undefined("one order")},
@@ -134,6 +136,20 @@ def test_the_headline_counts_the_questions_answered_as_published() -> None:
     result = audit(Failing(lambda name: name == lost), questions, orders="reverse")
     assert result.metrics.means["accuracy"].n == 23
     assert "on 23 of 24 questions" in result.headline
+
+
+def test_shards_of_one_run_are_to_be_merged() -> None:
+    questions = [question for question in load_questions("embedded") if len(question.options) == 3][:6]
+    one, two, other = (
+        AuditResult.of(audit.study.responses(model, questions, shards=ShardOptions(shard=shard)))
+        for model, shard in (("fair", "1/2"), ("fair", "2/2"), ("prefers-a", "1/2"))
+    )
+    for compared in (AuditComparison.of, Leaderboard.of):
+        with pytest.raises(InputError, match=r"shards 1 and 2 of 2 of one run of fair: join them first, with unslant"):
+            compared([one, other, two])
+    page = AuditComparison.of([one, other]).page()
+    assert page.caveats[-2:] == ("fair: shard 1 of 2 only.", "prefers-a: shard 1 of 2 only.")
+    assert "cannot be distinguished" in page.headline
 
 
 def logged(

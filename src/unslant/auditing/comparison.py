@@ -17,7 +17,7 @@ from unslant.auditing.panels import caveats
 from unslant.auditing.panels_labels import labels_panel
 from unslant.auditing.panels_scores import MOST_ORDERS, numbers_panel, order_accuracies, order_name, score_panel
 from unslant.auditing.result import MEASURES, AuditResult, named, paired
-from unslant.experiment.comparison import Comparison, slope_chart
+from unslant.experiment.comparison import Comparison, check_whole, slope_chart
 from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of, write_tables
 from unslant.metrics import METRICS, PairedDifference, verdict
@@ -45,6 +45,7 @@ class AuditComparison(StudyResult):
     @classmethod
     def of(cls, results: Sequence[AuditResult], files: Sequence[str] = ()) -> AuditComparison:
         """Name audits by model, with the file name (or a number) added where models share a name."""
+        check_whole(results)
         return cls(named(results, files))
 
     @property

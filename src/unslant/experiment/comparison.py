@@ -17,7 +17,7 @@ from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict
 from unslant.metrics.association import BY_DEFAULT, Kind
 from unslant.metrics.catalogue import metric_at
 from unslant.reports import Chart, Column, Figure, Page, Plot, charts
-from unslant.reports.numbers import count
+from unslant.reports.numbers import count, listed
 
 EQUAL = 1e-12
 """Scores nearer than this are a tie: rounding."""
@@ -236,6 +236,19 @@ def agreements(id: str, title: str, values: Mapping[tuple[str, ...], Numbers | N
     return Figure(id, title, names, list(next(iter(defined.values()), ())), rows)
 
 
+def check_whole(results: Sequence[RecordedResult]) -> None:
+    """Raise InputError for shards of one run: they share no question, and are one result once merged."""
+    by_run: dict[tuple[str, str], set[int]] = {}
+    for run in (result.run for result in results):
+        if run.shard:
+            shards = by_run.setdefault((run.model, run.shard.digest), set())
+            shards.add(run.shard.index)
+            if len(shards) > 1:
+                numbers = listed([str(index) for index in sorted(shards)])
+                reason = f"of {run.shard.of} of one run of {run.name}"
+                raise InputError(f"shards {numbers} {reason}: join them first, with unslant merge OUT SHARDS...")
+
+
 def check_comparable(results: Sequence[RecordedResult], settings: Collection[str] | None = None) -> None:
     """Raise InputError for results of different questions or settings, naming the models and what differs.
 
@@ -281,6 +294,7 @@ class ComparedModels(StudyResult, Generic[T]):
         """
         if not results:
             raise InputError("nothing to compare: give the responses of one model or more")
+        check_whole(results)
         names = [result.model for result in results]
         if len(set(names)) < len(names):
             raise InputError(f"two results are of the same model: {', '.join(names)}")

@@ -103,8 +103,6 @@ def with_caveats(page: Page, run: Run) -> Page:
     caveats, notes = [], [*request_lines(run.requests), *(run.loading.sentences if run.loading else ())]
     if run.offline:
         caveats.append("Offline: scores are from the store; the server was not asked.")
-    if run.shard and run.shard.of > 1:
-        caveats.append(f"Shard {run.shard.index} of {run.shard.of} only.")
     if run.incomplete:
         caveats.append("The model has missing weights.")
         notes.append(f"Random numbers replace missing weights: {run.incomplete}.")
@@ -193,11 +191,13 @@ def logged_lines(run: Run) -> list[str]:
 
 def caveats_of(runs: Sequence[Run]) -> tuple[str, ...]:
     """Caveats before the first number, each once: problems of the question files of these runs, parts of logs that are
-    not read, other readings of logs, and scores of logged answers where the harness and unslant disagree."""
+    not read, other readings of logs, scores of logged answers where the harness and unslant disagree, and shards."""
     loaded = [caveat for run in runs if run.loading for caveat in run.loading.caveats]
     logged = [caveat for run in runs if run.logged for caveat in run.logged.caveats]
     scores = [score.caveat for run in runs if run.logged for score in run.logged.reported]
-    return tuple(dict.fromkeys(filter(None, (*loaded, *logged, *scores))))
+    shards = [(run.name, run.shard) for run in runs if run.shard and run.shard.of > 1]
+    only = [f"{f'{name}: s' if len(runs) > 1 else 'S'}hard {one.index} of {one.of} only." for name, one in shards]
+    return tuple(dict.fromkeys(filter(None, (*loaded, *logged, *scores, *only))))
 
 
 def spent(*runs: Run) -> str:

@@ -70,13 +70,11 @@ class StudyResult:
         rest = self.answered if self.failure else None
         page = with_caveats((rest or self).described(), self.run)
         page = replace(page, settings=page.settings or settings_rows(self.run), name=page.name or self.run.model)
-        if rest:
-            page = replace(page, caveats=(f"Left out: {self.failure}.", *page.caveats))
-        elif self.failure:
+        if self.failure and not rest:
             page = replace(page, headline=f"{self.failure}; too few answers are left for a verdict", lines=())
-        page = replace(page, caveats=(*page.caveats, *caveats_of([part.run for part in self.parts or [self]])))
-        block = self.provenance
-        page = replace(page, provenance=block.model_dump())
+        left_out, block = [f"Left out: {self.failure}."] if rest else [], self.provenance
+        caveats = (*left_out, *page.caveats, *caveats_of([part.run for part in self.parts or [self]]))
+        page = replace(page, caveats=caveats, provenance=block.model_dump())
         return with_settings(page, block) if self.is_documented else page
 
     def described(self) -> Page:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unslant.arrays import Jsonable
+from unslant.experiment.comparison import check_whole
 from unslant.experiment.result import RecordedResult, StudyResult, write_each
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
 from unslant.metrics.association import beyond_chance
@@ -185,6 +186,7 @@ class JudgeComparison(StudyResult):
     @metric("alpha", "agreement of all judges", "Krippendorff's alpha of verdicts voted over orders: 1 is perfect, 0 "
             "chance", source="Krippendorff 2011", short="alpha")  # fmt: skip
     def of(cls, results: Sequence[JudgeResult]) -> JudgeComparison:
+        check_whole(results)
         numbering: dict[tuple[str, ...], Sequence[Any]] = {}
         votes: list[dict[tuple[str, ...], float]] = [{} for _ in results]
         for by_pair, one in zip(votes, results, strict=True):

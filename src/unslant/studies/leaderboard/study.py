@@ -14,6 +14,7 @@ from unslant.auditing import AuditSettings, OrderDesign
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import Audit
 from unslant.errors import InputError, one_of
+from unslant.experiment.comparison import check_whole
 from unslant.experiment.job import Given, Job
 from unslant.experiment.result import StudyResult, write_tables
 from unslant.experiment.study import Keywords, Study, function
@@ -131,7 +132,8 @@ class Leaderboard(StudyResult):
         """
         if rank_by not in RANK_BY:
             raise InputError(f"rank_by={rank_by!r}: {one_of(rank_by, RANK_BY)}")
-        triples = named(audits := tuple(audits))
+        check_whole(audits := tuple(audits))
+        triples = named(audits)
         by_model: dict[str, dict[str, AuditResult]] = {}
         for model, name, audit in triples:
             of_model = by_model.setdefault(model, {})
