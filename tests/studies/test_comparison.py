@@ -183,6 +183,52 @@ def test_questions_with_another_key_or_passage_are_not_the_same(other: dict[str,
     assert "on the same 60 questions" in audit(log=[*one, *same]).headline
 
 
+def test_ids_alone_do_not_match_questions_with_other_numbers_of_options() -> None:
+    def without_texts(model: str, labels: Callable[[int], str]) -> list[dict[str, Any]]:
+        rows = logged(model, range(60), lambda i: i % 2 == 0, right=lambda i: i % 2)
+        return [
+            {"id": row["id"], "labels": [*labels(i)], "answer": row["answer"], "chosen": row["chosen"], "model": model}
+            for i, row in enumerate(rows)
+        ]
+
+    one, two = (without_texts(model, lambda i: "ABCD") for model in ("alpha", "beta"))
+    assert "on 60 questions" in audit(log=[*one, *two]).headline
+    some = without_texts("beta", lambda i: "ABCD" if i < 40 else "ABC")
+    result = audit(log=[*one, *some])
+    assert {pair.difference.n for _, pair in result.differences} == {40}
+    with_texts = logged("beta", range(60), lambda i: True)
+    assert "on the same 60 questions" in audit(log=[*one, *with_texts]).headline
+    none = without_texts("beta", lambda i: "ABC")
+    assert "no questions in common" in audit(log=[*one, *none]).headline
+
+
+def test_choices_and_scores_in_one_table_are_read_in_different_ways() -> None:
+    def rows(model: str, scored: Callable[[int], bool]) -> list[dict[str, Any]]:
+        given = logged(model, range(60), lambda i: i % 3 > 0)
+        reordered = [
+            {**row, "order": [3, 2, 1, 0], "options": row["options"][::-1], "answer": 3 - row["answer"],
+             "chosen": 3 - row["chosen"]}
+            for row in given
+        ]  # fmt: skip
+        both = [{"order": [0, 1, 2, 3], **row} for row in given] + reordered
+        probabilities = [[0.7 if k == row["chosen"] else 0.1 for k in range(4)] for row in both]
+        return [
+            {**row, "chosen": None, "probs": p} if scored(i) else {**row, "probs": None}
+            for i, (row, p) in enumerate(zip(both, probabilities, strict=True))
+        ]
+
+    chosen, scores, mixed = (
+        rows(model, scored)
+        for model, scored in (("alpha", lambda i: False), ("beta", lambda i: True), ("gamma", lambda i: i % 2 == 0))
+    )
+    together = audit(log=[*chosen, *scores])
+    assert "Answers are read in different ways: alpha by words; beta by scores of labels." in together.page().notes
+    assert "pbm" not in {pair.measure for _, pair in together.differences}
+    caveats = audit(log=mixed).page().caveats
+    assert any(caveat.startswith("Rows with a choice and no scores: 60; with scores: 60.") for caveat in caveats)
+    assert audit(log=scores).page().caveats == ()
+
+
 def test_passages_of_one_run_count_in_either_sequence() -> None:
     one = audit(log=logged("alpha", range(120), lambda i: i // 10 % 3 == 0, context=lambda i: f"Passage {i // 10}."))
     two = audit(log=logged("beta", range(120), lambda i: i // 10 % 4 > 0))

@@ -187,8 +187,8 @@ def _paired(kind: type[StudyResult]) -> bool:
     return kind.paired_with is not StudyResult.paired_with
 
 
-def _questions(responses: Responses) -> dict[str, Question | None]:
-    """The questions asked, by id; None where the text was not recorded."""
+def _questions(responses: Responses) -> dict[str, Question | int]:
+    """The questions asked, by id; their numbers of options where the text was not recorded."""
     asked = responses.table.filter(pc.field("kind") != CONTROL)
     return responses.by_id(asked["question_id"].unique().to_pylist())
 

@@ -292,15 +292,16 @@ class _Texts(NamedTuple):
     context: str
 
 
-def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | None]) -> list[tuple[str, str]]:
+def same_questions(a: Mapping[str, Question | int], b: Mapping[str, Question | int]) -> list[tuple[str, str]]:
     """Ids, in ``a`` and in ``b``, of the questions that both have.
 
-    Questions of one id are the same unless their texts say otherwise: harnesses number their documents, and number 3 of
-    two data sets is not one question. The others are the same where they have the same stem and the same options in
-    any order, if no other question of either has these. On other passages, or with other right options, they differ.
+    Questions of one id are the same unless their texts, or numbers of options, say otherwise: harnesses number their
+    documents, and number 3 of two data sets is not one question. The others are the same where they have the same stem
+    and the same options in any order, if no other question of either has these. On other passages, or with other right
+    options, they differ.
 
     Args:
-        a, b: question by id; None where its text was not recorded.
+        a, b: question by id; its number of options where its text was not recorded.
     """
     texts_a, texts_b = ({name: _folded(one) for name, one in questions.items()} for questions in (a, b))
     by_id = [name for name in texts_a if name in texts_b and _agree(texts_a[name], texts_b[name])]
@@ -312,31 +313,32 @@ def same_questions(a: Mapping[str, Question | None], b: Mapping[str, Question | 
     return [(name, name) for name in by_id] + by_text
 
 
-def texts_known(*sets: Mapping[str, Question | None]) -> bool:
+def texts_known(*sets: Mapping[str, Question | int]) -> bool:
     """Whether the texts of all are, so that :func:`same_questions` finds every one that is the same."""
-    return all(one is not None and one.stem for questions in sets for one in questions.values())
+    return all(not isinstance(one, int) and one.stem for questions in sets for one in questions.values())
 
 
-def _folded(question: Question | None) -> _Texts | None:
-    if question is None:
-        return None
+def _folded(question: Question | int) -> _Texts | int:
+    if isinstance(question, int):
+        return question
     texts = (question.stem, question.context, *question.options)
     stem, context, *options = (" ".join(text.split()).casefold() for text in texts)
     right = tuple(sorted(options[place] for place in question.answers))
     return _Texts(stem.removeprefix("question:").strip(), tuple(sorted(options)), right, context)
 
 
-def _agree(a: _Texts | None, b: _Texts | None) -> bool:
+def _agree(a: _Texts | int, b: _Texts | int) -> bool:
     """Whether two texts can be of one question; one harness may show a stem with more around it than another."""
-    if a is None or b is None:
-        return True
+    if isinstance(a, int) or isinstance(b, int):
+        sizes = (one if isinstance(one, int) else len(one.options) for one in (a, b))
+        return next(sizes) == next(sizes)
     pairs = (a.stem, b.stem), (a.context, b.context)
     return a[1:3] == b[1:3] and all(one in other or other in one for one, other in pairs)
 
 
-def _unique(texts: Mapping[str, _Texts | None]) -> dict[tuple[object, ...], str]:
+def _unique(texts: Mapping[str, _Texts | int]) -> dict[tuple[object, ...], str]:
     """Id by stem and options, of those that only one question has."""
-    pairs = {name: one[:2] for name, one in texts.items() if one is not None}
+    pairs = {name: one[:2] for name, one in texts.items() if not isinstance(one, int)}
     often = Counter(pairs.values())
     return {pair: name for name, pair in pairs.items() if often[pair] == 1}
 

@@ -233,10 +233,15 @@ class Responses:
         """The table as :class:`Response` objects, in row order."""
         return [_from_record(record) for record in self.table.to_pylist()]
 
-    def by_id(self, ids: Iterable[str]) -> dict[str, Question | None]:
-        """The questions of these ids; None where the text was not recorded."""
-        recorded = {question.id: question for question in self.questions}
-        return {name: recorded.get(name) for name in ids}
+    def by_id(self, ids: Iterable[str]) -> dict[str, Question | int]:
+        """The questions of these ids; where the text was not recorded, their numbers of options."""
+        known: dict[str, Question | int] = {question.id: question for question in self.questions}
+        if not known.keys() >= (names := dict.fromkeys(ids)).keys():
+            sizes = self.table.group_by("question_id").aggregate([("n_options", "max")])
+            known = (
+                dict(zip(*(sizes[name].to_pylist() for name in ("question_id", "n_options_max")), strict=True)) | known
+            )
+        return {name: known[name] for name in names}
 
     def passages_of(self, ids: Iterable[str]) -> tuple[str, ...]:
         """The passage that each question is about; empty where it has none, or the table has no questions."""

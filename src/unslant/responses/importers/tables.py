@@ -28,6 +28,10 @@ from unslant.responses.importers.registry import Head, Importer
 
 _TABLES = ("csv", "tsv", "xlsx", "memory")
 """Kinds of files and sources that no other program's logs are in."""
+_UNSCORED = (
+    "Rows with a choice and no scores: {:,}; with scores: {:,}. A choice counts as certain: PBM, confidence and the "
+    "vote over orders mix the two."
+)
 _NO_ID = "The table has no column of ids: rows with the same question and options are taken for one question."
 
 
@@ -82,7 +86,7 @@ def _pages(head: Head) -> list[Log]:
     _check_columns(head)
     by_model: dict[str, list[Logged]] = {}
     readings, ids = {key: Readings() for key in ("answer", "chosen")}, dict[tuple[str, ...], str]()
-    words, contradicted, incomparable = True, 0, False
+    contradicted, incomparable = 0, False
     answers: set[str] = set()
     name, metric = "", ""
     consistency: dict[str, Consistency] = {}
@@ -97,7 +101,6 @@ def _pages(head: Head) -> list[Log]:
         name, metric = row.names["answer"], metric or (row.names["score"] if pages[0].score is not None else "")
         incomparable |= pages[0].score is None and row.get("score") is not None
         answers.add(str(row.get("answer")).strip().lower())
-        words &= pages[0].logprobs is None
         model = str(row.get("model") or name_of_file)
         by_model.setdefault(model, []).extend(pages)
         for page in pages:
@@ -111,21 +114,23 @@ def _pages(head: Head) -> list[Log]:
     for reading in readings.values():
         reading.check()
     metric = "" if incomparable else metric  # percentages, for example: 0 would be read as a share, and 100 not
-    scores = "words" if words else "labels"
     note = f"Rows whose reply names another option than the scores or choice that are read: {contradicted:,}."
     doubts = counting_doubt([*readings.values()])
     notes = (note,) * (contradicted > 0) + (_NO_ID,) * bool(ids)
+    # Of each model, as one may have scores and another choices. One without any answer has failed at what others did.
+    scored = {model: sum(page.logprobs is not None for page in pages) for model, pages in by_model.items()}
+    named = {model: sum(page.logprobs is None and bool(page.chosen) for page in by_model[model]) for model in by_model}
     return [
         Log(
             model,
             "a table of pages",
-            scores,
+            "labels" if scored[model] or (any(scored.values()) and not named[model]) else "words",
             tuple(pages),
             name_of_file,
             notes=notes,
             checked=True,
             metric=metric,
-            caveats=doubts,
+            caveats=doubts + (_UNSCORED.format(named[model], scored[model]),) * bool(scored[model] and named[model]),
         )
         for model, pages in by_model.items()
     ]

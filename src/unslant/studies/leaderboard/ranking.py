@@ -252,7 +252,7 @@ def _common_ids(audits: Sequence[AuditResult]) -> list[list[str]]:
 
     A question that only shares its id with another of an earlier audit gets another id.
     """
-    known: dict[str, Question | None] = {}
+    known: dict[str, Question | int] = {}
     ids: list[list[str]] = []
     digest = audits[0].run.questions_digest
     for k, audit in enumerate(audits):
