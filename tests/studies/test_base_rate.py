@@ -243,3 +243,15 @@ def test_shortcuts_on_recorded_answers(shared_data: Path) -> None:
     assert found["longest option"].score.n > 12_000
     assert found["longest option"].earns  # the longest option is right more often than one in four in MMLU
     assert 0 < found["longest option"].follow.n < 13_000
+
+
+def test_a_baseline_is_compared_label_by_label(tmp_path: Path) -> None:
+    questions = [question for question in load_questions("embedded") if len(question.options) <= 6][:12]
+    before, now = (base_rate("prefers-a", questions, labels=labels) for labels in ("A,B,C,D,E,F", "B,C,D,E,F,A"))
+    before.to_json(tmp_path / "before.json")
+    compared = Baseline.read(tmp_path / "before.json", type(now)).compared_with(now).to_dict()["baseline"]
+    never = compared["elicitations.cloze.nvr.accuracy.A"]
+    assert never["metric"] == "nvr.accuracy"
+    for result, side in ((before, "before"), (now, "now")):
+        nvr = result.found["cloze"].nvr
+        assert never[side]["value"] == nvr.accuracy[nvr.labels.index("A")].value

@@ -16,14 +16,12 @@ from unslant.metrics.registry import Metric
 def metric_at(path: Sequence[str]) -> Metric | None:
     """The metric of the number at a path in JSON (``metrics``, ``means``, ``accuracy``); None if it has none.
 
-    Metrics whose key names the object before it go first.
+    Metrics whose key names the object before it go first. An item of a list or mapping of numbers has their metric.
     """
-    return _metric_of(path) or _metric_of(path[:-1])  # one of several, by its label or place
+    return _named_at(path) or _named_at(path[:-1])
 
 
-def _metric_of(path: Sequence[str]) -> Metric | None:
-    for start in range(len(path)):
-        if metric := METRICS.get(".".join(path[start:])):
-            return metric
-    qualified = (METRICS.get(f"{before}.{path[-1]}") for before in reversed(path[:-1]))
-    return next(filter(None, qualified), METRICS.get(path[-1]) if path else None)
+def _named_at(path: Sequence[str]) -> Metric | None:
+    endings = (".".join(path[start:]) for start in range(len(path)))
+    qualified = (f"{before}.{path[-1]}" for before in reversed(path[:-1]))
+    return next(filter(None, map(METRICS.get, (*endings, *qualified))), None)
