@@ -174,7 +174,9 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     price = values["vote_accuracy"] - values["expected_accuracy"]
     found["price of the habit"] = Number.mean(price, DIFFERENCE, swings=True)
     found["vote less as reported"] = Number.mean(values["vote_accuracy"] - values["accuracy"], DIFFERENCE)
-    found["mean over orders less chance"] = Number.mean(values["expected_accuracy"] - values["chance"], DIFFERENCE)
+    chance = values["chance"]
+    bounds = -float(chance.max()), 1 - float(chance.min())
+    found["mean over orders less chance"] = Number.mean(values["expected_accuracy"] - chance, bounds)
     if debiased is not None:
         now = measure(debiased)
         for name in ("pbm", "fr", "accuracy"):
@@ -202,7 +204,7 @@ def numbers(scores: OrderScores, debiased: OrderScores | None = None) -> dict[st
     found["Nvr-A"] = Number.mean(right[:, 0])
     distinct: dict[str, Number] = {}
     for name, number in found.items():
-        if name in ("mean over orders less chance", "Nvr-A", "vote less as reported"):
+        if name in ("Nvr-A", "vote less as reported"):
             number = replace(number, room="bounds")
         elif name.startswith(("predicted", "recall", "A chosen")):
             number = replace(number, room="unsure")
