@@ -219,6 +219,7 @@ class Coverage:
 
     Attributes:
         wider: mean width over that of the better of Wilson's and Student's interval; nan with contexts.
+        least: what this is at least for any interval that covers :data:`LEAST` of every population.
     """
 
     number: str
@@ -229,6 +230,11 @@ class Coverage:
     printed: float
     edge: bool
     wider: float
+    least: float
+
+    @property
+    def too_wide(self) -> bool:
+        return self.wider > WIDER >= self.least
 
 
 @lru_cache(maxsize=1)
@@ -272,7 +278,7 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequ
         # a context that is drawn twice is two contexts
         drawn = [f"{c}/{i}" for i, c in enumerate(contexts[rows[:: kind.context]]) for _ in range(kind.context)]
         passages = drawn if kind.context > 1 else None
-        bootstrap = Bootstrap(n, subjects[rows].tolist(), contexts=passages, unsure=unsure[rows])
+        bootstrap = Bootstrap(len(rows), subjects[rows].tolist(), contexts=passages, unsure=unsure[rows])
         for key, number in found.items():
             estimate = interval(bootstrap, number, rows)
             usual, *others = tallies[key]
@@ -284,7 +290,20 @@ def cover(name: str, model: str, n: int, repeats: int, seed: int = 0, only: Sequ
         valid = [one for one in others if one.coverage >= LEAST] or [max(others, key=lambda one: one.coverage)]
         width = min(one.width / max(1, one.printed) for one in valid)
         wider = usual.width / max(1, usual.printed) / width if width > 0 and kind.context == 1 else float("nan")
-        yield Coverage(key, name, model, n, usual.coverage, usual.printed / repeats, number.edge(n), wider)
+        least = least_width(n, number.bounds) / width if width > 0 and kind.context == 1 else 0.0
+        yield Coverage(key, name, model, n, usual.coverage, usual.printed / repeats, number.edge(n), wider, least)
+
+
+def least_width(n: int, bounds: tuple[float, float]) -> float:
+    """Least mean width, in any population, of an interval that covers :data:`LEAST` of all with these bounds.
+
+    Of n > 1 questions. The proof is in ``docs/intervals.md``.
+    """
+    (floor, ceiling), missed = bounds, 1 - LEAST
+    if not np.isfinite(ceiling - floor):
+        return 0.0
+    share = 1 - (missed / LEAST) ** (1 / n)  # where the integrand, LEAST - missed / (1 - share)^n, is 0
+    return (ceiling - floor) * (LEAST * share - (LEAST * (1 - share) - missed) / (n - 1))
 
 
 def plain_intervals(number: Number, rows: NDArray[np.intp]) -> Iterator[tuple[float, float]]:
@@ -349,8 +368,7 @@ def outside(results: Sequence[Coverage], repeats: int) -> list[Coverage]:
     return [
         r
         for r in results
-        if r.printed >= 0.05
-        and (r.covered < LEAST - below or (not r.edge and r.covered > MOST + above) or r.wider > WIDER)
+        if r.printed >= 0.05 and (r.covered < LEAST - below or (not r.edge and r.covered > MOST + above) or r.too_wide)
     ]
 
 

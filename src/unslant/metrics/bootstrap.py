@@ -154,7 +154,7 @@ class Bootstrap:
             return Estimate.bare(value, n, "one question: no interval", confidence)
         residuals = (numerators - value * denominators) / total
         least = (_ALIKE * min(width, max(1.0, abs(value)))) ** 2 / n
-        spread = self._spread(residuals, counted, least, yes_or_no, confidence)
+        spread = self._spread(residuals, counted, least, yes_or_no, confidence, bounded=math.isfinite(width))
         if math.isinf(width):
             if spread is None:
                 return Estimate.bare(value, n, "the same for every question: no interval", confidence)
@@ -179,30 +179,11 @@ class Bootstrap:
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
         if spread is None or self._rare_may_be_missing(room, counted, off, width):
-            low, high = _with_unseen((low, value, high), (floor, ceiling), size, z)
+            low, high = _with_unseen((low, value, high), (floor, ceiling), size, confidence, alike=spread is None)
         if swings:
-            low, high = self._with_swings((low, value, high), numerators, denominators, counted, z)
+            low, high = _with_swings((low, value, high), numerators[counted], denominators[counted], confidence)
         method = f"Agresti-Coull {self.sampling.words}" if spread else "Wilson"
         return Estimate(value, low, high, n, method, confidence)
-
-    def _with_swings(
-        self, interval: tuple[float, float, float], numerators: Floats, denominators: Floats, counted: Bools, z: float
-    ) -> tuple[float, float]:
-        """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.
-
-        Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such
-        questions are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0
-        would be up to 1 higher, had its answer been right; one above 0 would be at most as much below 0. Up to
-        z^2 / (n + z^2) of the n questions that are seen may be so (:func:`_with_unseen`).
-        """
-        low, value, high = interval
-        rooms = []
-        for room in ((numerators < -_ROUNDING * denominators) * denominators, 2 * np.maximum(numerators, 0.0)):
-            total = float(room[counted].sum())
-            # by question, also within passages: which of them are right by luck has nothing to do with each other
-            size = total**2 / float((room[counted] ** 2).sum()) if total else 1.0
-            rooms.append(total / float(denominators[counted].sum()) * z**2 / (size + z**2))
-        return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
     def _too_few(self, counted: Bools) -> str:
         """Why there is no interval, where too few contexts or subjects are drawn for one; else empty."""
@@ -238,7 +219,7 @@ class Bootstrap:
             low, high, unseen = max(floor + width * low, value - most), min(floor + width * high, value + most), n
         off = np.minimum(values[counted] - floor, bounds[1] - values[counted])
         if spread is None or self._rare_may_be_missing("bounds, unsure", counted, off, width):
-            low, high = _with_unseen((low, value, high), bounds, unseen, normal_quantile(self.confidence))
+            low, high = _with_unseen((low, value, high), bounds, unseen, self.confidence, alike=spread is None)
         method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
         return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
 
@@ -249,7 +230,7 @@ class Bootstrap:
         return bool({"bounds": near, "bounds, unsure": near and sure, "unsure": sure}[room])
 
     def _spread(
-        self, residuals: Floats, counted: Bools, least: float, yes_or_no: bool, confidence: float
+        self, residuals: Floats, counted: Bools, least: float, yes_or_no: bool, confidence: float, bounded: bool = True
     ) -> _Spread | None:
         """The variance of a mean, within subjects or without them; None below ``least``, where all count as alike."""
         # Many subjects of a few questions can agree but for one question, which says next to nothing about the
@@ -260,7 +241,7 @@ class Bootstrap:
             variance = float(sampling.variance(residuals, counted))
             if variance > least:
                 plain = yes_or_no and sampling.simple(counted)
-                degrees = math.inf if plain else sampling.degrees(residuals, counted)
+                degrees = math.inf if plain else sampling.degrees(residuals, counted, bounded=bounded)
                 spreads.append(_Spread(variance, _quantile(confidence, degrees)))
         return min(spreads, key=lambda spread: spread.quantile**2 * spread.variance, default=None)
 
@@ -356,19 +337,42 @@ def spread_answers(scores: OrderScores) -> Bools:
 
 
 def _with_unseen(
-    interval: tuple[float, float, float], bounds: tuple[float, float], size: float, z: float
+    interval: tuple[float, float, float], bounds: tuple[float, float], size: float, confidence: float, *, alike: bool
 ) -> tuple[float, float]:
     """Low and high, with room for questions of a rare kind that the sample missed.
 
     Of a model that knows 97 %, 20 questions show no unsure one in 54 % of the draws, and the little by which the others
-    differ says nothing about those. So where nearly all values are near a bound, or all alike, up to z^2 / (N + z^2) of
-    the questions (Wilson's bound for a share of 0) may have the value farthest away.
+    differ says nothing about those. So where nearly all values are near a bound, or all alike, some of the questions
+    may have the value farthest away: as many as can be missed with 5 % probability, about 3/N. Where all are alike, as
+    60 right answers are, it is Wilson's bound for a share of 0: there is no spread to widen.
     """
     # When only the last 3 % of the range counted as near, the intervals of models that are 0.95 sure of what they know
     # held the truth in 30 % of the runs. Where many values are off the bounds, the sample has shown both kinds, and the
     # allowance would only make intervals wider (docs/intervals.md proves that no method can do both).
-    (low, value, high), others = interval, z**2 / (size + z**2)
-    return min(low, value - others * (value - bounds[0])), max(high, value + others * (bounds[1] - value))
+    (low, value, high), z = interval, normal_quantile(confidence)
+    # one-sided: questions that were missed on one side cannot make the interval fail on the other
+    most = z**2 / (size + z**2) if alike else 1 - (1 - confidence) ** (1 / size)
+    return min(low, value - most * (value - bounds[0])), max(high, value + most * (bounds[1] - value))
+
+
+def _with_swings(
+    interval: tuple[float, float, float], numerators: Floats, denominators: Floats, confidence: float
+) -> tuple[float, float]:
+    """Low and high of a mean of "right or wrong less the mean over orders", with room for luck that went one way.
+
+    Where a model takes A of four options, one question in four gains 0.75 and the others lose 0.25. Five such questions
+    are without a gain in 24 % of the samples, whose own spread says nothing about it. A question below 0 would be up to
+    1 higher, had its answer been right; one above 0 would be at most as much below 0. A share z^2 / (n + z^2) of the n
+    questions that are seen may be so (Wilson's bound for a share of 0, one-sided, as in :func:`_with_unseen`).
+    """
+    low, value, high = interval
+    rooms, z = [], NormalDist().inv_cdf(confidence)
+    for room in ((numerators < -_ROUNDING * denominators) * denominators, 2 * np.maximum(numerators, 0.0)):
+        total = float(room.sum())
+        # by question, also within passages: which of them are right by luck has nothing to do with each other
+        size = total**2 / float((room**2).sum()) if total else 1.0
+        rooms.append(total / float(denominators.sum()) * z**2 / (size + z**2))
+    return max(-1.0, min(low, value - rooms[1])), min(1.0, max(high, value + rooms[0]))
 
 
 class _Spread(NamedTuple):
