@@ -49,6 +49,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert len(unslant.load_questions("embedded", limit=np.int64(3))) == 3
 
 
+@pytest.mark.parametrize("function", [unslant.audit, unslant.leaderboard, unslant.study.base_rate])
+@pytest.mark.parametrize("option", ["html", "json", "out", "details"])
+def test_an_output_option_of_the_command_names_what_the_result_has(function: Callable[..., Any], option: str) -> None:
+    with pytest.raises(unslant.InputError, match=f"no option '{option}': .* to_html, to_parquet"):
+        function("fair", "embedded", **{option: "x"})
+
+
 def test_a_list_of_no_models_is_no_default() -> None:
     with pytest.raises(unslant.InputError, match="no models: give one or more"):
         unslant.audit([], "embedded")

@@ -140,6 +140,15 @@ def test_lasting_faults_name_the_question(fault, message):
             list(model.score([PROMPT]))
 
 
+def test_a_server_without_completions_is_asked_to_chat_instead():
+    with FaultServer(lambda _: Fault(404)).running() as server:
+        chat = Prompt("", ("A", "C"), (Message("user", "Which?"),))
+        for prompt, hinted in ((PROMPT, True), (chat, False)):
+            with pytest.raises(ModelError, match="404") as caught:
+                list(served(server.url).score([prompt]))
+            assert ("only chats" in str(caught.value)) == hinted
+
+
 def test_a_chat_is_asked_as_a_chat():
     with FaultServer(lambda _: Fault(body=chat_shape(TOP))).running() as server:
         prompt = Prompt("", ("A", "C"), (Message("user", "Which?"),))

@@ -26,7 +26,7 @@ def rows(answers: list[Any], options: list[Any] = OPTIONS, **more: Any) -> list[
 @pytest.mark.parametrize("answers", [[3, 1, 2], ["3", "1", "2"], [1], [1.0, 2.0], [-1, 1, 2], [[1, 2], [3]]])
 def test_numbers_that_count_from_0_or_1_are_said(answers: list[Any]) -> None:
     found = load_questions(rows(answers), skip_bad=True)
-    assert "are read as counted from 0" in found.report.doubts[0]
+    assert "are read as counting from 0" in found.report.doubts[0]
     assert "--answer-base 1" in found.report.doubts[0]
     for base in (0, 1):
         assert not load_questions(rows(answers), skip_bad=True, answer_base=base).report.doubts
@@ -45,7 +45,7 @@ def test_written_questions_count_from_0(tmp_path: Path) -> None:
 def test_labels_that_are_numbers_say_where_numbers_count_from() -> None:
     found = load_questions(rows([1, 2], labels=["1", "2", "3", "4"]))
     assert [question.answers for question in found] == [{0}, {1}]
-    assert "counted from 1" in found.report.doubts[0]
+    assert "counting from 1" in found.report.doubts[0]
 
 
 def test_labels_are_no_reading_of_a_file_where_others_fit_more() -> None:
@@ -106,7 +106,7 @@ def test_records_left_out_and_doubts_stand_before_the_first_number(tmp_path: Pat
         assert shown.index("left out") < shown.index("0.")
     written = result.to_dict()
     assert any("15 of 30 records left out" in caveat for caveat in written["caveats"])
-    assert any("counted from 0" in caveat for caveat in written["caveats"])
+    assert any("counting from 0" in caveat for caveat in written["caveats"])
     assert sum(written["loading"]["skipped"].values()) == 15
     for reason, n in written["loading"]["skipped"].items():
         assert f"{n:,} {reason}" in result.summary(width=2000)

@@ -153,14 +153,14 @@ def test_inspect_unparsed_is_no_score_of_zero(logs: Path) -> None:
     assert result.metrics.counts.unanswered_rows >= 20
     assert result.metrics.means["accuracy"].n == 24
     assert result.metrics.means["answered_accuracy"].n <= 4
-    assert "of 24 without an answer" in said(result)
+    assert "of 24 replies without an answer" in said(result)
 
 
 def test_helm_in_words(logs: Path) -> None:
     result = audit(logs / "helm" / "scenario_state.json")
     assert result.metrics.counts.rows == 12
     assert result.headline.endswith(
-        "none of 12 responses of simple/model1 is an answer; too few answers are left for a verdict"
+        "none of 12 responses of simple/model1 contains an answer; too few answers are left for a verdict"
     )
 
 

@@ -172,6 +172,16 @@ def test_who_is_best_is_seen_on_the_same_questions() -> None:
     assert audit(log=[*alpha, *beta, *gamma]).headline.startswith("gamma")
 
 
+def test_the_run_that_the_headline_names_has_the_first_line() -> None:
+    easy = [row for k in range(4) for row in logged(f"easy-{k}", range(100 + 50 * k, 110 + 50 * k), lambda i: True)]
+    beta = logged("beta", range(60), lambda i: i % 5 < 3)
+    gamma = logged("gamma", range(60), lambda i: i % 5 < 4)
+    page = AuditComparison.page(audit(log=[*easy, *beta, *gamma]))
+    assert page.headline.startswith("gamma")
+    assert page.lines[0].startswith("gamma: 0.80")
+    assert "gamma" in repr(page.tiles[0])
+
+
 @pytest.mark.parametrize(
     "other", [{"right": lambda i: (i + 1) % 4}, {"context": lambda i: f"Passage {i}, another."}], ids=["key", "passage"]
 )

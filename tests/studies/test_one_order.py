@@ -57,7 +57,7 @@ def test_the_headline_names_the_command_and_its_tokens(logs: Path) -> None:
         for question in result.responses.questions
         for shown in audit_presentations(question, "auto", parse_labels("A"))
     )
-    words = "One order cannot show whether the order matters; `unslant audit MODEL FILE` would settle it, in 24 orders"
+    words = "One order cannot show whether the order matters; `unslant audit MODEL FILE` asks in 24 orders"
     assert words in said(result)
     told = float(said(result).split("about ")[1].split(" tokens")[0].replace(",", ""))
     assert told == pytest.approx(tokens, rel=0.05)
@@ -213,5 +213,5 @@ def test_a_mean_over_few_of_the_questions_says_how_many() -> None:
     failed = [at == 1 and name not in complete for at, name in zip(place, names, strict=True)]
     few = without(result, [True] * len(names), failed)
     assert few.metrics.means["expected_accuracy"].n == 7
-    assert "averaged over option orders in the 7 answered in all" in few.headline
-    assert "answered in all" not in result.headline
+    assert "averaged over option orders in the 7 answered in every order" in few.headline
+    assert "answered in every order" not in result.headline

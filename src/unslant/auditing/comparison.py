@@ -97,7 +97,7 @@ class AuditComparison(StudyResult):
             tiles=Tile.row(
                 *(
                     (self._key, self.runs[name].metrics.means[self._key], f"{METRICS[self._key].label}, {name}")
-                    for name in self._ranked()[:MOST_LINES]
+                    for name in self._leading()
                 ),
             ),
             panels=(
@@ -137,7 +137,7 @@ class AuditComparison(StudyResult):
             return f"{listed(list(self.runs))}: nothing could be compared"
         if not self._ahead_of:
             return f"{listed(list(self.runs))} have no questions in common, so nothing could be compared"
-        best = max(ranked, key=lambda name: self._ahead_of.get(name, -1))
+        best = self._leading()[0]
         pairs = {name: pair for name in ranked if name != best and (pair := self._pair(best, name))}
         apart = [name for name in ranked if name not in (best, *pairs)]
         rest = f"; {listed(apart, 2)} answered other questions" if apart else ""
@@ -187,7 +187,7 @@ class AuditComparison(StudyResult):
     def _lines(self) -> tuple[str, ...]:
         """The scores of the best runs, and what each falls back on."""
         lines = []
-        for name in self._ranked()[:MOST_LINES]:
+        for name in self._leading():
             means, preference = self.runs[name].metrics.means, self.runs[name].metrics.preference
             parts = [
                 f"{number(means[key], 2)} {words}"
@@ -212,6 +212,12 @@ class AuditComparison(StudyResult):
         """Runs with a score, best first."""
         scores = self.comparison.scores(self._key)
         return [name for name in self.comparison.best_first(self._key) if scores[name].defined]
+
+    def _leading(self) -> list[str]:
+        """The runs that get a line: the one ahead of most others, which the headline names, and the next best."""
+        ranked = self._ranked()
+        best = [max(ranked, key=lambda name: self._ahead_of.get(name, -1))] if ranked else []
+        return [*best, *(name for name in ranked if name not in best)][:MOST_LINES]
 
     def _pair(self, one: str, other: str) -> PairedDifference | None:
         """The difference of two runs on the questions of both, wherever these can be paired."""

@@ -187,7 +187,7 @@ class _Length:
 
 
 def left_open(questions: Iterable[Question], *, in_words: bool) -> str:
-    """What an audit of one order leaves open, and the command that would settle it.
+    """What an audit of one order leaves open, and the command that asks more.
 
     Args:
         in_words: whether replies are read.
@@ -209,10 +209,10 @@ def left_open(questions: Iterable[Question], *, in_words: bool) -> str:
             sizes[kind] = n_orders, part * len(pages) + (1 - part) * square
         (prompt,) = cloze.prompts(present(question, given_order(question), alphabet))
         tokens.append(sizes[kind][1] * len(prompt.as_text()) / CHARACTERS_A_TOKEN)
-    sentence = "One order cannot show whether the order matters; `unslant audit MODEL FILE` would settle it"
+    sentence = "One order cannot show whether the order matters"
     if not tokens:
         return f"{sentence}."
     orders = sorted({n for n, _ in sizes.values()})
     span = f"{orders[0]} to " if len(orders) > 1 else ""
     needed = about(fmean(tokens) * len(movable))
-    return f"{sentence}, in {span}{count(orders[-1], 'order')}, about {needed} tokens."
+    return f"{sentence}; `unslant audit MODEL FILE` asks in {span}{count(orders[-1], 'order')}, about {needed} tokens."

@@ -84,9 +84,9 @@ def failure_lines(counts: Counts) -> list[str]:
         lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
     if counts.unanswered_rows:
         lines.append(
-            f"{count(counts.unanswered_rows, 'reply', 'replies')} of {counts.rows:,} without an answer (unparsed, "
-            "conflicting, cut, refused, or naming none or several options): counted as not right, their questions as "
-            "not consistent."
+            f"{counts.unanswered_rows:,} of {count(counts.rows, 'reply', 'replies')} without an answer (unparsed, "
+            "conflicting, cut, refused, or naming none or several options) count as wrong, and their questions as "
+            "inconsistent."
         )
     return lines
 

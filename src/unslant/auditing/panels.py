@@ -110,9 +110,9 @@ def caveats(result: AuditResult) -> list[str]:
     if mass < LEAST_LABEL_MASS:
         chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
         sentences.append(
-            f"The labels receive only {percent(mass, 1)} of the probability: the model would probably say something "
-            f"else. Likely causes: a chat model asked without {chat}, labels or a template it does not expect{how}, or "
-            "a model that thinks before it answers."
+            f"The labels receive only {percent(mass, 1).replace('<', 'under ')} of the probability: the model would "
+            f"probably say something other than a label. Likely causes: a chat model asked without {chat}, labels or a "
+            f"template it does not expect{how}, or a model that thinks before it answers."
         )
     sums = above_one(result.responses.table)
     if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
@@ -180,7 +180,7 @@ def _headline(result: AuditResult) -> str:
 def _orders(result: AuditResult) -> str:
     """Over what the score is averaged: where orders are missing or failed, in how many questions they are complete."""
     averaged, incomplete = result.metrics.means["expected_accuracy"], result.metrics.counts.incomplete
-    return f"option orders in the {averaged.n:,} answered in all" if incomplete else "option orders"
+    return f"option orders in the {averaged.n:,} answered in every order" if incomplete else "option orders"
 
 
 def _digits(result: AuditResult, guess: Verdict | None, gap: Verdict | None) -> int:
@@ -214,7 +214,8 @@ def _against_guessing(result: AuditResult, guess: Verdict | None, digits: int) -
         return f"; guessing gives {chance}"
     if guess.kind == "below":
         return f"; guessing gives more, {chance}"
-    return f"; this cannot be distinguished from guessing ({chance})"
+    averaged = result.metrics.means["expected_accuracy"].defined and not result.shown_once
+    return f"; {'the average' if averaged else 'this'} cannot be distinguished from guessing ({chance})"
 
 
 def _lines(result: AuditResult) -> tuple[str, ...]:
@@ -346,7 +347,7 @@ def _lengths(numbers: Numbers) -> str:
     names = ("shortest", "longest")
     tests = zip(names, verdicts([numbers[f"{name}_excess"] for name in names]), strict=True)
     too_often = [f"the {name} option is answered too often" for name, test in tests if test.kind == "above"]
-    per_character = f"Chosen per character, it scores {number(numbers['normalised'], 2)}"
+    per_character = f"Normalised by length (per character), it scores {number(numbers['normalised'], 2)}"
     return f"{per_character}; by the sum, {' and '.join(too_often)}" if too_often else per_character
 
 

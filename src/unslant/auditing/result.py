@@ -65,7 +65,7 @@ class AuditResult(RecordedResult):
         variance_components: where the variance of right and wrong answers comes from; None where it cannot be known.
         order_curve: the result and cost of fewer orders; None where there were no fewer to compare.
         beyond_places: share of PBM that options and places do not explain, of an audit in two phases; None for others.
-        left_open: what an audit of one order leaves open, and the command that would settle it; empty for any other.
+        left_open: what an audit of one order leaves open, and the command that asks more; empty for any other.
     """
 
     study = "audit"
@@ -233,8 +233,8 @@ class AuditResult(RecordedResult):
         logged = self.run.logged
         if scored_texts(self.responses) and not (logged and logged.scores == "listed"):
             return (
-                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` shows them "
-                "together."
+                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` lists the options "
+                "in the prompt."
             )
         return left_open(self.responses.questions, in_words=not self.scores.is_scored)
 

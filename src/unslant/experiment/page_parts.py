@@ -80,7 +80,7 @@ def unanswered(responses: Responses) -> str:
         why = pc.filter(raw, failed)[0].as_py().strip() or ("an empty reply" if replied else "without a score")
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
-        return f"none of {count(len(table), 'response')} of {name} is an answer"
+        return f"none of {count(len(table), 'response')} of {name} contains an answer"
     return ""
 
 

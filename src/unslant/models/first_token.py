@@ -68,7 +68,8 @@ def top_logprobs(reply: Any, labels: Collection[str] = (), tokens: int = 1) -> d
     if not pairs:
         raise NoScores(
             "the server answered without log-probabilities (some accept the field and ignore it), so labels cannot "
-            "be scored; generate replies instead, or use a server that returns them, such as llama.cpp or vLLM"
+            "be scored; audit its replies (unslant audit --elicit generate), or use a server that returns "
+            "log-probabilities, such as llama.cpp or vLLM"
         )
     best: dict[str, float] = {}
     for text, value in pairs:

@@ -184,6 +184,8 @@ class ServedModel(HttpModel):
                     return Scored(0, None, f"{place}: {error}")
                 no_route = isinstance(error, Refused) and error.status in (404, 405)
                 hint = hint_of(self.url) if no_scores or no_route else ""
+                if no_route and not hint and not prompt.messages:
+                    hint = " (a server that only chats needs --chat)"
                 raise placed(error, f"{self.model} at {self.url}, {place}: {error}{hint}") from None
             self._gave_scores = True
             return scored

@@ -257,10 +257,9 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     values = sorted({number for number, _ in numbers})
     examples = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
     doubt = (
-        f"answers {examples} are read as counted from {base}, but {both:,} of {len(numbers):,} fit counted from "
-        f"{other} too, and would then be other options: if they count from {other}, add --answer-base {other}; if from "
-        f"{base}, --answer-base {base} (answer_base={base}); an answer 0, or one equal to the number of options, "
-        "would distinguish them"
+        f"answers ({examples}) are read as counting from {base}, but {both:,} of {len(numbers):,} could also count "
+        f"from {other}, and would then be other options: add --answer-base {other} if they do, --answer-base {base} "
+        f"(answer_base={base}) if not"
     )
     return base, "", doubt
 

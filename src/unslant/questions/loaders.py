@@ -177,7 +177,8 @@ def read_source(
     elif "answer" not in names and drafts and all(item.answer.value is None for item in drafts):
         raise InputError.at(
             source.origin,
-            f"no column was found for it among {', '.join(columns)}; name it: --fields answer=COLUMN",
+            f"no column was found for it among {', '.join(columns)}; name it: --fields answer=COLUMN, or give every "
+            "record an empty list if no right options are known (what needs none is then measured)",
             field="answer",
         )
     answers = whole_numbers([item.answer for item in drafts])
