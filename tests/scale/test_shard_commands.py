@@ -96,7 +96,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
     assert ran.code == 0
     assert re.fullmatch(
         r"shard 2 of 2: \d of 8 questions, \d+ responses in .*s\.parquet\n"
-        r"when all shards are there: unslant merge OUT SHARDS\.\.\.\n",
+        r"when all shards are there: unslant merge MERGED SHARDS\.\.\.\n",
         ran.out,
     )
 
@@ -147,7 +147,7 @@ def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: lis
             ["study", "unbiased", "-m", "fair", "-m", "prefers-a", "--shard", "1/2", "--responses", "s.parquet"],
             "--shard takes one model: run the command once for each",
         ),
-        (["merge"], "merge needs OUT; unslant merge --help shows what it is"),
+        (["merge"], "merge needs MERGED; unslant merge --help shows what it is"),
         (["merge", "m.parquet"], "no shards: name the table to be written first"),
         (["merge", "no/m.parquet", "s.parquet"], "no/m.parquet: cannot be written"),
         (["merge", "m.parquet", "s.parquet"], "s.parquet: no such file"),

@@ -55,7 +55,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
 
     orders: str = "auto"
     """auto (all, up to 24; beyond 200 questions, a Latin square for each and all for some; 6 for replies), all, latin,
-    cyclic, reverse, given, or how many to sample."""
+    cyclic, reverse, given, how many to sample, or how many in a balanced set (given:8, shared:8)."""
     until: float | None = None
     """Stop early, once scores are known to within this half-width, such as 0.02."""
     repeats: int = 1

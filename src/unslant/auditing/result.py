@@ -233,7 +233,7 @@ class AuditResult(RecordedResult):
         logged = self.run.logged
         if scored_texts(self.responses) and not (logged and logged.scores == "listed"):
             return (
-                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` lists the options "
+                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` lists them "
                 "in the prompt."
             )
         return left_open(self.responses.questions, in_words=not self.scores.is_scored)

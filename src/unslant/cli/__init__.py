@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cyclopts import (
     App,
@@ -108,8 +108,14 @@ app.command("unslant.cli.listing:install", name="--install-completion", help="In
 _HOLD_SECRETS = frozenset({"--header", "--extra-body", "--base-url", "--inspect"})
 EXIT_STATUS = {OutputError: 5, FailedConditionsError: 4, MostlyFailedError: 3}
 """Exit codes of errors; of all others it is 2."""
-MEANT = {"--report": "--html"}
-"""Options that people guess, and that no near name leads from to ours."""
+MEANT = {
+    "--report": "--html",
+    "--num-fewshot": "--shots",
+    "--apply-chat-template": "--chat",
+    "--log-samples": "--responses",
+    "--output-path": "--out",
+}
+"""Options that people guess or know from lm-eval, and that no near name leads from to ours."""
 NEAR = 0.77
 """Likeness (of :mod:`difflib`) from which one name counts as another misspelt."""
 PATIENCE = 1.5
@@ -237,7 +243,7 @@ def _unknown(error: UnknownOptionError) -> str:
     """The message on an unknown option, with the one that was probably meant."""
     option = (error.token.keyword or error.token.value).partition("=")[0]
     known = {name.lstrip("-"): name for argument in error.argument_collection for name in argument.names}
-    typed, meant = option.lstrip("-"), MEANT.get(option, "").lstrip("-")
+    typed, meant = option.lstrip("-"), MEANT.get(option.replace("_", "-"), "").lstrip("-")
     # the dashes, which all names share, would make --dry-run look like --runs
     near = [name for name in (meant,) if name in known] or get_close_matches(typed, known, 1, NEAR)
     if near := near or [name for name in known if len(name) > 2 and typed.startswith(name)]:
@@ -289,10 +295,18 @@ def repeat(
 
 def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
     """The function and the arguments of a command; options that were not typed have the values of these sources."""
-    app.config = sources
+    app.config = (*sources, _whole_numbers)
     command, bound, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
     bound.apply_defaults()
     return command, bound
+
+
+def _whole_numbers(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse 2.7 where a whole number is needed: the parser would round it."""
+    for argument in arguments:
+        for token in argument.tokens if int in (argument.hint, *get_args(argument.hint)) else ():
+            if "." in token.value and not _WHOLE.fullmatch(token.value):
+                raise CoercionError(token=token, target_type=int)
 
 
 class _Arguments(Exception):
@@ -338,5 +352,6 @@ def with_values(words: Sequence[str]) -> list[str]:
 
 
 _LONGEST_ERROR = 2_000
+_WHOLE = re.compile(r"[+-]?\d+\.0*")
 _CLUSTER = re.compile(r"auto|local|ray://.+|[\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+")
 """An address of a Ray cluster."""

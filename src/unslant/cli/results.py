@@ -96,7 +96,7 @@ def read_run(run: str, store: Path | None) -> Describes:
 
 
 def merge(
-    merged: Annotated[Path, Parameter(name="OUT", help="Write the table of the whole run to this Parquet file.")],
+    merged: Annotated[Path, Parameter(name="MERGED", help="Parquet file to write: the responses of the whole run.")],
     /,
     *shards: Annotated[Path, Parameter(help="Tables of all shards of one run, in any order.")],
     outputs: o.Reports = o.ReportOptions(),

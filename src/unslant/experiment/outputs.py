@@ -161,7 +161,7 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
     if shard and not options.quiet:
         size = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
         print(f"shard {shard.index} of {shard.of}: {size} in {options.responses}")
-        print("when all shards are there: unslant merge OUT SHARDS...")
+        print("when all shards are there: unslant merge MERGED SHARDS...")
     if reason := mostly_failed(responses.run.requests) or unanswered(responses):
         raise MostlyFailedError(reason)
 
