@@ -59,6 +59,15 @@ def test_json_parquet_and_result_give_the_same_plan(pilot: unslant.AuditResult, 
     assert best.seconds > 0
 
 
+def test_the_range_holds_the_questions_also_of_a_pilot_that_hardly_varies(pilot: unslant.AuditResult) -> None:
+    values = pilot.to_dict()
+    between = {**values["variance_components"]["between"], "value": 0.00035, "low": 0.0, "high": 0.0052}
+    hardly = Pilot.of(values | {"variance_components": {**values["variance_components"], "between": between}}, "pilot")
+    for goal in (0.02, 0.05):
+        designs = PlanResult.of(hardly, PlanSettings(half_width=goal)).designs
+        assert all(one.least <= one.questions <= one.most for one in designs if one.orders != "given")
+
+
 @pytest.mark.parametrize("goal", [{"half_width": 0.03}, {"difference": 0.05}, {"half_width": 0.04, "difference": 0.05}])
 def test_one_question_less_is_too_few(goal: dict[str, float]) -> None:
     best = unslant.plan(**goal, score=0.7).best

@@ -25,7 +25,7 @@ def page(result: PlanResult) -> Page:
     columns = [
         Column("score"),
         Column("questions", 0),
-        *[Column("at least", 0, "by what the pilot leaves open", "least"), Column("at most", 0, key="most")]
+        *[Column("at least", 0, "given the pilot's uncertainty", "least"), Column("at most", 0, key="most")]
         * any(row["least"] == row["least"] for row in rows),
         *[Column("available", key="fits")] * limited,
         Column("half-width", 4, "of the 95 % interval", "half_width"),
@@ -77,7 +77,7 @@ def _basis(result: PlanResult) -> str:
     if best.least != best.least:
         return f"From {pilot.source}, {count(pilot.questions, 'question')}."
     return (
-        f"Between {best.least:,} and {best.most:,} questions, by what the pilot leaves open ({pilot.source}, "
+        f"Between {best.least:,} and {best.most:,}, given the pilot's uncertainty ({pilot.source}, "
         f"{count(pilot.questions, 'question')})."
     )
 

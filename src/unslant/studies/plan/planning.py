@@ -183,7 +183,7 @@ class Design(Jsonable):
         k: orders of a question: their harmonic mean, rounded, where questions differ.
         score: ``mean over orders``, or ``as published`` for the given order alone.
         questions: needed, or those there are.
-        least, most: questions needed, by what the pilot leaves open; nan without one.
+        least, most: range of the questions needed, given the pilot's uncertainty; nan without one.
         reached: whether the questions there are suffice.
         half_width: of the score's 95 % interval.
         difference, difference_unpaired: least found between models at a power of 80 %, on the same or other questions.
@@ -281,9 +281,11 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         wanted = max(PART / asked, share_in_all(v, s))
         if wanted < part - _SETTLED:
             return designed(name, pilot, goal, wanted)
-    between, left_open = pilot.between, goal.aimed and pilot.between.value and name != "given"
-    ends = [end / between.value * variance if left_open else math.nan for end in (between.low, between.high)]
-    least, most = (_needed(goal, score, min(end, largest), about[2]) if end == end else math.nan for end in ends)
+    between = pilot.between
+    ends = (between.low, between.high) if goal.aimed and between.value and name != "given" else ()
+    needed = [_needed(goal, score, min(end / between.value * variance, largest), about[2]) for end in ends if end == end]
+    # equal values have a wide interval, so that the lower end may need more questions than the upper one
+    least, most = (min(n, *needed), max(n, *needed)) if needed else (math.nan, math.nan)
     reached = goal.available is None or n <= goal.available
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
     output = asked * prompts * pilot.output_tokens
