@@ -319,7 +319,8 @@ def _lines(check: QuestionCheck) -> tuple[str, ...]:
         placed = f"No skew of right answers over positions is shown on {count(at.tested, 'question')}."
     if not check.longest.defined:
         return (placed,)
-    share = f"The longest option is right in {percent(check.longest.value)} of {count(check.longest.n, 'question')}"
+    differ = f"{count(check.longest.n, 'question')} whose options differ in length"
+    share = f"The longest option is right in {percent(check.longest.value)} of {differ}"
     chance = f"a random one in {percent(check.longest_chance)}"
     return placed, f"{share}, {chance}{f': {_than_chance(check)}' * (long < LEVEL)}."
 
