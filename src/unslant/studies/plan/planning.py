@@ -283,10 +283,10 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
             return designed(name, pilot, goal, wanted)
     between = pilot.between
     ends = (between.low, between.high) if goal.aimed and between.value and name != "given" else ()
-    needed = [_needed(goal, score, min(end / between.value * variance, largest), about[2]) for end in ends if end == end]
     # equal values have a wide interval, so that the lower end may need more questions than the upper one
-    least, most = (min(n, *needed), max(n, *needed)) if needed else (math.nan, math.nan)
-    reached = goal.available is None or n <= goal.available
+    variances = [min(end / between.value * variance, largest) for end in ends if end == end]
+    needed = [n, *(_needed(goal, score, one, about[2]) for one in variances)]
+    least, most = (min(needed), max(needed)) if variances else (math.nan, math.nan)
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
     output = asked * prompts * pilot.output_tokens
     seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
@@ -297,7 +297,7 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         n,
         least,
         most,
-        reached,
+        goal.available is None or n <= goal.available,
         half_width(asked, *about),
         detectable_difference(asked, *about, correlation=goal.correlation),
         detectable_difference(asked, *about, correlation=0),
