@@ -240,9 +240,8 @@ class PlanResult(StudyResult):
         designs.sort(key=lambda one: one.tokens + one.output_tokens)
         balanced = [one for one in designs if one.score != PUBLISHED]
         narrowest = min(one.half_width for one in balanced)
-        usable = [one for one in balanced if goal.aimed and one.reached] or [
-            one for one in balanced if one.half_width <= _ENOUGH * narrowest
-        ]
+        usable = [one for one in balanced if goal.aimed and one.reached]
+        usable = usable or [one for one in balanced if one.half_width <= _ENOUGH * narrowest]
         return cls(goal, pilot, tuple(designs), usable[0])
 
     @cached_property
