@@ -224,6 +224,8 @@ def _keys(shown: Any, of: Any, path: str = "") -> Iterator[tuple[str, tuple[str,
         inner = fields.get(key) if fields else getattr(of, ATTRIBUTES.get(key, key), None)
         if inner is None and not path:  # JSON has the run's facts among those of the result
             inner = getattr(getattr(of, "run", None), key, None)
+        if isinstance(value, dict) and isinstance(inner, tuple):  # a sequence that is written under names
+            inner = None
         if isinstance(value, list) and value and isinstance(value[0], dict):
             here, value, inner = f"{here}[]", value[0], _first(inner)
         number = isinstance(value, dict) and {"value", "low", "high", "n"} <= set(value)
