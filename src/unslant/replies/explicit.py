@@ -64,6 +64,7 @@ _AFTER_COLON = re.compile(
     rf"(?:\b\w{{1,20}} ){{3}}\w{{1,20}}: (?P<slot>{characters(Kind.LABEL, Kind.BARE, Kind.BOTH)})[ .!]*$"
 )
 _RULED_OUT = pattern(r"\b{ruled_out}")
+_BETTER = pattern(r"(?P<said>{one}) {better}(?!\w)")
 _NOT_SHOWN = pattern(
     r"(?:{field_cue}|\b{answer_is})[ :]{0,3}\n{0,2}[(\[\"']{0,2}(?:[A-Za-z]|[IVXivx]{1,4}|{no_value})[)\]\"']{0,2}"
     r"[.⟧]?\s{0,3}(?:\n|\Z)",
@@ -122,10 +123,15 @@ def _claims(reading: Reading) -> list[_Claim]:
             claim = _in_slot(reading, rule, match)
             cued.update(range(claim.start, claim.end))
             claims.append(claim)
+    # "between A and B, B is better, but C is right"
+    praise = [(one.start(), one["said"]) for each in (_BETTER, CALLED_RIGHT) for one in each.finditer(reading.text)]
+    praised, said = max(praise, default=(-1, ""))
+    last = options_of(mentions(said))
     for rule, statement in _SAID.items():
         for match in pattern(statement).finditer(reading.text):
             group = match.lastgroup or 0
-            if match.start(group) not in cued:
+            outdone = group == "better" and match.start(group) < praised and not last <= options_of(match[group])
+            if match.start(group) not in cued and not outdone:
                 claims.append(_Claim(match.start(group), match.end(), rule, match[group]))
     listings = [claim for claim in claims if claim.rule == _LISTING]
     claims = [claim for claim in claims if claim.rule != _LISTING]
@@ -294,11 +300,13 @@ _PROBABILITY = pattern(r"({one})[ :=(,-]{1,3}(\d{1,3}(?:\.\d{1,4})?|\.\d{1,4})(?
 
 
 def most_probable(reading: Reading) -> Outcome:
-    """The most probable option, if a reply only gives each its probability, which add up to 1 or 100."""
+    """The most probable option, if a reply only gives each its probability, and they add up to 1 or 100."""
     shares = [(one, float(share)) for one, share in _PROBABILITY.findall(reading.plain)]
     total, best = sum(share for _, share in shares), max((share for _, share in shares), default=0)
     each = options_of(one for one, _ in shares)
     if not 1 < len(each) == len(shares) == len(re.findall(ANY, reading.plain)) or not reading.options.texts:
+        return None
+    if _RULED_OUT.search(reading.plain):  # "eliminate A: 0.7, B: 0.3"
         return None
     likeliest = options_of(one for one, share in shares if share == best)
     adds_up = abs(total - 1) < 0.03 or abs(total - 100) < 3
