@@ -300,3 +300,12 @@ def test_what_cannot_be_planned_is_one_line(
 def test_a_misspelt_keyword_is_named() -> None:
     with pytest.raises(InputError, match="half_width"):
         unslant.plan(halfwidth=0.1)  # type: ignore[call-arg]
+
+
+def test_all_right_as_published_is_not_taken_for_certain() -> None:
+    """A model that leans to the first option, where the published order always has the right one."""
+    questions = [Question(f"q{q}", f"stem {q}", ("right", "x", "y", "z"), frozenset({0})) for q in range(20)]
+    plan = unslant.plan(unslant.audit(RuleModel(leans), questions), half_width=0.05)
+    given = {one.orders: one for one in plan.designs}["given"]
+    assert plan.pilot.published == 21 / 22
+    assert given.questions > 60  # 32, were all right for certain

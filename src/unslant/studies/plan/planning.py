@@ -102,7 +102,8 @@ class Pilot(Jsonable):
             raise InputError.at(source, f"no variance to plan from: {_WITHOUT}")
         cost, requests = values["cost"], values.get("requests", {}).values()
         n = values.get("until", counts).get("of_questions", counts["questions"])  # an ordinary run asks them all
-        total, published = sum(counts["by_options"].values()), values["metrics"]["means"]["accuracy"]["value"]
+        total, scored = sum(counts["by_options"].values()), values["metrics"]["means"]["accuracy"]
+        published = math.nan if scored["value"] is None else scored["value"]
         pilot = cls(
             f"{values.get('model') or 'a model'} on {values.get('questions') or 'its questions'}",
             components["questions"],
@@ -115,7 +116,7 @@ class Pilot(Jsonable):
             {int(options): number / total for options, number in counts["by_options"].items()},
             str(values.get("settings", {}).get("orders", "auto")),
             values["replies"] is not None,
-            published=math.nan if published is None else published,
+            published=_with_two_more(published, scored["n"]) if published in (0, 1) else published,
         )
         if pilot.between.value == 0:
             pilot = pilot.with_two_more()
@@ -142,11 +143,11 @@ class Pilot(Jsonable):
 
     def with_two_more(self) -> Pilot:
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
-        n = self.questions + 2
-        mean = (self.questions * self.accuracy + 1) / n
+        n, mean = self.questions + 2, _with_two_more(self.accuracy, self.questions)
         squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
-        between = Estimate.bare(squares / (n - 1), n, "two questions were imagined")
-        return replace(self, accuracy=mean, published=(self.questions * self.published + 1) / n, between=between)
+        return replace(
+            self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined")
+        )
 
     @property
     def options(self) -> int:
@@ -172,6 +173,10 @@ class Pilot(Jsonable):
     def effect(self, variance: float) -> float:
         """The design effect of values with this variance: what questions of a passage share is part of ``between``."""
         return 1 + (self.design_effect - 1) * min(1.0, self.between.value / variance) if variance else 1.0
+
+
+def _with_two_more(mean: float, n: int) -> float:
+    return (n * mean + 1) / (n + 2)
 
 
 @dataclass(frozen=True)
