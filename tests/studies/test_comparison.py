@@ -126,6 +126,7 @@ def test_runs_that_answered_are_compared_though_another_failed(compared: Callabl
     page, rest = compared([failing, *runs]).page(), compared(runs).page()
     assert page.headline == rest.headline  # on all questions, not on the four that the failing one answered
     assert page.caveats[0].endswith(" responses of failing failed (no reply).")
+    assert not any("has no score over orders" in caveat for caveat in page.caveats)  # nor do its questions count less
     assert compared([failing, *runs]).failure
     assert "too few answers are left" in compared([failing]).headline
 

@@ -103,10 +103,10 @@ class QuestionPool:
 
     @property
     def unpaired(self) -> dict[str, int]:
-        """Model -> questions that it has no score for and another has."""
+        """Ranked model -> questions that it has no score for and another has."""
         scores = self._values[self.score]
         wanting = (np.isnan(scores) & np.isfinite(scores).any(axis=1, keepdims=True)).sum(axis=0)
-        return {model: int(n) for model, n in zip(self.models, wanting, strict=True) if n}
+        return {self.models[m]: int(wanting[m]) for m in self.usable(self.score) if wanting[m]}
 
     def values(self, key: str) -> Floats:
         """(Q, models) values, nan where a model with values in every set has none."""

@@ -99,7 +99,7 @@ class Leaderboard(StudyResult):
         pairs: every two models with a rank, compared by the score that is ranked by.
         sets: set -> questions that count.
         left_out: sets that not all models have; they count in ``entries`` only.
-        unpaired: model -> questions without an answer in every order; nobody's score includes them.
+        unpaired: ranked model -> questions without an answer in every order; nobody's score includes them.
     """
 
     study = "leaderboard"
