@@ -145,9 +145,7 @@ class Pilot(Jsonable):
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
         n, mean = self.questions + 2, _with_two_more(self.accuracy, self.questions)
         squares = self.questions * (self.accuracy - mean) ** 2 + mean**2 + (1 - mean) ** 2
-        return replace(
-            self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined")
-        )
+        return replace(self, accuracy=mean, between=Estimate.bare(squares / (n - 1), n, "two questions were imagined"))
 
     @property
     def options(self) -> int:
