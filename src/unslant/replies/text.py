@@ -78,7 +78,10 @@ _TOOL_CALL = pattern(
     re.IGNORECASE | re.DOTALL,
 )
 """A call of a tool, and what it returns: not said by the model, unless the call is how it answers."""
-_MINUS = pattern(r"(?:(?P<either>{^plus_or_minus})|(?<![\d)%] )(?<!\b\w ){^minus}) ?(?=[.,]?\d)")
+_MINUS = pattern(
+    r"(?:(?P<either>{^plus_or_minus})|(?<![\d%] )(?<!\w\w\) )(?<!\W\) )(?<!\w\(\w\) )(?<!\b\w ){^minus}) ?(?=[.,]?\d)"
+)
+"""A sign in words, also after a label ("B) minus 2"); between two terms it is no sign."""
 
 _OPEN_END = pattern(
     r"(?:\\\[(?:(?!\\\]).){0,400}+|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}+\}?+){0,400}+"
