@@ -230,7 +230,7 @@ class Coverage:
     printed: float
     edge: bool
     wider: float
-    least: float
+    least: float = 0.0
 
     @property
     def too_wide(self) -> bool:

@@ -20,6 +20,7 @@ from benchmarks.coverage import (
     Number,
     cover,
     exceptions,
+    least_width,
     outside,
     strong_table,
     table,
@@ -48,8 +49,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name: str, model: str, n:
 
 
 def test_too_narrow_and_too_wide_are_told() -> None:
-    def coverage(covered: float, edge: bool = False, printed: float = 1.0, wider: float = 1.0) -> Coverage:
-        return Coverage("x", "4 options", "fair", 60, covered, printed, edge, wider)
+    def coverage(
+        covered: float, edge: bool = False, printed: float = 1.0, wider: float = 1.0, least: float = 0.0
+    ) -> Coverage:
+        return Coverage("x", "4 options", "fair", 60, covered, printed, edge, wider, least)
 
     assert outside([coverage(0.85), coverage(1.0)], 2000) == [coverage(0.85), coverage(1.0)]
     assert not outside([coverage(0.95), coverage(1.0, edge=True), coverage(0.5, printed=0.0)], 2000)
@@ -57,6 +60,16 @@ def test_too_narrow_and_too_wide_are_told() -> None:
     assert outside([coverage(0.85, edge=True)], 2000)
     assert outside([coverage(0.95, wider=1.6)], 2000)
     assert not outside([coverage(0.95, wider=float("nan"))], 2000)
+    assert not outside([coverage(0.95, wider=1.8, least=1.6)], 2000)  # as any valid interval would be
+    assert outside([coverage(0.85, wider=1.8, least=1.6)], 2000)
+
+
+def test_the_least_width_is_that_of_the_proof() -> None:
+    """Of the integral in docs/intervals.md, summed up; a population of its kind has a valid interval that is wider."""
+    shares = np.linspace(0, 1 - (0.07 / 0.93) ** (1 / 20), 200_001)
+    assert abs(least_width(20, (0.25, 1.0)) - 0.75 * np.trapezoid(0.93 - 0.07 / (1 - shares) ** 20, shares)) < 1e-9
+    assert 1.54 < 10_000 * least_width(10_000, (0.0, 1.0)) < 1.55
+    assert least_width(20, (-np.inf, np.inf)) == 0
 
 
 @pytest.mark.parametrize("model", ["mostly A, knows 97 %", "always A, knows 97 %, moderately sure"])

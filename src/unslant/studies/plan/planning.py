@@ -32,6 +32,7 @@ from unslant.responses.provenance import money
 from unslant.studies.plan import PlanKeywords, PlanSettings
 
 MOST_QUESTIONS = 10_000_000
+PUBLISHED = "as published"
 _SETTLED = 0.01
 """Change of the share of questions in all orders below which it counts as settled."""
 _ENOUGH = 1.05
@@ -253,9 +254,6 @@ class PlanResult(StudyResult):
         return Run(study=self.study, settings={k: v for k, v in asdict(self.goal).items() if v != default[k]})
 
 
-PUBLISHED = "as published"
-
-
 def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> Design:
     """The questions that a set of orders needs for a goal, and what they cost.
 
@@ -369,7 +367,7 @@ def plan(
         2398
     """
     goal = with_options(PlanSettings, settings, options)
-    basis = _pilot(pilot, log, goal)
+    basis = _pilot(pilot, logs_in(log), goal)
     if not basis.output_tokens:
         check_unused("no replies are counted", goal, only=("output_price",))
     if goal.tokens:  # how many of them would be shared is not known
@@ -382,7 +380,6 @@ def plan(
 
 
 def _pilot(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
-    log = logs_in(log)
     if pilot is not None and log:
         raise InputError("a pilot and a log: give one of them")
     if pilot is None and not log:
