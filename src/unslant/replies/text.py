@@ -81,7 +81,7 @@ _TOOL_CALL = pattern(
 _MINUS = pattern(
     r"(?:(?P<either>{^plus_or_minus})|(?<![\d%] )(?<!\w\w\) )(?<!\W\) )(?<!\w\(\w\) )(?<!\b\w ){^minus}) ?(?=[.,]?\d)"
 )
-"""A sign in words, also after a label ("B) minus 2"); between two terms it is no sign."""
+"""A sign in words, also after a label ("B) minus 2"); not the operator between two terms."""
 
 _OPEN_END = pattern(
     r"(?:\\\[(?:(?!\\\]).){0,400}+|\\f?box(?:ed)?\s?\{(?:[^{}]|\{[^{}]{0,200}+\}?+){0,400}+"
