@@ -34,7 +34,7 @@ QUICK = {
     "export": "s1.parquet --to flat",
     "merge": "s1.parquet s2.parquet",
     "plan": "--half-width 0.05",
-    "report": "s1.parquet s2.parquet",
+    "report": "s1.parquet",
     "study annotation-sheet": "embedded --items 6",
     "study annotation-agreement": "a.csv b.csv",
     "questions check": "q.jsonl",

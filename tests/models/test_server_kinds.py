@@ -285,7 +285,7 @@ def test_an_address_without_its_version_is_pointed_out() -> None:
     with FaultServer(lambda _: Fault(404, "File Not Found")).running() as server:
         for url, hint in (
             (server.url.removesuffix("/v1"), rf" \(most servers are at {server.url}\)"),
-            (server.url, ""),
+            (server.url, r" \(a server that only chats needs chat\)"),
         ):
             with pytest.raises(ModelError, match=f"HTTP 404 Not Found: File Not Found{hint}$"):
                 one(ServedModel("m", url, server="openai", retries=0), PLAIN)

@@ -87,7 +87,7 @@ def test_replies_without_an_answer_are_not_right_and_counted_by_order() -> None:
     assert [(r.replies, r.answered, r.unparsed, r.refused, r.failed) for _, r in sorted(rows.items())] == [
         (2, 1, 1, 0, 0), (2, 1, 0, 1, 0), (1, 1, 0, 0, 1), (2, 2, 0, 0, 0)
     ]  # fmt: skip
-    assert "counted as not right" in said(result)
+    assert "count as wrong" in said(result)
 
 
 def conflicting(stem: str, labels: list[str], texts: list[str]) -> str:

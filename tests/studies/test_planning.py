@@ -101,7 +101,7 @@ def test_a_pilot_that_stopped_early_costs_a_question_the_same() -> None:
     assert early.run.until
     assert early.run.until.questions < 150
     first, second = (unslant.plan(one, available=100).best for one in (early, whole))
-    assert first.tokens / first.prompts == pytest.approx(second.tokens / second.prompts, rel=0.15)
+    assert first.tokens / first.prompts == pytest.approx(second.tokens / second.prompts, rel=0.25)
 
 
 def test_tokens_given_replace_those_of_the_pilot(pilot: unslant.AuditResult) -> None:
