@@ -146,7 +146,9 @@ def test_shards_of_one_run_are_to_be_merged() -> None:
         for model, shard in (("fair", "1/2"), ("fair", "2/2"), ("prefers-a", "1/2"))
     )
     for compared in (AuditComparison.of, Leaderboard.of):
-        with pytest.raises(InputError, match=r"shards 1 and 2 of 2 of one run of fair: join them first, with unslant"):
+        with pytest.raises(
+            InputError, match=r"shards 1 and 2 of 2 of one run of fair: join them first, with unslant merge MERGED"
+        ):
             compared([one, other, two])
     page = AuditComparison.of([one, other]).page()
     assert page.caveats[-2:] == ("fair: shard 1 of 2 only.", "prefers-a: shard 1 of 2 only.")

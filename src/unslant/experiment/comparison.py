@@ -246,7 +246,7 @@ def check_whole(results: Sequence[RecordedResult]) -> None:
             if len(shards) > 1:
                 numbers = listed([str(index) for index in sorted(shards)])
                 reason = f"of {run.shard.of} of one run of {run.name}"
-                raise InputError(f"shards {numbers} {reason}: join them first, with unslant merge OUT SHARDS...")
+                raise InputError(f"shards {numbers} {reason}: join them first, with unslant merge MERGED SHARDS...")
 
 
 def check_comparable(results: Sequence[RecordedResult], settings: Collection[str] | None = None) -> None:

@@ -124,9 +124,7 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     columns: list[Mapping[str, Estimate | float]] = [estimates, _shares(variances), _shares(parts)]
     return VarianceComponents(
         {name: Numbers({key: column[name] for key, column in zip(keys, columns, strict=True)}) for name in names},
-        float(means.mean()),
-        _between(means, bootstrap),
-        bootstrap.sampling.design_effect(means),
+        *_of_means(means, bootstrap),
         n,
         positions,
         orders,
@@ -135,13 +133,14 @@ def variance_components(pages: Pages, bootstrap: Bootstrap) -> VarianceComponent
     )
 
 
-def _between(means: Floats, bootstrap: Bootstrap) -> Estimate:
-    """The variance between questions of (Q,) means."""
-    n, value, sampling = len(means), float(means.var(ddof=1)), bootstrap.sampling
+def _of_means(means: Floats, bootstrap: Bootstrap) -> tuple[float, Estimate, float]:
+    """Mean, variance between questions, and design effect of (Q,) means over orders."""
+    n, mean, between = len(means), float(means.mean()), float(means.var(ddof=1))
+    effect = bootstrap.sampling.design_effect(means)
     # of answers that are half right the influences vanish; the second term of the variance's variance is left
-    size = n / max(1.0, sampling.design_effect(means)) if sampling.clustered else n
-    error = value * math.sqrt(2 / size / max(1.0, size - 1))
-    return _estimate(value, (means - means.mean()) ** 2 - value, bootstrap, error, skewed=True)
+    size = n / max(1.0, effect) if bootstrap.sampling.clustered else n
+    error = between * math.sqrt(2 / size / max(1.0, size - 1))
+    return mean, _estimate(between, (means - mean) ** 2 - between, bootstrap, error, skewed=True), effect
 
 
 def _shares(parts: Mapping[str, float]) -> dict[str, float]:
@@ -341,12 +340,12 @@ def components_of(
         return result
     means = expected_accuracy(scores)
     every = np.flatnonzero((scores.answers.sum(axis=1) == 1) & np.isfinite(means))
-    means, bootstrap = means[every], _bootstrap_of(every, scores, bootstrap)
+    accuracy, between, effect = _of_means(means[every], _bootstrap_of(every, scores, bootstrap))
     return replace(
         result,
-        accuracy=float(means.mean()),
-        between=_between(means, bootstrap),
-        design_effect=bootstrap.sampling.design_effect(means),
+        accuracy=accuracy,
+        between=between,
+        design_effect=effect,
         questions=len(every),
         orders=float(1 / (1 / scores.order_counts[every]).mean()),
     )

@@ -239,9 +239,8 @@ _VERDICT_RUN, _EACH_VERDICT = pattern(rf"(?:{_VERDICT} ?){{2,26}}"), pattern(_VE
 _NONE = pattern("{is_none}")
 _SO_TOO = pattern("({one}) {so_is} ({one})")
 """A statement about one option that is then extended to another."""
-
-
 _NO_IT_IS_NOT = pattern(r"({by_word})[,.] {and_that_is_not}\b[^.!?\n{not_any}]{0,60}(?=[.!?\n]|\Z)")
+"""An answer, and a sentence that denies the question: "No, it is not"."""
 
 
 def _unquoted(match: re.Match[str]) -> str:

@@ -92,10 +92,11 @@ class QuestionPool:
             subjects += [about[name][0] for name in names]
             contexts += ["" if single or not about[name][1] else f"{s}\0{about[name][1]}" for name in names]
             for m, (audit, audit_ids) in enumerate(zip(of_set, ids, strict=True)):
+                # the few answers of a failed audit must not decide which questions count for the others
+                failed = bool(audit.failure)
                 for key in keys:
-                    values_of = dict(zip(audit_ids, audit.metrics.questions[key].tolist(), strict=True))
-                    # the few answers of a failed audit must not decide which questions count for the others
-                    by_id = {} if audit.failure else values_of
+                    values_of = zip(audit_ids, audit.metrics.questions[key].tolist(), strict=True)
+                    by_id = {} if failed else dict(values_of)
                     columns[key][m] += [by_id.get(name, math.nan) for name in names]
         values = {key: np.array(rows, np.float64).T for key, rows in columns.items()}
         across = any(audit.run.settings.get("across_subjects") for of_model in audits.values() for audit in of_model)
