@@ -87,6 +87,15 @@ def test_the_cost_of_a_method_does_not_depend_on_the_store(unslant: Run, serve, 
     assert numbers(Path("out.json")) == expected
 
 
+def test_answers_count_the_presentations_that_the_store_has(unslant: Run, serve, questions) -> None:
+    command = ("debias", *STUDY[2:4], "--method", "vote", "--out", "answers.jsonl")
+    serve(Counting())
+    alone = unslant(*command, "--no-store")
+    unslant("audit", *STUDY[2:4])  # asks the same prompts
+    assert unslant(*command).out.splitlines()[-1] == alone.out.splitlines()[-1]
+    assert "presentations per question" in alone.out
+
+
 def test_contamination_of_two_models_is_kept(unslant: Run, monkeypatch, questions) -> None:
     def load(name: str, *_: object, **__: object) -> Guesser:
         models.append(Guesser(name=name))

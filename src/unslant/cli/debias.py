@@ -93,7 +93,9 @@ def _write(answers: "Answers", out: Path, quiet: bool) -> None:
         raise MostlyFailedError(f"{answers.mostly_failed}; the answers in {out} rest on the others")
     if quiet:
         return
-    tokens = (answers.cost.tokens + answers.fit_cost.tokens) / len(answers.questions)
+    spent = answers.cost + answers.fit_cost
+    # prompts from the store are presentations like the others, but cost no tokens now
+    tokens = 0.0 if spent.reused else spent.tokens / len(answers.questions)
     cost = f"{answers.forwards_per_question:.2f} presentations" + (f" and {tokens:.0f} tokens" if tokens else "")
     parts = (
         f"{answers.method}: {count(len(answers.questions), 'answer')} in {out}",

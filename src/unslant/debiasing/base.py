@@ -292,8 +292,9 @@ class Answers:
 
     @property
     def forwards_per_question(self) -> float:
-        """Presentations scored per question, including those of the fit (PriDe: about 1 + alpha (n - 1))."""
-        return (self.fit_cost.prompts + self.cost.prompts) / max(1, len(self.questions))
+        """Presentations asked per question, with those of the fit (PriDe: about 1 + alpha (n - 1)) and of the store."""
+        total = self.fit_cost + self.cost
+        return (total.prompts + total.reused) / max(1, len(self.questions))
 
     def records(self) -> Iterator[dict[str, object]]:
         """One JSON-able record per question: id, probability of each option, the answer and its text."""
