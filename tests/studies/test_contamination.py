@@ -68,6 +68,23 @@ def test_any_two_models_are_compared(questions):
     assert terms.total.value < terms.original.value
 
 
+def test_a_gain_in_excess_has_bounds_of_a_difference_of_differences(questions):
+    some = QuestionSet.of(questions[:12], "some")
+    published, known = {question.stem: [*question.options] for question in some}, knows(some)
+
+    def right_where(as_published: bool) -> RuleModel:
+        def answer(seen):
+            label, shown = known(seen), list(seen.options.values()) in [published.get(stem) for stem in seen.stems]
+            return label if shown == as_published else next(other for other in seen.options if other != label)
+
+        return RuleModel(answer, f"right {as_published}")
+
+    found = compare(*(unbiased(right_where(one), some, runs=1, shots=0) for one in (False, True)))
+    assert found.vanilla_gain.value == 1
+    assert 1 < found.excess.value < 2
+    assert found.excess.high <= 2  # Student's interval ends at 2.31
+
+
 @pytest.mark.thorough
 def test_a_limit_borrows_from_all_questions_as_in_the_unbiased_study(questions):
     found = contamination("fair", questions, against="memorised", limit=6, runs=2, shots=2)

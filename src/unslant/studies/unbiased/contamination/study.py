@@ -221,7 +221,7 @@ def compare(
         after,
         vanilla_gain=bootstrap.mean(vanilla, share=False),
         ours_gain=bootstrap.mean(ours, share=False),
-        excess=bootstrap.mean(vanilla - ours, share=False),
+        excess=bootstrap.mean(vanilla - ours, bounds=(-2.0, 2.0)),
         trained=trained,
         training=training,
     )
