@@ -143,7 +143,7 @@ class Bootstrap:
         ratios = numerators[counted] / denominators[counted]
         floor, ceiling = bounds or (SHARE if share else DIFFERENCE)
         if ratios.min() < floor - _ROUNDING or ratios.max() > ceiling + _ROUNDING:
-            floor, ceiling = UNBOUNDED  # counts, say
+            floor, ceiling = UNBOUNDED  # values that a regression extends to all questions can lie outside
         value = min(ceiling, max(floor, value))
         width = ceiling - floor
         off = np.minimum(ratios - floor, ceiling - ratios)
