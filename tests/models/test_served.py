@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -250,3 +251,61 @@ def test_a_served_model_can_be_audited_like_a_local_one(llama, small_model):
     assert there.responses.table.num_rows == here.responses.table.num_rows
     for a, b in zip(here.responses.rows(), there.responses.rows(), strict=True):
         assert b.logprobs == pytest.approx(a.logprobs, abs=1e-2)
+
+
+REFUSED = Fault(400, '{"error": {"message": "maximum context length is 128 tokens"}}')
+OVERLOADED = Fault(body={"error": {"message": "upstream overloaded", "code": 502}})
+MANY = [Prompt(f"Question {number}?{' Long.' * (number % 4 == 0)}\nAnswer:", ("A", "B")) for number in range(12)]
+
+
+def fails(where, fault):
+    """A server that answers the requests with ``where`` in their prompt with a fault."""
+    return FaultServer(lambda request: fault if where in request["prompt"] else Fault(body=legacy_shape(TOP)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (REFUSED, "maximum context length"),
+        (Fault(413), "HTTP 413"),
+        (Fault(500, "boom"), "after 2 tries.*boom"),
+        (OVERLOADED, "after 2 tries.*upstream overloaded"),
+        (Fault(body={"object": "error", "detail": "no room"}), "no room"),
+    ],
+)
+def test_prompts_that_a_server_cannot_answer_are_failures_and_the_others_are_scored(fault, reason):
+    with fails("Long", fault).running() as server:  # the first prompt is one of them
+        scored = {one.index: one for one in served(server.url, retries=1).score(MANY)}
+    assert sorted(scored) == list(range(12))
+    for number, one in scored.items():
+        assert (one.logprobs is None) == (number % 4 == 0)
+        assert one.logprobs is not None or re.search(reason, one.error)
+
+
+@pytest.mark.parametrize("fault", [REFUSED, Fault(400, "no such model"), Fault(404), OVERLOADED, Fault(500)])
+def test_a_server_that_answers_no_prompt_ends_the_run_at_once(fault):
+    with fails("Question", fault).running() as server, pytest.raises(ModelError, match="a prompt: "):
+        list(served(server.url, retries=1).score(MANY))
+    assert sum("Question" in request["prompt"] for request in server.requests) <= 6
+
+
+def test_a_server_that_fails_on_the_way_ends_the_run():
+    seen = []
+
+    def answer(request):
+        seen.append(request)
+        return REFUSED if len(seen) > 8 else Fault(body=legacy_shape(TOP))
+
+    with FaultServer(answer).running() as server, pytest.raises(ModelError, match="maximum context length"):
+        list(served(server.url).score(MANY))
+
+
+def test_an_error_in_a_reply_of_status_200_is_waited_out_if_it_may_pass():
+    faults = itertools.chain([OVERLOADED, Fault(body={"error": {"type": "overloaded_error"}})])
+    with FaultServer(lambda _: next(faults, Fault(body=legacy_shape(TOP)))).running() as server:
+        (scored,) = served(server.url).score([PROMPT])
+    assert scored.logprobs is not None
+    refused = pytest.raises(ModelError, match="the server replied: no such model")
+    with FaultServer(lambda _: Fault(body={"error": "no such model"})).running() as server, refused:
+        list(served(server.url).score([PROMPT]))
+    assert len(server.requests) == 1

@@ -8,22 +8,22 @@ missing, but some servers round them to two decimals.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Unpack
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import numpy as np
 
-from unslant.errors import ModelError, shortened
+from unslant.errors import ModelError
 from unslant.models.answered import named_in
 from unslant.models.base import Malformed, Scored
 from unslant.models.first_token import TOLERANCE, number
-from unslant.models.http import Connection, Refused, placed
+from unslant.models.http import Connection, Endpoint, Refused, placed
 from unslant.models.http_model import HttpModel, connection_of, joined
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
@@ -63,7 +63,6 @@ class DecisionModel(HttpModel):
         at = urlsplit(self.server.base_url)
         self.url = urlunsplit(at._replace(path=f"{at.path}/{self.format}"))
         self._info, self._speaks = replace(self._info, renders_prompts=True), {"engine": self.format}
-        self._decides = False
 
     def ask_who(self) -> dict[str, str]:
         """Ask the server a small question, and for its list of models.
@@ -108,11 +107,11 @@ class DecisionModel(HttpModel):
         options = prompt.continuations
         if twice := next((option for option in options if options.count(option) > 1), None):
             return Scored(0, None, f"{place}: two options read {twice!r}; a decision endpoint names them by text")
-        body = {**_request(self.format, self.model, prompt), **self._extra}
         try:
-            reply = await self.server.send(client, self.format, body, timed=True)
+            reply = await self._decided(client, self.server, prompt)
         except ModelError as error:
-            if isinstance(error, Malformed) or (isinstance(error, Refused) and error.status in _OF_THIS_REQUEST):
+            alone = isinstance(error, Malformed) or (isinstance(error, Refused) and error.status in _OF_THIS_REQUEST)
+            if alone or await self.fails_alone(prompt, error, _HELLO, partial(self._decided, client)):
                 return Scored(0, None, f"{place}: {error}")
             raise placed(error, f"{self.model} at {self.url}, {place}: {error}") from None
         try:
@@ -121,29 +120,24 @@ class DecisionModel(HttpModel):
             used = int(number(usage["input_tokens"]))
             cached = int(number((usage.get("input_tokens_details") or {}).get("cached_tokens", 0)))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            problem = f"the reply does not have the shape of /{self.format} ({error!r})"
-            problem = f"{place}: {_complaint(reply) or problem}"
-            if self._decides:  # only the first reply shows that a server does not decide
+            problem = f"{place}: the reply does not have the shape of /{self.format} ({error!r})"
+            if self.answered:  # only the first reply shows that a server does not decide
                 return Scored(0, None, problem)
             raise ModelError(f"{self.model} at {self.url}, {problem}") from None
-        self._decides = True
+        self.note_answered(prompt)
         self.cost.tokens += used - cached
         self.cost.tokens_plain += used
         return replace(answer, by=by, error=answer.error and f"{place}: {answer.error}")
+
+    async def _decided(self, client: httpx.AsyncClient, endpoint: Endpoint, prompt: Prompt) -> Any:
+        body = {**_request(self.format, self.model, prompt), **self._extra}
+        return await endpoint.send(client, self.format, body, timed=True)
 
 
 def load_decisions(name: str, options: ModelOptions) -> DecisionModel:
     """A decision endpoint, with the key from the environment; see :mod:`unslant.models.open`."""
     body, connection = options.body(), connection_of(options)
     return joined([DecisionModel(name, url, extra_body=body, **connection) for url in options.addresses])
-
-
-def _complaint(reply: Any) -> str:
-    """The error in a reply with status 200; empty if there is none."""
-    error = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
-    error = error.get("message", error) if isinstance(error, Mapping) else error
-    text = error if isinstance(error, str) else json.dumps(error)
-    return f"the server replied: {shortened(text, 300)}" if error else ""
 
 
 def _request(format: str, model: str, prompt: Prompt) -> dict[str, Any]:

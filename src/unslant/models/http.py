@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import re
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, shortened
 from unslant.extras import check_online
 from unslant.files import RepeatedKey, parse_json
 from unslant.models.base import Malformed
@@ -227,20 +228,25 @@ class Endpoint:
             if timed:
                 self.limit.answered(time.monotonic() - started)
             try:
-                return parse_json(data.decode(json.detect_encoding(data)), check=False)
+                reply = parse_json(data.decode(json.detect_encoding(data)), check=False)
             except RepeatedKey as error:
                 raise Malformed(f"the reply {error}") from None
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
                 raise _Transient(f"the reply is not usable JSON: {error}") from None
-        text = data[:300].decode("utf-8", "replace").strip()
-        problem = f"HTTP {response.status_code} {response.reason_phrase}{f': {text}' if text else ''}"
-        if response.status_code in _OVERLOADED:
+            problem, status = _error_in(reply)
+            if not problem:
+                return reply
+            status = status or response.status_code
+        else:
+            text, status = data[:300].decode("utf-8", "replace").strip(), response.status_code
+            problem = f"HTTP {status} {response.reason_phrase}{f': {text}' if text else ''}"
+        if status in _OVERLOADED:
             self.limit.overloaded()
-        if response.status_code in _RETRIED:
-            raise _Transient(problem, _retry_after(response), response.status_code)
-        raise Refused(self.redacted(problem), response.status_code)
+        if status in _RETRIED:
+            raise _Transient(problem, _retry_after(response), status)
+        raise Refused(self.redacted(problem), status)
 
     def all(
         self, items: Sequence[Any], ask: Callable[[httpx.AsyncClient, Any], Awaitable[_Reply]]
@@ -248,6 +254,21 @@ class Endpoint:
         """The result of ``ask`` for each item, as it arrives; see :func:`~unslant.models.concurrent.from_several`."""
         check_online(self.base_url)
         return from_several(items, [Server(ask, self.limit, self.client)])
+
+
+def _error_in(reply: Any) -> tuple[str, int]:
+    """The error that proxies write into a reply with status 200, and the HTTP status that it means; 0 if unknown."""
+    error = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
+    if not error:
+        return "", 0
+    entries: Mapping[str, Any] = {**reply, **(error if isinstance(error, Mapping) else {})}
+    message = entries.get("message", error) if isinstance(error, Mapping) else error
+    text = message if isinstance(message, str) else json.dumps(message)
+    codes = [str(entries.get(key)) for key in ("code", "status", "type")]
+    status = next((int(code) for code in codes if re.fullmatch("[45][0-9][0-9]", code)), 0)
+    if not status and re.search("overload|rate_limit|server_error|unavailable|timeout", " ".join(codes)):
+        status = 503
+    return f"the server replied: {shortened(text, 300)}", status
 
 
 def hint_of(url: str) -> str:

@@ -7,6 +7,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
@@ -40,6 +41,8 @@ class HttpModel(ScoringModel):
         who: how it described itself when it was last asked.
         servers: this one, and others with the same model.
         watch: who answered so far.
+        answered: number of prompts answered so far.
+        answerable: the latest of them.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class HttpModel(ScoringModel):
         self.who: dict[str, str] = {}
         self._speaks: Mapping[str, str] = {}  # which of the server's formats, and how
         self.watch = Watch(model)
+        self.answered = self._lost = 0
+        self.answerable: Prompt | None = None
         self.servers: Sequence[HttpModel] = [self]
         self._there: Sequence[HttpModel] = []  # those of them that answered when they were asked who they are
 
@@ -89,6 +94,34 @@ class HttpModel(ScoringModel):
         Raises:
             ModelError: if the server cannot score them.
         """
+
+    async def fails_alone(
+        self,
+        prompt: Prompt,
+        error: ModelError,
+        other: Prompt,
+        ask: Callable[[Endpoint, Prompt], Awaitable[object]],
+    ) -> bool:
+        """Whether the prompt is the reason why it failed for good: the server still answers the latest answered one.
+
+        Args:
+            other: asked in its place if none was answered yet.
+            ask: has an endpoint, which does not retry, answer a prompt.
+        """
+        other, once = self.answerable or other, copy(self.server)
+        once.retries = 0
+        if is_lost(error):
+            self._lost += 1
+            if self._lost > max(1, self.answered):  # each took all its retries, minutes perhaps
+                return False
+        try:
+            return other != prompt and bool(await ask(once, other))
+        except ModelError:
+            return False
+
+    def note_answered(self, prompt: Prompt) -> None:
+        """Record that the server can answer, and which prompt."""
+        self.answered, self.answerable = self.answered + 1, prompt
 
     @staticmethod
     def runs(prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:

@@ -13,6 +13,7 @@ servers, llama.cpp was run; the others follow their documentation and source (``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -155,6 +156,8 @@ class LabelScores:
         self._tops: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._ids: dict[tuple[str, str], tuple[int, ...] | None] = {}
         self._by_id = self._scores = self._echoes = True
+        self._worked: set[str] = set()
+        """Ways that have given a score: a later refusal is about one prompt."""
         self._one_token = {"max_completion_tokens": max_completion_tokens} if max_completion_tokens else {}
 
     def check(self, prompts: Sequence[Prompt]) -> None:
@@ -170,6 +173,12 @@ class LabelScores:
                 raise ModelError(self.kind.only_chat)
             if not self.kind.tokenize:
                 _check_beginnings(prompt.continuations)
+
+    async def scored_at(self, client: httpx.AsyncClient, endpoint: Endpoint, prompt: Prompt) -> Scored:
+        """:meth:`scored`, but asked at another endpoint of the server; its tokens are counted too."""
+        other = copy(self)
+        other.endpoint = endpoint
+        return await other.scored(client, prompt)
 
     async def scored(self, client: httpx.AsyncClient, prompt: Prompt) -> Scored:
         """The scores of a prompt's continuations, some perhaps upper bounds.
@@ -219,10 +228,11 @@ class LabelScores:
                 client, "/score", {**body, "apply_softmax": False, "item_first": False, **self._extra}, timed=True
             )
         except Refused as refused:
-            if refused.status not in (*_WRONG_REQUEST, 404, 405):
+            if "scores" in self._worked or refused.status not in (*_WRONG_REQUEST, 404, 405):
                 raise
             self._scores = False
             return None
+        self._worked.add("scores")
         scores: Any = reply.get("scores") if isinstance(reply, Mapping) else None
         try:
             (row,) = scores
@@ -273,13 +283,14 @@ class LabelScores:
             try:
                 reply = await self._reply(client, prompt, 1, {"prompt": prompt.text + label, "echo": True})
             except Refused as refused:
-                if refused.status not in _WRONG_REQUEST:
+                if "echo" in self._worked or refused.status not in _WRONG_REQUEST:
                     raise
                 reply = None
             value = None if reply is None else first_token.echoed(reply, label)
             if value is None:
                 self._echoes = False
                 return None
+            self._worked.add("echo")
             self._count(reply)
             values.append(value)
         return Scored(0, np.minimum(values, 0.0), by=named_in(reply))

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Unpack
 from urllib.parse import urlsplit
 
@@ -66,7 +66,6 @@ class ServedModel(HttpModel):
         self._speaks = {"top_logprobs": str(top or "auto"), "engine": "served"}
         self.top, self._max_completion_tokens = top, max_completion_tokens
         self._kind = KINDS.get(server)
-        self._gave_scores = False
         self._slots = 0  # unknown yet
 
     @property
@@ -160,7 +159,8 @@ class ServedModel(HttpModel):
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:
         """See :class:`~unslant.models.http_model.HttpModel`.
 
-        A reply whose numbers are not log-probabilities fails its prompt alone.
+        A reply whose numbers are not log-probabilities fails its prompt alone, and so does a request that is refused or
+        never answered if the server scores another prompt.
 
         Raises:
             ModelError: if no log-probabilities come back, labels are indistinguishable, or the model is about to think.
@@ -172,6 +172,7 @@ class ServedModel(HttpModel):
             place = f"{self.model} at "
             raise ModelError(str(error) if str(error).startswith(place) else f"{place}{self.url}: {error}") from None
         scores.check(prompts)
+        shortest = min(prompts, key=lambda prompt: len(prompt.as_text()))
 
         async def ask(client: httpx.AsyncClient, prompt: Prompt) -> Scored:
             place = f"question {prompt.group!r}" if prompt.group else "a prompt"
@@ -180,14 +181,15 @@ class ServedModel(HttpModel):
             except ModelError as error:
                 no_scores = isinstance(error, NoScores)
                 # Only the first reply shows that a server gives none.
-                if isinstance(error, Malformed) or (no_scores and self._gave_scores):
+                alone = isinstance(error, Malformed) or (no_scores and self.answered > 0)
+                if alone or await self.fails_alone(prompt, error, shortest, partial(scores.scored_at, client)):
                     return Scored(0, None, f"{place}: {error}")
                 no_route = isinstance(error, Refused) and error.status in (404, 405)
                 hint = hint_of(self.url) if no_scores or no_route else ""
                 if no_route and not hint and not prompt.messages:
                     hint = " (a server that only chats needs --chat)"
                 raise placed(error, f"{self.model} at {self.url}, {place}: {error}{hint}") from None
-            self._gave_scores = True
+            self.note_answered(prompt)
             return scored
 
         return ask
