@@ -210,3 +210,21 @@ def kill_and_merge(tmp_path: Path, n: int, kills: int, limit: int, seed: int) ->
 def test_sixteen_shards_with_two_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kill_and_merge(tmp_path, n=16, kills=2, limit=64, seed=5)
+
+
+def test_a_shard_is_not_written_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unslant.experiment.outputs as outputs
+
+    table = tmp_path / "s.parquet"
+    shard(table, "1/2")
+    first = table.read_bytes()
+    for part in ("2/2", "1/3"):
+        ran = unslant(*AUDIT, "--shard", part, "--responses", table, "--no-store")
+        assert ran.code == 2
+        assert f"{table}: holds shard 1/2, which unslant merge needs" in ran.err
+    monkeypatch.setattr(outputs, "check_shard", lambda *_: None)  # the other shard ends while this one is at work
+    ran = unslant(*AUDIT, "--shard", "2/2", "--responses", table, "--no-store")
+    assert (ran.code, table.read_bytes()) == (0, first)
+    assert "this one is in " in ran.err
+    assert unslant("merge", tmp_path / "m.parquet", table, tmp_path / "s-2-of-2.parquet", "-q").code == 0
+    shard(table, "1/2")

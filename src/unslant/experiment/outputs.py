@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
 from unslant.experiment import OutputOptions, ReportOptions
@@ -20,6 +20,10 @@ from unslant.files import dump_json
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
 from unslant.writing import check_writable, make_folder, mode_of, print_whole, write_all, write_atomically
+
+if TYPE_CHECKING:
+    from unslant.responses.run import ShardHeader
+    from unslant.scale.plan import Shard
 
 FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 """Option -> the file that it writes in the folder of ``--out``."""
@@ -135,7 +139,10 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
 
 
 def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:
-    """Raise InputError for a command that runs a shard but names other outputs than its table."""
+    """Raise InputError for a command that runs a shard but names other outputs than its table, or
+    that of another shard."""
+    from unslant.scale.plan import Shard
+
     if len(models) > 1:
         raise InputError("--shard takes one model: run the command once for each")
     if options.responses is None:
@@ -146,6 +153,17 @@ def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[s
         raise InputError(f"--shard writes a table and no numbers: leave {flags} to unslant merge")
     if shards.plan and not os.path.exists(shards.plan):
         check_file(shards.plan)
+    if other := _other_shard(options.responses, Shard.parse(shards.shard)):
+        problem = f"holds shard {other}, which unslant merge needs: give every shard its own file"
+        raise InputError.at(options.responses, problem)
+
+
+def _other_shard(path: Path, shard: Shard | ShardHeader) -> str:
+    """The shard in a file, as it is typed; empty if there is none, or the same one."""
+    from unslant.scale.merge import shard_in
+
+    other = shard_in(path)
+    return f"{other.index}/{other.of}" if other and (other.index, other.of) != (shard.index, shard.of) else ""
 
 
 def write_shard(responses: Responses, options: OutputOptions) -> None:
@@ -155,12 +173,15 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
         OutputError: if it cannot be written.
         MostlyFailedError: if more than half of the requests failed; it is written all the same.
     """
-    assert options.responses is not None
-    responses.to_parquet(options.responses)
-    shard = responses.run.shard
-    if shard and not options.quiet:
+    path, shard = options.responses, responses.run.shard
+    assert path is not None and shard is not None
+    if other := _other_shard(path, shard):  # written since this one began
+        path = path.with_stem(f"{path.stem}-{shard.index}-of-{shard.of}")
+        print(f"warning: {options.responses} holds shard {other} by now; this one is in {path}", file=sys.stderr)
+    responses.to_parquet(path)
+    if not options.quiet:
         size = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
-        print(f"shard {shard.index} of {shard.of}: {size} in {options.responses}")
+        print(f"shard {shard.index} of {shard.of}: {size} in {path}")
         print("when all shards are there: unslant merge MERGED SHARDS...")
     if reason := mostly_failed(responses.run.requests) or unanswered(responses):
         raise MostlyFailedError(reason)

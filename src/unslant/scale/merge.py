@@ -67,7 +67,7 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
         OutputError: if the table cannot be written.
     """
     merged = Path(merged)
-    if os.path.isfile(merged) and _is_shard(merged):
+    if shard_in(merged):
         raise InputError.at(merged, "is a shard and would be overwritten; give the output file first")
     files = [_File.of(Path(path)) for path in shards]
     if not files:
@@ -87,11 +87,12 @@ def merge(merged: str | Path, shards: Sequence[str | Path]) -> int:
     return total
 
 
-def _is_shard(path: Path) -> bool:
+def shard_in(path: Path) -> ShardHeader | None:
+    """The header of the shard whose table a file holds; None if there is no shard."""
     try:
-        return TableFile(path).run.shard is not None
+        return TableFile(path).run.shard if os.path.isfile(path) else None
     except InputError:  # anything else may be overwritten, as by every other command
-        return False
+        return None
 
 
 def _check_same(one: _File, other: _File) -> None:
