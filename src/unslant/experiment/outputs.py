@@ -174,7 +174,8 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
         MostlyFailedError: if more than half of the requests failed; it is written all the same.
     """
     path, shard = options.responses, responses.run.shard
-    assert path is not None and shard is not None
+    assert path is not None
+    assert shard is not None
     if other := _other_shard(path, shard):  # written since this one began
         path = path.with_stem(f"{path.stem}-{shard.index}-of-{shard.of}")
         print(f"warning: {options.responses} holds shard {other} by now; this one is in {path}", file=sys.stderr)
