@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -280,6 +281,10 @@ def test_prompts_that_a_server_cannot_answer_are_failures_and_the_others_are_sco
     for number, one in scored.items():
         assert (one.logprobs is None) == (number % 4 == 0)
         assert one.logprobs is not None or re.search(reason, one.error)
+    first = [replace(prompt, group="q") for prompt in MANY if "Long" in prompt.text]  # one question in three orders
+    with fails("Long", fault).running() as server:
+        scored = {one.index: one for one in served(server.url, retries=1, connections=1).score([*first, *MANY[1:4]])}
+    assert [scored[number].logprobs is None for number in range(6)] == [True] * 3 + [False] * 3
 
 
 @pytest.mark.parametrize("fault", [REFUSED, Fault(400, "no such model"), Fault(404), OVERLOADED, Fault(500)])

@@ -23,6 +23,8 @@ from unslant.prompts import Prompt
 from unslant.reach import recorded_body, texts_in
 
 _Kind = TypeVar("_Kind", bound="HttpModel")
+_MOST_LOST = 3
+"""Questions that may fail after all retries; more of them may not outnumber the answers."""
 
 
 class HttpModel(ScoringModel):
@@ -60,7 +62,7 @@ class HttpModel(ScoringModel):
         self.who: dict[str, str] = {}
         self._speaks: Mapping[str, str] = {}  # which of the server's formats, and how
         self.watch = Watch(model)
-        self.answered = self._lost = 0
+        self.answered, self._lost = 0, set[str]()
         self.answerable: Prompt | None = None
         self.servers: Sequence[HttpModel] = [self]
         self._there: Sequence[HttpModel] = []  # those of them that answered when they were asked who they are
@@ -110,9 +112,9 @@ class HttpModel(ScoringModel):
         """
         other, once = self.answerable or other, copy(self.server)
         once.retries = 0
-        if is_lost(error):
-            self._lost += 1
-            if self._lost > max(1, self.answered):  # each took all its retries, minutes perhaps
+        if is_lost(error):  # after all its retries, minutes perhaps
+            self._lost.add(prompt.group or prompt.as_text())
+            if len(self._lost) > max(_MOST_LOST, self.answered):
                 return False
         try:
             return other != prompt and bool(await ask(once, other))
