@@ -91,3 +91,26 @@ def test_what_is_added_to_requests_goes_with_replies_too(monkeypatch: pytest.Mon
     assert set(server.authorizations) == {"Basic word"}
     assert model.info.identity["extra_body"] == '{"top_k": 1}'
     assert "word" not in str(model.info.identity)
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"),
+    [
+        (Fault(400, {"error": {"message": "A: too long", "code": "context_length_exceeded"}}), 1),
+        (Fault(body={"error": {"message": "A: upstream overloaded", "code": 502}}), 2),
+        (Fault(body={"error": {"message": "A: no such option"}}), 1),
+    ],
+    ids=["too long", "may pass", "refused"],
+)
+def test_the_message_of_a_server_that_fails_is_no_reply(fault, asked, monkeypatch):
+    monkeypatch.setenv("UNSLANT_API_KEY", "none")
+
+    def answer(request):
+        return fault if "lamp" in str(request["messages"]) else Fault(body=completion("B"))
+
+    with FaultServer(answer).running() as server:
+        model = open_chat(f"{server.url}#m", ModelOptions(retries=1), SHORT)
+        replies = {reply.index: reply for reply in model.generate(PROMPTS[::-1])}
+    assert [replies[index].text for index in range(4)] == ["B", "B", "B", None]
+    assert fault.body["error"]["message"] in replies[3].error
+    assert sum("lamp" in str(request["messages"]) for request in server.requests) == asked

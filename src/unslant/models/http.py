@@ -235,7 +235,7 @@ class Endpoint:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
                 raise _Transient(f"the reply is not usable JSON: {error}") from None
-            problem, status = _error_in(reply)
+            problem, status = error_in(reply)
             if not problem:
                 return reply
             status = status or response.status_code
@@ -256,7 +256,7 @@ class Endpoint:
         return from_several(items, [Server(ask, self.limit, self.client)])
 
 
-def _error_in(reply: Any) -> tuple[str, int]:
+def error_in(reply: Any) -> tuple[str, int]:
     """The error that proxies write into a reply with status 200, and the HTTP status that it means; 0 if unknown."""
     error = reply.get("error") or reply.get("detail") if isinstance(reply, Mapping) else None
     if not error:

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -19,7 +19,7 @@ from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
-from unslant.models.http import hint_of
+from unslant.models.http import error_in, hint_of
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -220,6 +220,9 @@ def reply_of(output: Any) -> Reply:
         return Reply(0, None, "no choices in the reply")
     if len(output.choices) > 1:  # one was requested, and nothing says which of them is it
         return Reply(0, None, f"{len(output.choices)} choices in the reply in place of one")
+    if output.stop_reason == "model_length" and not output.usage:
+        # inspect makes a reply of a request that was refused as too long: its text is the server's message.
+        return Reply(0, None, output.completion or "the prompt is too long for the model")
     used, content = output.usage, output.message.content
     cached = (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0) if used else 0
     counts = (used.input_tokens + cached, used.output_tokens, used.reasoning_tokens) if used else ()
@@ -251,7 +254,17 @@ def _served(get_model: Any, name: str, url: str) -> Any:
     )
     # The openai client follows redirects, and sends headers other than Authorization along to any host.
     model.api.http_client.follow_redirects = False
+    model.api.http_client.event_hooks["response"].append(_with_status)
     return model
+
+
+async def _with_status(response: httpx.Response) -> None:
+    """Give a reply of status 200 that holds an error the status that it means: inspect retries by status."""
+    if response.is_success and response.headers.get("Content-Type", "").startswith("application/json"):
+        with suppress(ValueError):  # the client reports what is not JSON
+            problem, status = error_in(json.loads(await response.aread()))
+            if problem:
+                response.status_code = status or 400
 
 
 def load_inspect(name: str, options: ModelOptions, generate: GenerateOptions) -> InspectChat:
