@@ -124,7 +124,7 @@ class DecisionModel(HttpModel):
             if self.answered:  # only the first reply shows that a server does not decide
                 return Scored(0, None, problem)
             raise ModelError(f"{self.model} at {self.url}, {problem}") from None
-        self.note_answered(prompt)
+        self.answered = prompt
         self.cost.tokens += used - cached
         self.cost.tokens_plain += used
         return replace(answer, by=by, error=answer.error and f"{place}: {answer.error}")

@@ -43,8 +43,7 @@ class HttpModel(ScoringModel):
         who: how it described itself when it was last asked.
         servers: this one, and others with the same model.
         watch: who answered so far.
-        answered: number of prompts answered so far.
-        answerable: the latest of them.
+        answered: the latest prompt that it answered.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class HttpModel(ScoringModel):
         self.who: dict[str, str] = {}
         self._speaks: Mapping[str, str] = {}  # which of the server's formats, and how
         self.watch = Watch(model)
-        self.answered, self._lost = 0, set[str]()
-        self.answerable: Prompt | None = None
+        self.answered: Prompt | None = None
+        self._lost: set[str] = set()
         self.servers: Sequence[HttpModel] = [self]
         self._there: Sequence[HttpModel] = []  # those of them that answered when they were asked who they are
 
@@ -110,20 +109,16 @@ class HttpModel(ScoringModel):
             other: asked in its place if none was answered yet.
             ask: has an endpoint, which does not retry, answer a prompt.
         """
-        other, once = self.answerable or other, copy(self.server)
+        other, once = self.answered or other, copy(self.server)
         once.retries = 0
         if is_lost(error):  # after all its retries, minutes perhaps
             self._lost.add(prompt.group or prompt.as_text())
-            if len(self._lost) > max(_MOST_LOST, self.answered):
+            if len(self._lost) > max(_MOST_LOST, self.watch.replies.total()):
                 return False
         try:
             return other != prompt and bool(await ask(once, other))
         except ModelError:
             return False
-
-    def note_answered(self, prompt: Prompt) -> None:
-        """Record that the server can answer, and which prompt."""
-        self.answered, self.answerable = self.answered + 1, prompt
 
     @staticmethod
     def runs(prompts: Sequence[Prompt], at_once: int) -> Sequence[Sequence[int]] | None:
@@ -206,7 +201,7 @@ def joined(models: Sequence[_Kind]) -> _Kind:
     first = models[0]
     first.servers = models
     for one in models:
-        one.cost = first.cost
+        one.cost, one.watch = first.cost, first.watch
     return first
 
 

@@ -179,17 +179,16 @@ class ServedModel(HttpModel):
             try:
                 scored = await scores.scored(client, prompt)
             except ModelError as error:
-                no_scores = isinstance(error, NoScores)
-                # Only the first reply shows that a server gives none.
-                alone = isinstance(error, Malformed) or (no_scores and self.answered > 0)
-                if alone or await self.fails_alone(prompt, error, shortest, partial(scores.scored_at, client)):
+                again = partial(scores.scored_at, client)
+                if isinstance(error, Malformed) or await self.fails_alone(prompt, error, shortest, again):
                     return Scored(0, None, f"{place}: {error}")
+                no_scores = isinstance(error, NoScores)
                 no_route = isinstance(error, Refused) and error.status in (404, 405)
                 hint = hint_of(self.url) if no_scores or no_route else ""
                 if no_route and not hint and not prompt.messages:
                     hint = " (a server that only chats needs --chat)"
                 raise placed(error, f"{self.model} at {self.url}, {place}: {error}{hint}") from None
-            self.note_answered(prompt)
+            self.answered = prompt
             return scored
 
         return ask
