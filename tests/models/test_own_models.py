@@ -54,3 +54,6 @@ def test_results_of_another_kind(result: Callable[[int, int], Any], message: str
 def test_a_result_that_is_missing_is_a_failed_response() -> None:
     model = Own(lambda i, n: Scored(i, np.log(np.full(n, 1 / n)) if i else None))
     assert unslant.audit(model, "embedded", limit=4).to_dict()["metrics"]["counts"]["failed_rows"] == 1
+    refused = Own(lambda i, n: Scored(i, np.log(np.full(n, 1 / n))) if i % 3 else Scored(i, None, "too long\x1b"))
+    summary = " ".join(unslant.audit(refused, "embedded", limit=4).summary().split())
+    assert "responses failed: no reply, or no usable scores (too long\\x1b). Their questions" in summary

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from unslant.auditing.cost import CHARACTERS_A_TOKEN
 from unslant.auditing.until_rule import ANYTIME
+from unslant.errors import printable, shortened
 from unslant.experiment.page_parts import cost_lines, logged_lines
 from unslant.metrics.decision_study import QUESTION
-from unslant.metrics.measures import Counts
 from unslant.metrics.order_curve import SAME
 from unslant.metrics.registry import METRICS
 from unslant.metrics.scores import is_tie
@@ -49,7 +50,7 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
         if not result.run.two_phase:
             sampled = "was shown in a sample of its orders", "were shown in a sample of their orders"
             sentences.append((counts.sampled_orders, *sampled))
-    lines = [line for line in failure_lines(counts) if line not in known]
+    lines = [line for line in failure_lines(result) if line not in known]
     if counts.bounded_scores:
         lines.append(
             "Label scores that are only upper bounds, because the server did not return the label: "
@@ -76,11 +77,13 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
     ]
 
 
-def failure_lines(counts: Counts) -> list[str]:
-    """How many responses failed or are no answer, and what they count as."""
-    lines = []
+def failure_lines(result: AuditResult) -> list[str]:
+    """How many responses failed or are no answer, the first reason, and what they count as."""
+    lines, counts, table = [], result.metrics.counts, result.responses.table
     if counts.failed_rows:
-        failed = "failed: no reply, or no usable scores. Their questions are excluded from the order metrics."
+        reasons = table["raw"].filter(pc.equal(table["status"], "error")).to_pylist()
+        reason = next((f" ({shortened(printable(raw), 300)})" for raw in reasons if raw), "")
+        failed = f"failed: no reply, or no usable scores{reason}. Their questions are excluded from the order metrics."
         lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
     if counts.unanswered_rows:
         lines.append(

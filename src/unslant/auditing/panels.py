@@ -126,7 +126,7 @@ def caveats(result: AuditResult) -> list[str]:
     if lost > MANY_FAILED * counts.rows:
         from unslant.auditing.notes import failure_lines
 
-        sentences += failure_lines(counts)
+        sentences += failure_lines(result)
     if result.replies:
         from unslant.auditing.replies import reply_lines
 
