@@ -30,6 +30,22 @@ OPEN = [
     ("I cannot assist with this request.", "18", ("refused", None)),
     ("9" * 1_000_000, "9", ("unparsed", None)),
     ("1/0", "1", ("unparsed", None)),
+    ("Answer: 2 × 10^3", "2000", ("ok", {0})),
+    (r"Answer: $2 \times 10^{3}$", "2000", ("ok", {0})),
+    ("Answer: 10^3", "1000", ("ok", {0})),
+    ("5 × 10^2 = 500", "500", ("ok", {0})),
+    (r"\boxed{1{,}234}", "1234", ("ok", {0})),
+    (r"\boxed{1,\!234}", "1234", ("ok", {0})),
+    ("Die Antwort ist 3,5.", "3.5", ("ok", {0})),
+    ("Ответ: 1.234.567", "1234567", ("ok", {0})),
+    ("1,00,000 rupees", "100000", ("ok", {0})),
+    ("Answer: 1,234.5", "1234.5", ("ok", {0})),
+    ("Answer: 1½", "1.5", ("ok", {0})),
+    ("The answer is 41. Wait, no, it is 42.", "42", ("ok", {0})),
+    ("The answer is 41. Wait, no: 40 + 2 = 42", "42", ("ok", {0})),
+    ("Answer: 42. Sorry for the long way there!", "42", ("ok", {0})),
+    ("<think>Answer: 40, perhaps?</think>42", "42", ("ok", {0})),
+    ("<think>It is 42", "42", ("unparsed", None)),
 ]
 
 

@@ -20,7 +20,7 @@ from unslant.questions.formats import whole_records
 from unslant.replies.choice import extract_labels
 from unslant.replies.grammar import REFUSAL, pattern, words
 from unslant.replies.reading import VERDICTS, Extracted
-from unslant.replies.text import FIELD, plain, shortened, without_fragment
+from unslant.replies.text import FIELD, plain, shortened, without_fragment, without_thinking
 from unslant.replies.verdict import extract_verdict
 
 _ASIDE = re.compile(r"(?<=\d)\s?\([^()\n]{0,200}\)")
@@ -31,6 +31,13 @@ _IN_REPLY = pattern(
     r"(?P<number>-?[$€£]?(?:\d[\d,]*(?:\.\d+)?|(?<![\d\w])\.\d+)(?:e[+-]?\d{1,2}(?!\w))?(?:/\d+)?)"
     r"(?P<percent> ?%)?(?: (?P<scale>{scale})\b)?"
 )
+_WRITTEN = {
+    re.compile(r"(?<=\d)\s?[×*]\s?10\s?\^\s?\{?([+-]?\d{1,2})\}?"): r"e\1",
+    re.compile(r"(?<![\d.,])10\s?\^\s?\{?([+-]?\d{1,2})\}?"): r"1e\1",
+    re.compile(r"(?<![\d.,])(\d{1,9}),(\d{1,2}|\d{4,9})(?![\d,])"): r"\1.\2",
+    re.compile(r"(?<=\d)(?<![\d.]{4})\.(?=\d{3}(?:\.\d{3})+(?![\d.]))|(?<=\.\d{3})\.(?=\d{3}(?![\d]))"): "",
+}
+"""Numbers as written elsewhere, and as read here: "2 × 10^3", "3,5" with a decimal comma, "1.234.567"."""
 _SCALES = dict(zip(words("scale"), (10**3, 10**6, 10**9), strict=True))
 CUT = ("length", "max_tokens", "model_length")
 """Names of the limit of tokens in servers and logs, as the reason why a reply ended."""
@@ -126,9 +133,12 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
         ('ok', frozenset({0}))
     """
     # The last number: worked solutions are full of numbers, and end in the answer.
-    text = _SPACED.sub("", plain(shortened(reply)))
-    parts = pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####").split(text)
-    stated = _IN_REPLY.search(parts[-1]) if len(parts) > 1 else None
+    text = _SPACED.sub("", plain(shortened(without_thinking(reply))))
+    for form, written in _WRITTEN.items():
+        text = form.sub(written, text)
+    cues = [*pattern(rf"{{number_cue}}\s{{0,9}}:?\*{{0,2}}|{FIELD}|####|(?P<again>{{^replaced}})").finditer(text)]
+    after = [*_IN_REPLY.finditer(text, cues[-1].end())] if cues else []
+    stated = after[-1 if cues[-1]["again"] else 0] if after else None
     if stated is None and REFUSAL.search(text):
         return "refused", None
     # What is in brackets after a number explains it: "126 (42 per hour for 3 hours)".

@@ -42,6 +42,7 @@ _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄
 # Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
 _LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _LATEX = {
+    r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
     r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:rm|bf|it|sf|tt|bb|cal)|operatorname|emph|underline|bm|mbox|rm)"
     r"\s?\{([^{}]{0,300})\}": r"\1",
@@ -170,7 +171,7 @@ def _tidy(text: str) -> str:
 def plain(text: str) -> str:
     """A text with one spelling of Unicode and LaTeX, for replies and option texts alike, so that they compare."""
     if not text.isascii():
-        text = _INVISIBLE.sub("", text.translate(_LETTER_SIGNS))
+        text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", _INVISIBLE.sub("", text.translate(_LETTER_SIGNS)))
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
