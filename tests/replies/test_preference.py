@@ -56,6 +56,16 @@ READ = [
     ("Je préfère la réponse B.", "B"),
     ("La segunda respuesta es mejor.", "B"),
     ("Veredicto: empate", "AB"),
+    ("A gets 9/10, B gets 7/10.", "A"),
+    ("Answer A deserves 3 points; answer B deserves 7 points.", "B"),
+    ("The two are on par.", "AB"),
+    ("回答Bの方が優れています。", "B"),
+    ("引き分け", "AB"),
+    ("답변 B가 더 좋습니다.", "B"),
+    ("La risposta A è migliore.", "A"),
+    ("A resposta B é melhor.", "B"),
+    ("Ответ B немного лучше.", "B"),
+    ("Ничья", "AB"),
 ]
 UNREAD = [
     ("", "empty"),
@@ -73,6 +83,10 @@ UNREAD = [
     ("Weder A noch B ist besser.", "no verdict found"),
     ("La réponse A n'est pas meilleure.", "no verdict found"),
     ("No creo que A es mejor.", "no verdict found"),
+    ("回答Bの方が優れていない。", "no verdict found"),
+    ("답변 B가 더 좋지 않습니다.", "no verdict found"),
+    ("La risposta A non è migliore.", "no verdict found"),
+    ("Ответ B не лучше.", "no verdict found"),
 ]
 
 

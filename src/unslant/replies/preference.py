@@ -57,7 +57,7 @@ _FINAL = pattern(r"\b{preference_final}\b")
 _SCORED = [
     _rule(
         rf"(?:{{{side}}}(?:'s)?[ _]?(?:{{score_noun}})?|{{score_noun}}[ _]?(?:of |for )?{{{side}}})"
-        r" ?(?:[:=]|is|->| a|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])"
+        r" ?(?:[:=]|is|->| a|{receives}|(?= \d{1,3} ?/ ?\d)) ?[\[(]{0,2}(?P<number>-?\d{1,6}(?:\.\d{1,12})?)(?! ?[<>=])"
     )
     for side in ("one", "two")
 ]
