@@ -33,6 +33,7 @@ from unslant.replies.grammar import (
     LABELLED,
     ONE,
     Kind,
+    characters,
     kind_of,
     mentions,
     option_of,
@@ -43,14 +44,17 @@ from unslant.replies.grammar import (
 from unslant.replies.reading import (  # fmt: skip
     CONCEDED,
     MARKED_LINE,
+    NO_ANSWER,
     SHORT,
     Extracted,
     Outcome,
     Reading,
     Unreadable,
     by_first_rule,
+    ranked,
 )
-from unslant.replies.text import before_next_question, clean, plain
+from unslant.replies.text import before_next_question, clean
+from unslant.replies.verdict import true_or_false
 
 _LONG = 700
 """Characters up to which an option's text in a sentence is trusted."""
@@ -73,7 +77,6 @@ _REASON = pattern(r",? ?{^why$}")
 _HEADING = re.compile(rf" ?[\"'(]{{0,2}}{ONE}[)\"']{{0,2}} ?: ?\Z")
 _SHARE = pattern(r"({one})[ :=(,-]{1,3}(?:\d{1,3}(?:\.\d{1,3})? ?(?:%|{percent})|[01]?\.\d{1,4}(?!\d))")
 """An option with its probability: "C - 60%", "C (0.6)"."""
-_NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 _RESTATED = pattern(r"({any}) {copula} ({any})")
 """A label with its own text, which says what the page says and not what is right: "C is Paris"."""
 _COMES_TO = pattern(r"(?:\b{comes_to}|=|≈) (?:{comes_to_filler} ){0,6}({one}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
@@ -87,8 +90,15 @@ _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
 _REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|:\Z")
 """What a reply that rejects its only option says in any language, or the end of one that was about to discuss it."""
+_SAID_OF_LABEL = pattern(
+    rf"\W?{characters(Kind.BARE)} (?!{{option_adverb}}\b)(?=[^\W\d_]{{2}})"
+    r"(?![^\n]{0,80}(?:{^called_right$}|{^right_word$}|{^option_noun$}|{^chooser$}|{field}|{better}|{over_another}))"
+)
+"""A label, and what is said of it, which is not that it is right: in a language without cues it may be the opposite."""
 _DENIED_MENTION = pattern(r"\b{not_word} [^.,]*?{masked}")
 _CONTRAST = pattern(r"(?<={one})(?P<rest>[^\n]*?)[,;]? {contrast}\b.*|^{unlike}\b[^,\n]{0,200},")
+_PREDICATE = pattern(r"(?:, ?{^but$}|{any}[^.!?{not_any}]{3,200}[.!] )[^.,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z")
+"""What a reply ends in, after a sentence about another option: "Lyon is larger. The capital is Paris."."""
 _WHY_WRONG = pattern(r"({wrong}[^\n]*?),? {why}\b.*", 0)
 _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
 _NUMBERS = pattern(
@@ -114,27 +124,19 @@ def extract_labels(reply: str, labels: Sequence[str], options: Sequence[str] = (
     text = clean(reply, options)
     if not text:
         return Extracted("unparsed", rule="empty")
-    if not any(">" in option for option in options) and _ranked(text, labels):
+    if not any(">" in option for option in options) and ranked(text, labels):
         above = text.rpartition("\n")[0]
         said = by_first_rule((explicit,), _reading(above, labels, options), labels, above)
         return said if said.status == "ok" else Extracted("unparsed", rule="options ranked")
     short_field = pattern(r"{short_field}: [(\[]?(?P<label>\w{1,4})[)\].]*(?:\n|\Z)", 0).match(text)
     if short_field and short_field["label"] in labels:
         text = text.replace(words("short_field")[0], words("whole_field")[0], 1)
-    return by_first_rule(RULES, _reading(text, labels, options), labels, text)
+    read = by_first_rule(RULES, _reading(text, labels, options), labels, text)
+    return read if read.rule != NO_ANSWER else true_or_false(reply, labels, options) or read
 
 
 def _reading(text: str, labels: Sequence[str], options: Sequence[str]) -> Reading:
     return Reading(collapser(tuple(labels), tuple(options)), before_next_question(text, labels))
-
-
-def _ranked(text: str, labels: Sequence[str]) -> bool:
-    """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
-    parts = _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])
-    numbers = [int(number) for number in parts[1::2] if number]
-    named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
-    counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
-    return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 def called_right(reading: Reading) -> Outcome:
@@ -193,9 +195,11 @@ def bare_lines(reading: Reading) -> Outcome:
 
 
 def _is_listing(reading: Reading, run: Sequence[tuple[int, str]]) -> bool:
-    """Whether lines repeat the options as shown: all of them, or one below the other from the first on."""
+    """Whether lines repeat the options as shown, all of them or one below the other from the first on, or rank them."""
     named = [one for _, line in run for one in mentions(line)]
     options = list(map(option_of, named))
+    if len(run) == reading.n > 2 and sorted(options) == list(range(reading.n)) != options:
+        return True
     # The last may have been cut off after its label: "A. Lyon\nB. Paris\nC."
     whole = named[:-1] if len(named) > 2 and len(run) > 2 else named
     if len(options) < 2 or any(kind_of(one) not in (Kind.BOTH, Kind.TEXT) for one in whole):
@@ -271,13 +275,12 @@ def option_text(reading: Reading) -> Outcome:
         return None
     if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
         return None  # broken off while it went through the options
-    late = False
+    late, predicate = False, _PREDICATE.search(reading.text)
     if reading.asserted(Kind.TEXT, Kind.BOTH) and _TAKEN_BACK.search(reading.text):
         raise Unreadable("retracted")
     for whole in _SENTENCE_END.split(reading.text):
         sentence = _CONTRAST.sub(lambda match: match["rest"] or "", _WHY_WRONG.sub(r"\1", whole))
         said = mentions(sentence, Kind.TEXT, Kind.BOTH, Kind.LABEL)
-        predicate = pattern(r", ?{^but$}[^,;{not_any}]{1,80} {is_be} ({by_text})[.!]?\Z").search(whole)
         if predicate and said and option_of(predicate[1]) != option_of(said[0]):
             return None  # "many live in Lyon, but the capital is Paris"
         if said and {kind_of(one) for one in said} != {Kind.LABEL}:
@@ -315,15 +318,15 @@ def _asserts(reading: Reading, sentence: str, said: Sequence[str]) -> bool:
 
 def yes_or_no(reading: Reading) -> Outcome:
     """The option "yes" or "no" that a short reply opens with, if it names no other: "Yes, definitely."."""
-    match = pattern(r"\W*(?:({by_word})|{^yes_said$}|{^no_said$})(?=[,.!]|\Z)").match(reading.plain)
-    others = len(re.findall(ANY, reading.plain)) > (match is not None and match[1] is not None)
+    match = pattern(r"[^\w{not_any}]*(?:({by_word})|{^yes_said$}|{^no_said$})(?=[,.!]|\Z)").match(reading.plain)
+    wrong = reading.asserted(Kind.WRONG)
+    others = options_of(re.findall(ANY, reading.plain[match.end() :])) - wrong if match else ()
     if match is None or others or len(reading.plain) > SHORT or pattern("{^maybe$}|{^unsure$}").search(reading.plain):
         return None
-    texts = reading.options.texts
-    said = texts[option_of(match[1])] if match[1] else match[0].strip(" \"'(")
+    said = reading.options.texts[option_of(match[1])] if match[1] else match[0].strip(" \"'(")
     meant = next((word for word in map(pattern, ("{yes_said}", "{no_said}")) if word.fullmatch(said)), None)
-    owners = frozenset(option for option, text in enumerate(texts) if meant and meant.fullmatch(text))
-    return (owners, "yes or no") if len(owners) == 1 else None
+    owners = frozenset(option for option, text in enumerate(reading.options.texts) if meant and meant.fullmatch(text))
+    return (owners, "yes or no") if len(owners) == 1 and not owners & wrong else None
 
 
 def part_of_text(reading: Reading) -> Outcome:
@@ -365,8 +368,8 @@ def only_mention(reading: Reading) -> Outcome:
     every = options_of(one for one in re.findall(ANY, reading.text) if kind_of(one) != Kind.WORD)
     if reading.breaks_off_at_first(named) or not len(named) == 1 == len(every) or _REJECTED.search(reading.text):
         return None
-    if _REASONING.search(reading.text) and not reading.complete():
-        return None  # broken off where it began to go through the options
+    if _SAID_OF_LABEL.match(reading.text) or (_REASONING.search(reading.text) and not reading.complete()):
+        return None  # or broken off where it began to go through the options
     return named, "only mention"
 
 

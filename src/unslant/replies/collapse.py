@@ -32,8 +32,10 @@ _LABEL_KEYWORD = pattern(r"{^label_noun} ?[\"'(\[{<]{0,3}\Z")
 """A word that announces a label."""
 _LABEL_SUFFIX = pattern("{label_suffix}")
 """A word after a label that marks it as one."""
-_BEFORE_NO_LABEL = pattern(r"\b{other_noun} ?\Z")
-"""A word that announces a letter or number that is not a label."""
+_BEFORE_NO_LABEL = pattern(
+    r"\b{other_noun}(?: ?|(?P<series> \w{1,3} {and} |(?<=s) (?:\w{1,3}(?:, ?(?:{and} )?| {and} | {or_nor} )){1,9}))\Z"
+)
+"""A word that announces a letter or number that is not a label, or several: "vitamins A and C"."""
 _ORDINALS = {
     word.replace("_", " "): i
     for language in languages().values()
@@ -57,7 +59,9 @@ _NONE_GOES_ON = pattern("{of_those}?{is_right}?")
 _OWN_NUMBER = re.compile(r"(\d{1,2})[.)] (.*\S.*)", re.DOTALL)
 _INITIALS = re.compile(r"\. [A-ZА-Я]\. [A-ZА-Я][a-zа-я]")
 """A name goes on: "A. A. Milne"."""
-_LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
+_COPULA_BEHIND = "|".join(words("copula_behind"))
+_INITIAL = re.compile(r"[^\W\d_]\. ?\w")
+_LETTER = r"0-9A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff\u05d0-\u05ea\u0620-\u065f\u0671-\u06d3\u0900-\u0963"
 _GAP = pattern(
     r"[ ]?[)\]}>\"']{0,3} ?(?:{that_is}|->|-(?=\s)|[.:=,→])? ?\n{0,2} ?[\"'(\[{]{0,2} ?[\"'(\[{]?",
     0,
@@ -74,6 +78,7 @@ _IN_RUN = r"(?:{any}[^\w{not_any}]{0,8}(?:{and} |{or_nor} |{list_joint})?)"
 _LONG_RUN = pattern(f"({_IN_RUN}{{60}}){_IN_RUN}+", 0)
 """More mentions in a row than there are labels; a reply stuck in a loop."""
 _WORDY = pattern(r"{article_label}|{word_label}|\d+|[a-z]\w*|\w{2,}", 0)
+_WORD_AFTER = re.compile(r" ([a-z\u00df-\u024f\u1e00-\u1eff]{2,}|\w-)", re.IGNORECASE)
 _JUDGED = pattern(r" (?:{judged_right}|{judged_wrong})(?=[,;.!]|\Z)")
 _AFTER_COPULA = pattern(r"{copula_ending} \Z", 0)
 
@@ -166,7 +171,8 @@ class Collapser:
         # Not inside a word, a number ("1.5", "2-butanol") or a formula.
         self._label = re.compile(
             rf"(?<![{_LETTER}\\^.-])(?<![{_LETTER}]')(?:{'|'.join(alternatives) or '(?!)'})"
-            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|[-'][{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
+            rf"(?![{_LETTER}\\^%#]|\+\+|\.\d|,\d{{3}}(?!\d)|-[{_LETTER}]|'(?!(?:{_COPULA_BEHIND})\b)"
+            rf"[{_LETTER}]|\.[{_LETTER}]|/d[a-z]| ?[=×*])",
             re.IGNORECASE if self._fold else 0,
         )
 
@@ -240,7 +246,10 @@ class Collapser:
         label = reply.labels.get(token.start)
         # "A lamp" is the text of an option, not the label A, where one begins so.
         several_words = end - i > 1 and not text[token.end : reply.starts[i + 1]].strip()
-        if label is not None and not (options and several_words):
+        # Nor is "B. Potter" the label B.
+        initial = end - i > 1 and _INITIAL.match(text, token.start)
+        named = initial and any(self.options.written_out(text, token.start, token.start, o) for o in options)
+        if label is not None and not (options and several_words) and not named:
             return self._by_label(reply, token.start, label)
         return self._by_text(reply, i, end, options[0]) if len(options) == 1 else None
 
@@ -310,14 +319,16 @@ class Collapser:
         if form in _CYRILLIC and form not in self.labels and not _ENDS_LOOK_ALIKE.match(after):
             return None  # "В Москве": a word of one letter
         if not bracketed and after[:1] not in (")", "]", '"', "'"):
-            word = re.match(r" ([a-z\u00df-\u024f]{2,}|\w-)", after, re.IGNORECASE) if _WORDY.fullmatch(form) else None
+            word = _WORD_AFTER.match(after) if _WORDY.fullmatch(form) else None
             joins = {*_AFTER_LABEL.get(form, _AFTER_ANY_LABEL), *self._index}
             if word and word[1].casefold() not in joins and not _JUDGED.match(after):
                 return None  # "A man walks"
-            if form in LABEL_WORDS and form.islower() and not label.as_shown and re.match(r" [A-Z]\b", after):
-                return None  # "a B": an article in Portuguese
-            if _BEFORE_NO_LABEL.search(before):
-                return None  # "vitamin C"
+            if form in LABEL_WORDS and form.islower() and not label.as_shown and re.match(r" [A-ZА-Я]\b", after):
+                return None  # "a B": an article in Portuguese, a conjunction in Russian
+            if pattern(r" \w {singular_verb}\b").match(after) and form in words("article_label"):
+                return None  # "A B está correta"
+            if other := _BEFORE_NO_LABEL.search(before):
+                return Kind.MASKED if other["series"] else None  # "vitamin C"
         if not after and len(form) == 1 and not label.as_shown and pattern(r"\b{article_word} \Z").search(before):
             return None  # the first letter of a word that was cut off: "The d"
         first = before.rstrip(" \"'([{<")[-1:] in ("", "\n")

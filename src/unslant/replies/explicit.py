@@ -29,9 +29,11 @@ _SAID = {
     r"(?:{calling_adjective} ){0,3}{called_noun}\b(?!{on_condition})"
     r"|\b{leaves}(?P<left>{listed})|\b{matches}(?P<matched>{marked})"
     # "between A and B, B is better"
-    r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}(?P<better>{one}) {better}(?!\w)",
+    r"|{^between}{masked}[^.!?\n]{0,40}{masked}[,:]?[^.!?\n{not_any}]{0,40}"
+    r"(?:(?P<better>{one}) {better}(?!\w)|{better_first} (?P<best>{one}){end})",
     # what a sentence comes down to: "so B.", "is (D)."
     "conclusion": r"(?:{^so}[ ,:、]{1,3}|(?:→|->|=>) ?|(?:\b{not_this} )?{masked}[,.;]? ?{but_rather}|{masked} ?: "
+    r"|{wrong}{wrong_after}[,;] ?"
     r"|{^but$}(?! {^also$}),? (?:(?:{lead_word}|{nowadays})\b[ ,:]{1,3}){1,3})(?:{so_filler}){0,8}"
     r"(?P<said>{listed})(?:{end}|(?=,? {reason}\b))"
     r"|{begin}[^.!?\n{not_any}]{0,300}\b{is_be} (?P<marked>{marked}(?:{joined}{marked}){0,25}){end}",
@@ -40,7 +42,7 @@ _SAID = {
     r"|(?:(?<=[.!?] )|(?<={labelled}, )|(?<=\n)|^){no_word}(?=[,.;!-]{1,3} ?(?:\w{1,8} ){0,3}{labelled})"
     r"|(?:(?<={any}[,、])|(?<={any}, )|(?<={any} - ))(?:{retraction_word}(?= ?[,:!、-]{1,3} ?{labelled})"
     r"|{instead_word}(?= {labelled}{end}))|(?<= {any}, ){no_word}(?= {labelled}{end}))"
-    r" ?[,:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?)",
+    r" ?[,:;.!、-]{0,3}[ \n]{0,2}(?:{correction_filler}[ ,]{1,2}){0,3}(?P<said>{listed})(?!\?|\.\.)",
 }
 """Rules by which an answer is said to be one: with the answer after a cue, and in a statement."""
 _LISTING = "options listed"

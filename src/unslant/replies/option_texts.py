@@ -107,7 +107,7 @@ class OptionTexts:
         self.tokens = [tokens(text) for text in texts]
         self.telling = [is_telling(sequence) for sequence in self.tokens]
         self._stems = [_stems(sequence) for sequence in self.tokens]
-        self._joined = [f" {' '.join(stems)} " for stems in self._stems]
+        self._joined = [_line(sequence) for sequence in self.tokens]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
@@ -167,8 +167,7 @@ class OptionTexts:
     def _containing(self, text: str) -> frozenset[int]:
         """Options of whose text ``text`` is a part, if it is telling."""
         words = tokens(text)
-        part = f" {' '.join(_stems(words))} "
-        return frozenset(o for o, stems in enumerate(self._joined) if is_telling(words) and part in stems)
+        return frozenset(o for o, line in enumerate(self._joined) if is_telling(words) and _line(words) in line)
 
     def nearer(self, text: str, option: int) -> list[int]:
         """Other options whose texts hold all of a few words, at least two, while ``option``'s holds none."""
@@ -200,6 +199,14 @@ class OptionTexts:
         """Options whose text begins with ``word``."""
         first = word.strip().casefold()
         return frozenset(o for o, sequence in enumerate(self.tokens) if sequence and sequence[0].exact == first)
+
+
+def _line(sequence: Sequence[Token]) -> str:
+    """The stems of a text as one line, in which a number stays with the letters that it follows: "b12"."""
+    kept = [token for token in sequence if not token.article] or sequence
+    ends = {token.end for token in kept if token.exact[-1].isalpha()}
+    parts = (f"{'' if t.start in ends and t.exact[0].isdigit() else ' '}{t.stem}" for t in kept)
+    return "".join(parts) + " "
 
 
 def _stems(sequence: Sequence[Token]) -> list[str]:

@@ -30,9 +30,11 @@ from unslant.replies.grammar import (
     pattern,
     words,
 )
+from unslant.replies.text import plain
 
 VERDICTS = JudgingQuestion.VERDICTS
 CONFLICT = "label and text of different options"
+NO_ANSWER = "no answer found"
 SHORT = 200
 """Characters up to which a lone mention is trusted."""
 
@@ -71,6 +73,7 @@ class Unreadable(Exception):
         self.readings = tuple(dict.fromkeys(readings))
 
 
+_NEXT_RANK = re.compile(r">|(?<!\S)(\d{1,2})[.)](?= )")
 Outcome = tuple[frozenset[int], str] | None
 """The options (or verdicts) chosen and the name of the rule; None if the rule does not apply."""
 Text = TypeVar("Text")
@@ -91,7 +94,16 @@ def by_first_rule(
         return Extracted("ok", frozenset(labels[option] for option in options), rule)
     # Only a reply without an answer can be a refusal, since many replies apologise and then answer.
     refused = REFUSAL.search(reply) is not None
-    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule="no answer found")
+    return Extracted("refused", rule="refusal") if refused else Extracted("unparsed", rule=NO_ANSWER)
+
+
+def ranked(text: str, labels: Sequence[str]) -> bool:
+    """Whether the last line only ranks labels, best or worst first: "C > A > B > D", "1. C 2. A"."""
+    parts = _NEXT_RANK.split(text.rpartition("\n")[2].split(": ")[-1])
+    numbers = [int(number) for number in parts[1::2] if number]
+    named = [rank for part in parts[::2] if (rank := part.strip(" ,;.()[]\"'"))]
+    counted = numbers == list(range(1, len(numbers) + 1))  # or they belong to the options: "(3) 2. 4"
+    return counted and len(named) > 1 and set(named) <= {plain(label).strip() for label in labels}
 
 
 class Mask:
@@ -162,8 +174,8 @@ MASKS = (
         r"\b{chooser} (?:{before_choosing} ){0,8}{chooses}{that_it_is} {said},? {if}(?!{if_forced}| {if_advised})"
         r"(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n{not_any}]{0,40}{one})"
     ),
-    # given less than half of the probability: "10 % that it is B"
-    Mask(r"(?<![\d.])[1-4]?\d(?:\.\d{1,3})? ?(?:%|{percent}) {share_of}{said}"),
+    # given no more than half of the probability: "10 % that it is B"
+    Mask(r"(?<![\d.])(?:[1-4]?\d(?:\.\d{1,3})?|50) ?(?:%|{percent}) {share_of}{said}"),
     # asked about: "is it B?"
     Mask(QUESTION),
     # thought before, or by others
@@ -211,7 +223,7 @@ MASKS = (
     Mask(r"(?P<said>{by_both}(?:{joined}{by_both}){1,25}) {be_verb}{1,2}{not}\b(?! {not_quite}\b)"),
     # texts of options about which something is denied: "Paris is not in Norway"
     Mask(
-        r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b"
+        r"{said} ?(?:,? ?{who} )?{be_verb}{1,2}(?:{option_adverb} )?{not}\b|(?P<other>{one}){denied_after}"
         r"|(?P<before>{either})[^.\n{not_any}]{0,80}[;,.] {and_that_is_not}\b",
         which=characters(Kind.TEXT, Kind.WORD),
     ),
@@ -242,6 +254,9 @@ _SO_TOO = pattern("({one}) {so_is} ({one})")
 _NO_IT_IS_NOT = pattern(r"({by_word})[,.] {and_that_is_not}\b[^.!?\n{not_any}]{0,60}(?=[.!?\n]|\Z)")
 """An answer, and a sentence that denies the question: "No, it is not"."""
 
+_NO_A_IS_WRONG = pattern(r"\A(\W*{by_word}),(?= {labelled} {be_verb}{1,2}{wrong_word}(?!\w))")
+"""An answer, and a sentence about another option, which are no list: "No, A is wrong"."""
+
 
 def _unquoted(match: re.Match[str]) -> str:
     """Empty a quotation, of the question for example; but "none of these" may be quoted as an answer."""
@@ -267,7 +282,7 @@ class Reading:
         reply = collapser.collapse(reply, self.texts_of)
         collapsed = _SO_TOO.sub(words("both_are_so")[0], pattern("⟧ ?(?:,|{and}|&) ?⟦").sub(", ", reply))
         self.plain = _RUN.sub(self._restated, pattern(r'"[^"\n{not_any}]{12,200}"').sub(_unquoted, collapsed))
-        self.plain = _NO_IT_IS_NOT.sub(self._no, self.plain)
+        self.plain = _NO_A_IS_WRONG.sub(r"\1.", _NO_IT_IS_NOT.sub(self._no, self.plain))
         self.plain = _VERDICT_RUN.sub(lambda run: _EACH_VERDICT.sub(r"\n\1: \2", run[0]), self.plain)
         self.text = masked(self.plain)
         # Cut here, so that no rule can read an answer that the reply has replaced.

@@ -38,7 +38,7 @@ _HEADING = pattern(
 )
 """A field's name in brackets: "【答案】 A", "[Answer] A"."""
 
-_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟", '\'\'"""""""""------:/?')
+_QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟،؛", '\'\'"""""""""------:/?,;')
 # Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
 _LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 _LATEX = {
@@ -109,7 +109,7 @@ _MARKED_LINE = re.compile(rf"^([ \t]*)({_MARK})[ \t]*({_NO_MARK}+?(?=[(,;][^\n]{
 _BULLET = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|>[ \t]?|[-•*+●▪◦‣][ \t]+|👉[ \t]*|➡\ufe0f?[ \t]*)+", re.MULTILINE)
 _HTML = re.compile(r"<(b|strong|i|em|u|p|h[1-6]|span|mark|div)>([^<>]{0,400})</\1>", re.IGNORECASE)
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}(?:json|text|python|latex)?\b|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-_INVISIBLE = re.compile("[\ufeff\u200b\u2060\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_INVISIBLE = re.compile("[\ufeff\ufe0f\u20e3\u200b\u2060\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that take no room; those that join letters (in Hindi) or pictures stay."""
 _SPACES = re.compile("[\t\xa0\u2000-\u200a\u202f\u205f\u3000]")
 """Which JSON does not allow between its parts."""
@@ -271,7 +271,9 @@ def _json_as_lines(text: str) -> str:
 def _json_lines(record: dict[str, Any]) -> Iterator[str]:
     for key, value in record.items():
         if isinstance(value, dict):
-            # The arguments of a call are an answer only where one is named so.
+            # The arguments of a call are an answer only where they or the tool are named so.
+            if key in _ARGUMENTS and len(value) == 1 and pattern("{answer_tool}").fullmatch(str(record.get("name"))):
+                value = {words("whole_field")[0]: next(iter(value.values()))}
             yield from (line for line in _json_lines(value) if key not in _ARGUMENTS or line.startswith(FIELD))
         elif pattern(_KEY).fullmatch(key):
             answer = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value

@@ -15,6 +15,8 @@ Several verdicts without a final one, and text without a verdict, are ``unparsed
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from unslant.replies.grammar import (
@@ -147,6 +149,15 @@ def extract_verdict(reply: str) -> Extracted:
     return by_first_rule(RULES, collapsed[start_of_replacement(collapsed) :], VERDICTS, text)
 
 
+def true_or_false(reply: str, labels: Sequence[str], options: Sequence[str]) -> Extracted | None:
+    """The verdict on a statement where the options are True and False: "The statement is not true."."""
+    if {option.title() for option in options} != set(VERDICTS[:2]):
+        return None
+    verdict = extract_verdict(reply)
+    said = frozenset(label for label, option in zip(labels, options, strict=False) if option.title() in verdict.labels)
+    return replace(verdict, labels=said) if said else None
+
+
 def _collapsed(phrase: re.Match[str]) -> str:
     """The character in place of a phrase that states a verdict."""
     verdict, kind, _ = _PHRASES[(phrase.lastindex or 1) - 1]
@@ -212,7 +223,9 @@ def stated(text: str) -> Outcome:
     last = _BARE_LINE.match(re.split(r"[.!?:;\n] ?", text.rstrip(" ."))[-1])
     verdicts |= {option_of(last["said"])} if last else set()
     verdict, by_yes_or_no = option_of(opening["said"]), bool(mentions(opening["said"], YES_NO))
-    if pattern(r"[ ,]{1,2}(?:{i_am_sure}|{maybe})\b").match(text, opening.end()):
+    if pattern(r"[ ,]{1,2}{maybe}\b").match(text, opening.end()):
+        raise Unreadable("unsure")
+    if pattern(r"[ ,]{1,2}{i_am_sure}\b").match(text, opening.end()):
         return None
     at_once = _rule(r" ?: ?({said_word})").match(text, opening.end())
     verdicts |= {option_of(at_once[1])} if at_once else set()
