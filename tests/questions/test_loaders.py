@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -601,3 +602,28 @@ def test_embedded_sets_are_read_as_their_files_are(name: str, which: str) -> Non
     assert embedded.questions == file.questions
     assert replace(embedded.report, origin="") == replace(file.report, origin="")
     assert list(embedded.report.fields) == list(file.report.fields)
+
+
+class Word(str, Enum):  # noqa: UP042  # one of StrEnum is written as its value
+    YES = "yes"
+    NO = "no"
+
+
+class Place(Enum):
+    FIRST = 0
+
+
+def test_members_of_enumerations_are_their_values() -> None:
+    """A prompt showed Word.YES, and the answer was none of the options."""
+    rows = [{"question": "Is it?", "options": list(Word), "answer": answer} for answer in (Word.NO, Place.FIRST)]
+    questions = load_questions(rows)
+    assert [[f"{option}" for option in one.options] for one in questions] == [["yes", "no"]] * 2
+    assert [one.answers for one in questions] == [{1}, {0}]
+
+
+def test_a_question_takes_lists() -> None:
+    question = Question("1", "Is it?", ["yes", "no"], [1], pinned=[0])  # type: ignore[arg-type]
+    assert question == Question("1", "Is it?", ("yes", "no"), frozenset({1}), pinned=(0,))
+    assert hash(question)
+    with pytest.raises(ValueError, match="options: is a text"):
+        Question("1", "Is it?", "yes", frozenset({1}))  # type: ignore[arg-type]

@@ -58,6 +58,11 @@ class Question:
     def __post_init__(self) -> None:
         for name in ("id", "stem", "context", "subject", "source"):
             _check(name, getattr(self, name))
+        for name, kind in (("options", tuple), ("authors", tuple), ("answers", frozenset), ("pinned", tuple)):
+            if isinstance(values := getattr(self, name), str):
+                raise ValueError(f"{name}: is a text, where several are expected")
+            if not isinstance(values, kind):  # a list, an array
+                object.__setattr__(self, name, kind(values))
         _check("options", *self.options)
         _check("authors", *self.authors)
         n = len(self.options)

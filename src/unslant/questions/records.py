@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from enum import Enum
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,14 @@ def record_of(place: str, data: object) -> Record:
 
 
 def plain_record(place: str, data: Any) -> Record:
-    """As :func:`record_of`, for rows of libraries: arrays and sets become lists, dates and decimals texts, pictures
-    ``True``."""
+    """As :func:`record_of`, for rows of libraries: arrays and sets become lists, dates and decimals texts, members of
+    enumerations their values, pictures ``True``."""
     return record_of(place, _plain(data))
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):  # also of texts: written into a prompt, it would be Kind.NAME
+        return _plain(value.value)
     if isinstance(value, date | time | Decimal):
         return str(value)
     if isinstance(value, bytes):
