@@ -67,3 +67,46 @@ def test_a_closed_method_gives_no_answers() -> None:
         assert len(model.predict(questions)) == 2
     with pytest.raises(unslant.InputError, match="was closed"):
         model.predict(questions)
+
+
+QUESTIONS = [{"question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"connections": "4"}, "connections '4': give a whole number"),
+        ({"temperature": "0.5"}, "temperature '0.5': give a number"),
+        ({"max_tokens": 2.5}, r"max_tokens 2\.5: give a whole number"),
+        ({"trust_remote_code": "no"}, "trust_remote_code 'no': give True or False"),
+        ({"base_url": 3}, "base_url 3: give a list"),
+        ({"bits": "4"}, "bits '4': give a whole number"),
+        ({"elicit": "label"}, "elicit 'label': did you mean 'labels'"),  # it scored labels, as it did for "words"
+        ({"labels": {"X", "Y"}}, "labels .*: give a text"),  # a set has no order
+    ],
+)
+def test_a_value_of_another_type_is_refused_before_any_work(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(unslant.InputError, match=words):
+        unslant.audit("fair", QUESTIONS, **options)
+
+
+def test_a_corrected_model_reads_labels_or_replies() -> None:
+    with pytest.raises(unslant.InputError, match="elicit 'words': use one of auto, labels, generate"):
+        unslant.Debiased("fair", "vote", elicit="words")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("labels", [np.array(["X", "Y"]), ("X", "Y"), (one for one in "XY"), ["X", "Y"]])
+def test_labels_may_come_in_any_sequence(labels: Any) -> None:
+    result = unslant.audit("fair", QUESTIONS, labels=labels, orders=np.int32(2))
+    assert (result.run.settings["labels"], result.run.settings["orders"]) == ("X,Y", "2")
+
+
+def test_requests_take_objects_of_python() -> None:
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1", extra_body={"top_k": 1}, header="A: b, c")
+    assert (options.body(), options.headers()) == ({"top_k": 1}, {"A": "b, c"})
+
+
+def test_columns_of_a_field_are_named_in_one_text() -> None:
+    """Commas part the columns, not the fields: the second column was taken for a field."""
+    rows = [{"question": "Who?", "X": "me", "Y": "you", "answer": 1}]
+    assert unslant.audit("fair", rows, fields="options=X,Y").metrics.counts.questions == 1

@@ -9,11 +9,24 @@ command line, and makes its parameters of these.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, SupportsFloat, SupportsIndex, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    SupportsFloat,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from unslant.errors import InputError, one_of
 
@@ -77,29 +90,51 @@ def pairs(name: str, value: Mapping[str, Any] | Sequence[str], kind: Callable[[s
     return values
 
 
+@dataclass(frozen=True, kw_only=True)
+class CheckedOptions:
+    """Options with values of their types (:func:`typed`) and numbers of ``LEAST`` or more; InputError otherwise."""
+
+    LEAST: ClassVar[Mapping[str, float]] = {}
+
+    def __post_init__(self) -> None:
+        # Field.type is a text in a module with postponed annotations, and would check nothing.
+        hints = get_type_hints(type(self), include_extras=True)
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), hints[f.name]))
+        for kind in type(self).__mro__:
+            check_least(self, vars(kind).get("LEAST", {}))
+
+
 def typed(name: str, value: Any, kind: Any) -> Any:
     """A value from Python as the command line would have read it; for a text also a number or a list.
 
     Raises:
         InputError: naming the option, if it is of another type.
     """
+    notes: list[Any] = []
     if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
+        kind, *notes = get_args(kind)
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if value is None and NoneType in kinds:
         return None
     kind = kinds[0]
     if get_origin(kind) is tuple:
         if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        if not isinstance(value, int | float | Iterable):
+            parts = value.split(",") if any(isinstance(one, Flag) and one.commas for one in notes) else [value]
+            return tuple(part.strip() for part in parts if part.strip())
+        if isinstance(value, int | float) and str not in get_args(kind):
+            return (value,)
+        if not isinstance(value, Iterable):
             raise InputError(f"{name} {value!r}: give a list")
-        return (value,) if isinstance(value, int | float) else value
-    as_text = kind is str and isinstance(value, int | float | list | tuple | Path) and not isinstance(value, bool)
-    if as_text and {*kinds} <= {str, NoneType}:
-        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    if kinds == (str,) and not isinstance(value, str):
-        raise InputError(f"{name} {value!r}: give a text")
+        return value
+    if get_origin(kind) is Literal and value not in get_args(kind):
+        raise InputError(f"{name} {value!r}: {one_of(str(value), filter(None, get_args(kind)))}")
+    if kind is str and {*kinds} <= {str, NoneType} and not isinstance(value, str):
+        if isinstance(value, Iterable) and not isinstance(value, Mapping | Set | bytes):
+            return ",".join(map(str, value))
+        if isinstance(value, bool) or not isinstance(value, SupportsFloat | Path):
+            raise InputError(f"{name} {value!r}: give a text")
+        return str(value)
     if kind is Path and isinstance(value, str):
         return Path(value)
     if kind is int and not (isinstance(value, SupportsIndex) and not isinstance(value, bool)):

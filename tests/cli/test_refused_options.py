@@ -71,7 +71,7 @@ def test_a_form_that_no_question_can_have_is_refused() -> None:
 
 
 def test_settings_of_python_are_checked_too() -> None:
-    with pytest.raises(InputError, match=r"left_out='maybe': .*single, several"):
+    with pytest.raises(InputError, match="left_out 'maybe': use one of single, several"):
         BoundarySettings(left_out="maybe")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="calibrate=0"):
         AuditSettings(calibrate=0)

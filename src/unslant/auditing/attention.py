@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -111,10 +112,10 @@ class AttentionOverOrders:
 class ShownKeywords(TypedDict, total=False):
     """Fields of :class:`~unslant.auditing.AuditSettings` that say how a question is shown."""
 
-    orders: str
-    labels: str
+    orders: str | int
+    labels: str | Sequence[str]
     seed: int
-    template: str
+    template: str | Path
     chat: bool
     to_end: bool
 

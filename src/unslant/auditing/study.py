@@ -101,6 +101,8 @@ class Audit(Study[AuditSettings]):
 class AuditKeywords(Keywords, GenerateOptions, AuditSettings):
     """Keywords of :func:`audit`."""
 
+    orders: str | int = "auto"  # type: ignore[assignment]
+
 
 audit = function(
     Audit(),

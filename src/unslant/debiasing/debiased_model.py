@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
 import numpy as np
@@ -15,6 +16,7 @@ from unslant.debiasing.asker import asker_of
 from unslant.debiasing.base import Method, Outcome
 from unslant.debiasing.lora1 import TrainKeywords
 from unslant.errors import InputError
+from unslant.flags import typed
 from unslant.models import ChatModel, Cost, GenerateOptions, ModelOptions, ScoringModel
 from unslant.models.open import gives_replies, opened, options_of_each
 from unslant.models.options import ModelKeywords
@@ -80,7 +82,7 @@ class Debiased:
         fit: Any = (),
         *,
         labels: str | Sequence[str] = "A",
-        template: str = "",
+        template: str | Path = "",
         chat: bool = False,
         elicit: Literal["auto", "labels", "generate"] = "auto",
         reasoning: bool = False,
@@ -95,10 +97,11 @@ class Debiased:
         fit = [] if later or (isinstance(fit, list | tuple) and not fit) else list(load_questions(fit))
         if self.method.needs_fit and not fit and not later:
             raise InputError(f"{self.method.name} needs questions to fit on: Debiased(model, method, fit=questions)")
+        elicit = typed("elicit", elicit, Literal["auto", "labels", "generate"])
         in_words = gives_replies(model, models) if elicit == "auto" else elicit == "generate"
         needs = self.method.asks(in_words)
         writer = Writer(load_template(usual_template(in_words, reasoning, template)), chat)
-        alphabet = parse_labels(labels if isinstance(labels, str) else ",".join(labels))
+        alphabet = parse_labels(labels)
         (models,) = options_of_each([model], models, needs)
         self.model = opened(model, needs, models, generate)
         self.asker = asker_of(self.model, writer, alphabet, in_words=in_words, remember=False)

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from unslant.errors import InputError
-from unslant.flags import Flag, Heading, Without, check_least, check_unused, pairs, typed
+from unslant.flags import CheckedOptions, Flag, Heading, Without, check_unused, pairs
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import ModelOptions as ModelOptions
 from unslant.models.open import gives_replies
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     Temperatures = Sequence[float]
     Pool = str | Path | QuestionSet[Any]
     Pools = Sequence[Pool]
+    Labels = str | Sequence[str]
+    Template = str | Path
 else:  # as flags
     Pairs = Annotated[tuple[str, ...], Flag(metavar="NAME=VALUE")]
     Numbers = Annotated[tuple[str, ...], Flag(metavar="NAME=NUMBER")]
@@ -46,21 +48,12 @@ else:  # as flags
     Temperatures = Annotated[tuple[float, ...], Flag(commas=True, metavar="NUMBER,...")]
     Pool = Annotated[str, Reach.PLACE]
     Pools = Annotated[Names, Reach.PLACE]
+    Labels = Template = str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options with values of their types (:func:`typed`) and numbers of ``LEAST`` or more; InputError otherwise."""
-
-    LEAST: ClassVar[Mapping[str, float]] = {}
-
-    def __post_init__(self) -> None:
-        # Field.type is a text in a module with postponed annotations, and would check nothing.
-        hints = get_type_hints(type(self), include_extras=True)
-        for f in dataclasses.fields(self):
-            object.__setattr__(self, f.name, typed(f.name, getattr(self, f.name), hints[f.name]))
-        for kind in type(self).__mro__:
-            check_least(self, vars(kind).get("LEAST", {}))
+class Options(CheckedOptions):
+    """Settings of a study."""
 
     @property
     def in_words(self) -> bool:
@@ -166,7 +159,7 @@ class LoadOptions(FieldOptions):
 class TemplateOptions(LoadOptions):
     """How questions are worded."""
 
-    template: Annotated[str, Reach.PLACE] = "plain"
+    template: Annotated[Template, Reach.PLACE] = "plain"
     """Prompt template: a name or the path of a .toml file."""
 
 
@@ -188,7 +181,7 @@ class PromptOptions(TemplateOptions):
 class ElicitOptions(PromptOptions):
     """Whether labels are scored or replies are read."""
 
-    template: Annotated[str, Reach.PLACE] = ""
+    template: Annotated[Template, Reach.PLACE] = ""
     """Prompt template: a name or the path of a .toml file. By default plain; for replies label-alone or reasoning."""
     elicit: Literal["auto", "labels", "generate"] = "auto"
     """What to read: labels (their log-probabilities) or generate (replies in words); auto: labels if possible."""
@@ -218,7 +211,7 @@ class ElicitOptions(PromptOptions):
 class LabelOptions(Options):
     """How options are labelled."""
 
-    labels: str = "A"
+    labels: Labels = "A"
     """Label set: A, a, 1, 0, I, i, or your own, separated by commas."""
 
 

@@ -2,12 +2,13 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_args
 
 from unslant.errors import InputError
-from unslant.flags import Flag, check_least, out_of_range
+from unslant.flags import CheckedOptions, Flag, out_of_range
 from unslant.reach import HEADER_NAME, Reach, may_have_keys, recorded_body, recorded_settings, secrets_in_url, texts_in
 
 _HOW_SENT = frozenset("batch cache cache_prompt extra_headers timeout adaptive_connections stream_idle_timeout".split())
@@ -22,7 +23,10 @@ _SET_BY_US = frozenset({"model", "prompt", "messages", "logprobs", "top_logprobs
 
 if TYPE_CHECKING:
     Addresses = tuple[str, ...] | str | None
+    Headers = Sequence[str]
+    Body = Mapping[str, Any] | str | None
 else:  # as flags
+    Headers, Body = tuple[str, ...], str | None
     Addresses = Annotated[tuple[str, ...] | None, Reach.ADDRESS, Flag(metavar="URL")]
 
 
@@ -33,8 +37,11 @@ REMOTE, ANY = SERVED | {"inspect"}, SERVED | {"inspect", ""}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class ModelOptions(CheckedOptions):
     """Where a model is found and how it is run."""
+
+    LEAST: ClassVar = {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1,
+                       "ray_actors": 1, "ray_gpus": 0, "tensor_parallel": 2}  # fmt: skip
 
     # A new option is a field here, with its default, help and where it applies, and a line in the keywords below:
     # editors cannot derive keywords from a dataclass. A test compares the two.
@@ -69,9 +76,9 @@ class ModelOptions:
     """Kind of server: vllm, sglang, llama.cpp, ollama, openai or tgi; by default detected. For scores."""
     top: Annotated[int | None, SCORED_SERVED] = None
     """Number of most probable tokens to request; by default as many as the labels need."""
-    header: Annotated[tuple[str, ...], Reach.HEADER, SERVED] = ()
+    header: Annotated[Headers, Reach.HEADER, SERVED] = ()
     """Header of every request, as 'NAME: VALUE', or 'NAME: $VARIABLE' to read it from the environment."""
-    extra_body: Annotated[str | None, Reach.BODY, SERVED] = None
+    extra_body: Annotated[Body, Reach.BODY, SERVED] = None
     """JSON object to add to every request, such as {"chat_template_kwargs":{"enable_thinking":false}}."""
     max_completion_tokens: Annotated[int | None, SCORED_SERVED] = None
     """When scoring labels in a chat, send this instead of max_tokens 1."""
@@ -83,12 +90,13 @@ class ModelOptions:
     """Seconds to wait for one reply; by default 60 for scores, and the provider's own limit for text."""
 
     def __post_init__(self) -> None:
-        urls = tuple(dict.fromkeys(self.addresses))
-        object.__setattr__(self, "base_url", urls if len(urls) > 1 else next(iter(urls), None))
         for name in ("device", "dtype"):  # also a torch.device or torch.dtype
             object.__setattr__(self, name, str(getattr(self, name) or "auto").removeprefix("torch."))
-        check_least(self, {"connections": 1, "retries": 0, "timeout": 1, "top": 1, "max_completion_tokens": 1,
-                           "ray_actors": 1, "ray_gpus": 0, "tensor_parallel": 2})  # fmt: skip
+        if isinstance(self.extra_body, Mapping):
+            object.__setattr__(self, "extra_body", json.dumps(self.extra_body, default=str))
+        super().__post_init__()
+        urls = tuple(dict.fromkeys(self.addresses))
+        object.__setattr__(self, "base_url", urls if len(urls) > 1 else next(iter(urls), None))
         if self.ray is None and (self.ray_actors is not None or self.ray_gpus is not None):
             raise InputError("--ray-actors and --ray-gpus need --ray")
         if self.ray and self.ray.startswith("ray://"):
@@ -146,7 +154,7 @@ class ModelOptions:
     def body(self) -> dict[str, Any]:
         """``extra_body``, parsed; InputError if it is not a JSON object."""
         try:
-            body = json.loads(self.extra_body or "{}")
+            body = json.loads(str(self.extra_body or "{}"))
         except ValueError:
             body = None
         if not isinstance(body, dict):
@@ -187,8 +195,8 @@ class ModelKeywords(LocalKeywords, total=False):
     ray_gpus: float | None
     server: str
     top: int | None
-    header: tuple[str, ...]
-    extra_body: str | None
+    header: str | Sequence[str]
+    extra_body: str | Mapping[str, Any] | None
     max_completion_tokens: int | None
     connections: int | None
     retries: int
@@ -198,8 +206,7 @@ class ModelKeywords(LocalKeywords, total=False):
 @cache
 def options_for(scheme: str) -> frozenset[str]:
     """Names of the options that apply to one of unslant's own backends."""
-    hints = get_type_hints(ModelOptions, include_extras=True).items()
-    applies = {name: where for name, hint in hints for where in hint.__metadata__ if isinstance(where, frozenset)}
+    applies = {f.name: one for f in fields(ModelOptions) for one in get_args(f.type) if isinstance(one, frozenset)}
     return frozenset(name for name, where in applies.items() if scheme in where)
 
 
@@ -209,14 +216,13 @@ def scoring_options() -> frozenset[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthOptions:
+class LengthOptions(CheckedOptions):
     """How long replies may be."""
+
+    LEAST: ClassVar = {"max_tokens": 1}
 
     max_tokens: int | None = None
     """Longest reply in tokens; by default 1000 (instruction-boundary 2048)."""
-
-    def __post_init__(self) -> None:
-        check_least(self, {"max_tokens": 1})
 
 
 @dataclass(frozen=True, kw_only=True)

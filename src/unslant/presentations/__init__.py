@@ -57,12 +57,13 @@ LETTERS = 26
 """Labels of the alphabets A and a that are letters."""
 
 
-def parse_labels(spec: str) -> tuple[str, ...]:
-    """The alphabet that ``--labels`` names: one of :data:`ALPHABETS`, or your own labels separated by commas.
+def parse_labels(spec: str | Sequence[str]) -> tuple[str, ...]:
+    """The alphabet that ``--labels`` names: one of :data:`ALPHABETS`, or your own, a list or separated by commas.
 
     Raises:
         InputError: on an unknown name, an empty label, or a label given twice.
     """
+    spec = spec if isinstance(spec, str) else ",".join(spec)
     if spec in ALPHABETS:
         return ALPHABETS[spec]
     if "," not in spec:

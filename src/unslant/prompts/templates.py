@@ -192,7 +192,7 @@ _BARE_SAMPLE: dict[str, object] = {
 _SAMPLE = _BARE_SAMPLE | {"context": "Facts.", "none_label": "none", "distractor": "Who?", "hint": "Or none."}
 
 
-def usual_template(generate: bool, reasoning: bool = False, template: str = "") -> str:
+def usual_template(generate: bool, reasoning: bool = False, template: str | Path = "") -> str | Path:
     """The template in use: ``template``, else ``plain`` for scores, else one that asks for replies.
 
     Raises:
@@ -214,12 +214,13 @@ def template_names() -> list[str]:
     return sorted(entry.name.removesuffix(_SUFFIX) for entry in folder.iterdir() if entry.name.endswith(_SUFFIX))
 
 
-def load_template(name_or_path: str) -> PromptTemplate:
+def load_template(name_or_path: str | Path) -> PromptTemplate:
     """A shipped template by name, or the user's own by the path of its TOML file.
 
     Raises:
         InputError: if there is no such template, or its file is invalid.
     """
+    name_or_path = str(name_or_path)
     if name_or_path.endswith(_SUFFIX):
         path = Path(name_or_path)
         return _parse(read_text(path, _LARGEST), path, path.stem)

@@ -1,7 +1,8 @@
 """How debiasing methods are compared, answer questions and are trained."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
 from unslant.debiasing.lora1 import TrainKeywords, TrainSettings
@@ -48,9 +49,9 @@ class PromptKeywords(TypedDict, total=False):
     skip_bad: bool
     limit: int | None
     seed: int
-    template: str
+    template: str | Path
     chat: bool
-    labels: str
+    labels: str | Sequence[str]
     to_end: bool
 
 

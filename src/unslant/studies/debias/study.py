@@ -143,6 +143,8 @@ class DebiasStudy(Study[DebiasSettings]):
 class DebiasKeywords(Keywords, DebiasSettings):
     """Keywords of :func:`debias`."""
 
+    orders: str | int = "auto"  # type: ignore[assignment]
+
 
 debias = function(
     DebiasStudy(),

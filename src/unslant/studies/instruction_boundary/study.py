@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from unslant.asking import Progress, generate_all, reply_row
-from unslant.errors import InputError, one_of
+from unslant.errors import InputError
 from unslant.experiment import FieldOptions, LabelOptions, Names, Temperatures
 from unslant.experiment.job import Asking, Given, provenance, requests_of
 from unslant.experiment.ranking import RankingOptions
@@ -28,7 +28,6 @@ from unslant.reach import Reach
 from unslant.reference import WORDS, reference_names
 from unslant.responses import Response, Responses, Run
 from unslant.studies.instruction_boundary.instruction_settings import (
-    ALL_FORMS,
     FORMS,
     POLISH_REQUEST,
     SEED,
@@ -93,8 +92,6 @@ class BoundarySettings(FieldOptions, LabelOptions):
         if len(set(self.temperature)) < len(self.temperature):
             raise InputError(f"--temperature={','.join(f'{t:g}' for t in self.temperature)}: give each once")
         names = setting_names(self.settings)
-        if self.left_out and self.left_out not in ALL_FORMS:
-            raise InputError(f"--left-out {self.left_out!r}: {one_of(self.left_out, ALL_FORMS)}")
         if "missing-choices" not in names:
             check_unused("missing-choices is not asked (--settings=missing-choices)", self, only=("left_out",))
         if not any(setting(name).polish for name in names):

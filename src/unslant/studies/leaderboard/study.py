@@ -356,6 +356,8 @@ class LeaderboardStudy(Study[AuditSettings]):
 class LeaderboardKeywords(Keywords, BoardOptions, GenerateOptions, AuditSettings):
     """Keywords of :func:`leaderboard`."""
 
+    orders: str | int = "auto"  # type: ignore[assignment]
+
 
 leaderboard = function(
     LeaderboardStudy(),

@@ -135,7 +135,7 @@ def _mean_of(items: Iterable[Sequence[bool]]) -> Estimate:
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
 
 
-def sheet(questions: Any, n: int = 300, *, template: str = "plain", seed: int = 0) -> list[dict[str, str]]:
+def sheet(questions: Any, n: int = 300, *, template: str | Path = "plain", seed: int = 0) -> list[dict[str, str]]:
     """``n`` composed items at random, each with an empty column ``right`` to fill in with yes or no.
 
     Every question is composed once; each true/false item of a binary transformation counts as an item. The questions
