@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import unslant
 from tests.command_line import unslant as command
 from unslant.errors import InputError, naming_flags
+from unslant.reports import Later, Page
 
 ROW = {"question": "Is it so?", "options": ["yes", "no"], "answer": 0}
 
@@ -59,6 +63,20 @@ def test_python_users_read_arguments(words: str) -> None:
         PYTHON[words]()
     assert words in str(refused.value)
     assert "--" not in str(refused.value)
+
+
+def test_results_name_arguments_too() -> None:
+    """Caveats, the line on the cost, notes and tables named flags of the command line."""
+    result = unslant.audit("fair", [{**ROW, "subject": str(i % 3), "question": f"{i}?"} for i in range(6)], orders=1)
+    shown = result.summary(details=True) + result._repr_html_() + repr(result) + json.dumps(result.to_dict())
+    assert "add across_subjects=True" in shown
+    assert "without chat=True" in shown
+    assert not re.findall(r" --[a-z]+", shown)
+    page = Page("a", "Ask --shots=5.", ("See --skip-bad=True.",), notes=Later(lambda: ["Raise --max-tokens."]))
+    assert (page.headline, *page.lines, *page.sentences) == ("Ask shots=5.", "See skip_bad=True.", "Raise max_tokens.")
+    with naming_flags():
+        page = replace(page, headline="Ask --shots=5.")
+        assert (page.headline, *page.sentences) == ("Ask --shots 5.", "Raise --max-tokens.")
 
 
 def test_people_at_a_terminal_read_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

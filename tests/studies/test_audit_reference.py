@@ -126,4 +126,4 @@ def test_a_random_model_is_not_above_chance_and_holds_nothing_on_labels(
     assert "cannot be distinguished from guessing (0.25)" in result.headline
     (caveat,) = result.page().caveats
     assert "of the probability" in caveat
-    assert "--chat" in caveat
+    assert "chat=True" in caveat

@@ -120,7 +120,9 @@ def _target_lines(result: AuditResult) -> list[str]:
     subjects = len(result.metrics.by_subject)
     if result.run.settings.get("across_subjects"):
         return [f"Intervals are for other subjects; they take these {subjects} for a random sample."]
-    further = f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects."
+    further = (
+        f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects=True."
+    )
     return [further] * (subjects > 1)
 
 
@@ -193,7 +195,7 @@ def phase_lines(result: AuditResult) -> list[str]:
     lines = [
         f"Every question was shown in {presented}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
         f"{drawn}, in all orders, reversed, and with rearranged labels: {prompts} instead of {phases.of_prompts:,} "
-        "(--orders cyclic:24).",
+        "(--orders=cyclic:24).",
         f"{means} PBM, consistency, the vote "
         "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
         f"Flips, label or position, corrections, AccStd and variance components are of these {len(phases.full):,} "
@@ -266,5 +268,5 @@ def _advice(result: AuditResult) -> list[str]:
     return [
         *lines,
         f"{count(point.k, 'order')} instead of {every.k} would have given the same to within "
-        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders {point.orders} ({group}).",
+        f"{max(point.apart, 0.0005):.3f}{cost if point.ordinary_runs >= 0 else ''}: --orders={point.orders} ({group}).",
     ]

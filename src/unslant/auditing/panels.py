@@ -108,7 +108,7 @@ def caveats(result: AuditResult) -> list[str]:
     counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
     sentences = []
     if mass < LEAST_LABEL_MASS:
-        chat, how = ("its chat template", "") if result.run.logged else ("--chat", " (--labels, --template)")
+        chat, how = ("its chat template", "") if result.run.logged else ("--chat=True", " (--labels, --template)")
         sentences.append(
             f"The labels receive only {percent(mass, 1).replace('<', 'under ')} of the probability: the model would "
             f"probably say something other than a label. Likely causes: a chat model asked without {chat}, labels or a "
@@ -252,7 +252,7 @@ def _order(result: AuditResult) -> str:
     share = words.get(changes) or percent(changes, 0 if changes < 0.995 else 1)
     line = f"{share} of its answers change{missing} when the options are reordered"
     if result.replies and float(result.run.identity.get("temperature", 0) or 0):
-        return f"{line}; sampled once each, so noise and order cannot be distinguished (--repeats 3 separates them)."
+        return f"{line}; sampled once each, so noise and order cannot be distinguished (--repeats=3 separates them)."
     if not means["robust_accuracy"].defined:
         return f"{line}."
     return f"{line}: it is right in every order on {number(means['robust_accuracy'], _DIGITS)} of the questions."
@@ -323,7 +323,7 @@ def _enough(point: OrderPoint | None) -> str:
     if point is None:
         return "no cheaper set of orders matches"
     at = f" at {significant(point.ordinary_runs, 2)} times" if point.ordinary_runs >= 0 else ""
-    return f"--orders {point.orders} is within {max(point.apart, 0.0005):.3f}{at}"
+    return f"--orders={point.orders} is within {max(point.apart, 0.0005):.3f}{at}"
 
 
 def _surplus(result: AuditResult) -> str:

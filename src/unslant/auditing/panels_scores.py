@@ -154,7 +154,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
         *[Column("ordinary runs", 2, key="ordinary_runs"), Column("tokens", 0)] * costed,
     ]
     about = f"{count(curve.n_questions, 'question')} with {curve.n_options} options"
-    title, names = f"Smaller sets of orders, {about}", [Column("--orders", key="orders")]
+    title, names = f"Smaller sets of orders, {about}", [Column("set of orders", key="orders")]
     figure = Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)
     return figure.panel(
         "Are fewer orders enough?",

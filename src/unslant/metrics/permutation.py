@@ -199,7 +199,7 @@ def noise_floor(
         return np.asarray([np.mean(shares) if shares else np.nan for shares in by_question])
 
     orders, repeats = of({name: [answers] for name, answers in by_order.items()}), of(by_repeat)
-    once = "nothing was asked twice: see --repeats"
+    once = "nothing was asked twice"
     return Numbers(
         {
             "noise.between_orders": bootstrap.mean(orders, note=NEEDS_ORDERS),

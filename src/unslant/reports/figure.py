@@ -8,6 +8,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from unslant.errors import for_the_caller
 from unslant.metrics import METRICS, Estimate, Metric
 from unslant.reports.numbers import Cell, How, count, shared_n
 from unslant.reports.style import Mark, Style
@@ -333,6 +334,8 @@ class Panel:
         for name in ("charts", "tables"):
             more = tuple(item for figure in figures for item in getattr(figure, name))
             object.__setattr__(self, name, (*getattr(self, name), *more))
+        object.__setattr__(self, "explanation", for_the_caller(self.explanation))
+        object.__setattr__(self, "notes", tuple(map(for_the_caller, self.notes)))
 
     @property
     def empty(self) -> bool:

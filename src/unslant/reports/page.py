@@ -196,7 +196,15 @@ class Page:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", tuple(filter(None, self.lines)))
+        # Files are written in the words of whoever writes them, like everything that is shown.
+        object.__setattr__(self, "headline", for_the_caller(self.headline))
+        object.__setattr__(self, "lines", tuple(map(for_the_caller, filter(None, self.lines))))
+        object.__setattr__(self, "caveats", tuple(map(for_the_caller, self.caveats)))
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """The notes, in the words of the interface used."""
+        return map(for_the_caller, self.notes)
 
     @property
     def sections(self) -> tuple[Panel, ...]:
@@ -253,7 +261,7 @@ def _everything(page: Page, width: int) -> Iterator[RenderableType]:
                 yield from ("", note)
             yield ""
     yield from (f"{name}: {value}" for name, value in page.settings)
-    yield from page.notes
+    yield from page.sentences
 
 
 def _tiles(page: Page) -> RichTable:

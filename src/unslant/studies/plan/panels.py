@@ -35,7 +35,7 @@ def page(result: PlanResult) -> Page:
         *[Column("in replies", 0, "tokens", "output_tokens")] * any(row["output_tokens"] for row in rows),
         *[Column(name, 2) for name in ("seconds", "price") if any(row[name] == row[name] for row in rows)],
     ]
-    names = [Column("--orders", key="orders"), Column("orders", 0, key="k")]
+    names = [Column("set of orders", key="orders"), Column("orders", 0, key="k")]
     return Page(
         about=f"plan, {source}",
         headline=_headline(result),
