@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,14 @@ import pytest
 
 import unslant
 from unslant.models import ModelInfo, Scored, ScoringModel
+from unslant.models.chat import FunctionChat
+from unslant.models.open import open_chat
 from unslant.models.stored import StoredModel
+from unslant.plugins.contracts import check_model
 from unslant.prompts import Prompt
 from unslant.store import Store
+
+QUESTIONS = [{"question": f"Is {i} even?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
 
 
 class Own(ScoringModel):
@@ -57,3 +65,49 @@ def test_a_result_that_is_missing_is_a_failed_response() -> None:
     refused = Own(lambda i, n: Scored(i, np.log(np.full(n, 1 / n))) if i % 3 else Scored(i, None, "too long\x1b"))
     summary = " ".join(unslant.audit(refused, "embedded", limit=4).summary().split())
     assert "responses failed: no reply, or no usable scores (too long\\x1b). Their questions" in summary
+
+
+def first(prompt: str) -> str:
+    return "A"
+
+
+async def second(prompt: str) -> str:
+    await asyncio.sleep(0)
+    return "B"
+
+
+@pytest.mark.parametrize(
+    ("function", "chosen"), [(first, 0), (second, 1), (lambda prompt: "B", 1), (partial(first), 0)]
+)
+def test_a_function_of_a_prompt_is_asked_for_replies(function: Any, chosen: int) -> None:
+    """Also where an event loop runs, as in a notebook."""
+
+    async def audited() -> unslant.AuditResult:
+        return unslant.audit(function, QUESTIONS, orders="given")
+
+    result = asyncio.run(audited())
+    assert result.to_pandas("responses")["chosen"].map(list).tolist() == [[chosen]] * len(QUESTIONS)
+    with unslant.Debiased(function, "vote") as model:
+        assert model.answer(unslant.load_questions(QUESTIONS)[0]).orders == 2
+    check_model(FunctionChat(function))
+
+
+def test_a_function_that_fails_on_a_prompt_fails_on_that_one_alone() -> None:
+    replies = iter(["A", OSError("down\nlater"), None, math.nan, "A", "A"])
+
+    def function(prompt: str) -> Any:
+        if isinstance(reply := next(replies), Exception):
+            raise reply
+        return reply
+
+    rows = unslant.audit(function, QUESTIONS, orders="given").to_pandas("responses")
+    assert rows["status"].tolist() == ["ok", "error", "error", "error", "ok", "ok"]
+    assert rows["raw"].tolist()[1:4] == ["OSError: down", "returned NoneType, not a text", "returned float, not a text"]
+
+
+@pytest.mark.parametrize("model", [first, pytest.param("words", id="loaded")])
+def test_how_a_loaded_model_replies_is_set_where_it_is_loaded(model: Any) -> None:
+    """A temperature was ignored in silence."""
+    model = open_chat(model) if isinstance(model, str) else model
+    with pytest.raises(unslant.InputError, match="already loaded: leave out temperature"):
+        unslant.audit(model, QUESTIONS, elicit="generate", temperature=1.0)

@@ -324,12 +324,12 @@ def test_what_is_not_a_model_says_what_one_is() -> None:
 
     engine = type("LLM", (), {"__module__": "vllm.entrypoints.llm"})()
     for other, words in (
-        (Replies(), r"Replies is not a model; .* a subclass of unslant\.models\.ChatModel"),
+        (Replies(), "Replies is not a model; .* or a function: of a prompt, which returns the reply"),
         (NoInfo(), r"NoInfo has no info: call super\(\).__init__\(ModelInfo\(name="),
         (NoConfig(), "NoConfig is not a model"),
         (Tokenizer(), "Tokenizer is not a model; give a name"),
         (Factory, "type is not a model; give a name"),
-        (lambda prompt: "A", "function is not a model; .* a function that loads a model takes no arguments"),
+        (lambda prompt, limit: "A", "function is not a model; .* or without arguments, which loads a model"),
         (engine, "LLM is a model in memory that unslant cannot ask directly: start `vllm serve NAME`"),
     ):
         for ask in (unslant.audit, unslant.debias, unslant.study.base_rate, lambda *model: unslant.Debiased(model[0])):

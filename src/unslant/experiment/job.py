@@ -105,11 +105,12 @@ class Job(Generic[S]):
     def open(self, place: int, needs: Sequence[str] = (), *questions: QuestionSet[Any], run_of: str = "") -> Any:
         """The model of this place, with the abilities needed: by default those that its settings need."""
         model, given = self.given.models[place], self.given
+        generate = None if needs else given.generate  # a study that names its needs changes how a model replies itself
         needs = needs or self.needs(self.settings[place])
         for check, one in product(self.checks, questions):
             check(one)
         if not isinstance(model, str):
-            return opened(model, needs)
+            return opened(model, needs, generate=generate)
         return self.open_named(model, needs, given.options[place], *questions, run_of=run_of)
 
     def open_named(

@@ -262,17 +262,28 @@ class ResumableModel(TokenizingModel):
 
 def loaded_by(function: Callable[..., Any]) -> Any:
     """The result of a function without arguments, or of a class of models; InputError for anything else."""
-    # Tokenizers, modules and factories can be called too, and fail in their own ways.
     is_class = inspect.isclass(function) and issubclass(function, Model)
-    if not (inspect.isroutine(function) or isinstance(function, partial) or is_class):
+    if not (_is_function(function) or is_class) or not _takes(function):
         raise InputError(not_a_model(function))
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        raise InputError(f"{not_a_model(function)}; a function that loads a model takes no arguments") from None
-    except ValueError:  # some built-in functions have no signature
-        raise InputError(not_a_model(function)) from None
     return function()
+
+
+def replies_to_prompts(model: Any) -> bool:
+    """Whether this is a function of a prompt, and not one that loads a model."""
+    return _is_function(model) and not _takes(model) and _takes(model, "prompt")
+
+
+def _is_function(model: object) -> bool:
+    # Tokenizers, modules and factories can be called too, and fail in their own ways.
+    return inspect.isroutine(model) or isinstance(model, partial)
+
+
+def _takes(function: Callable[..., Any], *arguments: str) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+    return True
 
 
 def of_transformers(model: object) -> bool:
@@ -318,8 +329,8 @@ def not_a_model(model: object) -> str:
         return f"{model.name} can {' and '.join(sorted(model.info.can))} only"
     if how := _ELSEWHERE.get(type(model).__module__.partition(".")[0]):
         return f"{kind} is a model in memory that unslant cannot ask directly: {how}"
-    what = "ChatModel, with its replies in _replies" if hasattr(model, "generate") else "ScoringModel"
     return (
-        f"{kind} is not a model; give a name, what unslant.open_model returns, or an object whose class is a subclass "
-        f"of unslant.models.{what}"
+        f"{kind} is not a model; give a name, what unslant.open_model returns, an object whose class is a subclass of "
+        "unslant.models.ScoringModel, or a function: of a prompt, which returns the reply, or without arguments, which "
+        "loads a model"
     )

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from unslant.errors import InputError, ModelError
+from unslant.errors import InputError, ModelError, first_line
 from unslant.models.answered import Answerers
 from unslant.models.base import NOBODY, Model, ModelInfo
+from unslant.models.concurrent import Limit, Server, from_several
 from unslant.models.options import CONNECTIONS, GenerateOptions, ModelOptions
 from unslant.models.stored import Stored, keys_of
 from unslant.prompts import Prompt
@@ -124,6 +129,42 @@ class ChatModel(Model, ABC):
         """The other model, with its costs and errors counted with this one's."""
         other.cost, other.errors, other.answerers = self.cost, self.errors, self.answerers
         return other
+
+
+class FunctionChat(ChatModel):
+    """Replies of a Python function of the prompt as one text, also an ``async`` one.
+
+    An exception, and anything returned that is not a text, is a failed request. Functions are called one at a time,
+    those that are ``async`` several at a time.
+    """
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        named = function.func if isinstance(function, partial) else function
+        name = named.__name__.strip("<>")  # of a lambda
+        super().__init__(ModelInfo(name=name, identity={"function": f"{named.__module__}.{named.__qualname__}"}))
+        self._function = function
+
+    def at(self, generate: GenerateOptions) -> FunctionChat:
+        raise InputError(f"{self.name} is a function, which takes a prompt and no options such as a temperature")
+
+    @property
+    def takes_turns(self) -> bool:
+        return False
+
+    def _replies(self, prompts: Sequence[Prompt]) -> Iterator[Reply]:
+        limit = Limit(CONNECTIONS if inspect.iscoroutinefunction(self._function) else 1, adaptive=False)
+        for index, reply in from_several(prompts, [Server(self._one, limit, nullcontext)]):
+            yield replace(reply, index=index)
+
+    async def _one(self, _: None, prompt: Prompt) -> Reply:
+        try:
+            text = await asyncio.to_thread(self._function, prompt.as_text())
+            text = await text if inspect.isawaitable(text) else text
+        except Exception as error:  # a failed call is a row with status "error", not the end of the run
+            return Reply(0, None, f"{type(error).__name__}: {first_line(error)}")
+        return (
+            Reply(0, text) if isinstance(text, str) else Reply(0, None, f"returned {type(text).__name__}, not a text")
+        )
 
 
 class LocalChat(ChatModel):

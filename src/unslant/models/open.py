@@ -29,7 +29,16 @@ from urllib.parse import urlsplit
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
 from unslant.flags import without_effect
-from unslant.models.base import Model, ScoringModel, is_pipeline, is_whole, loaded_by, not_a_model, of_transformers
+from unslant.models.base import (
+    Model,
+    ScoringModel,
+    is_pipeline,
+    is_whole,
+    loaded_by,
+    not_a_model,
+    of_transformers,
+    replies_to_prompts,
+)
 from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
 from unslant.reach import WITHHELD, url_without_secrets
 
@@ -225,7 +234,7 @@ def gives_replies(model: object, options: ModelOptions | None = None) -> bool:
     """
     if isinstance(model, str):
         return "score" not in address_of(model, options).backend.can
-    return isinstance(model, Model) and is_whole(model) and "score" not in model.info.can
+    return replies_to_prompts(model) or (isinstance(model, Model) and is_whole(model) and "score" not in model.info.can)
 
 
 def options_of_each(models: Sequence[Any], options: ModelOptions, needs: Sequence[str] = ()) -> list[ModelOptions]:
@@ -358,16 +367,22 @@ def opened(
     generate: GenerateOptions | None = None,
 ) -> Any:
     """Open what a study gets as its model: a name, a model that can ``score`` or ``generate``, a text-generation
-    pipeline of transformers, or a function that loads one of these.
+    pipeline of transformers, a function that loads one of these, or one that replies to a prompt.
 
     Args:
         options, generate: how a named model is run.
 
     Raises:
-        InputError: if it is none of these.
+        InputError: if it is none of these, or how others reply is given.
     """
     if isinstance(model, str):
         return open_model(model, options, needs) if "score" in needs else open_chat(model, options, generate)
+    if generate and (given := [f.name for f in fields(generate) if getattr(generate, f.name) != f.default]):
+        raise without_effect("the model is already loaded", _flags(given))
+    if replies_to_prompts(model):
+        from unslant.models.chat import FunctionChat
+
+        model = FunctionChat(model)
     if callable(model) and not isinstance(model, Model) and not of_transformers(model) and not is_pipeline(model):
         model = loaded_by(model)
     if is_pipeline(model) and "score" in needs:
