@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -110,3 +110,10 @@ def test_columns_of_a_field_are_named_in_one_text() -> None:
     """Commas part the columns, not the fields: the second column was taken for a field."""
     rows = [{"question": "Who?", "X": "me", "Y": "you", "answer": 1}]
     assert unslant.audit("fair", rows, fields="options=X,Y").metrics.counts.questions == 1
+
+
+def test_corrected_answers_can_be_compared() -> None:
+    answers = [unslant.debias("fair", QUESTIONS, method="vote").outcomes for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert answers[0][0] != replace(answers[0][0], probs=answers[0][0].probs / 2)
+    assert answers[0][0] != "yes"

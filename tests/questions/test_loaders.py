@@ -627,3 +627,12 @@ def test_a_question_takes_lists() -> None:
     assert hash(question)
     with pytest.raises(ValueError, match="options: is a text"):
         Question("1", "Is it?", "yes", frozenset({1}))  # type: ignore[arg-type]
+
+
+def test_a_slice_of_a_set_is_a_set_of_its_name() -> None:
+    """It was a tuple, and an audit of it one of 'questions'."""
+    questions = load_questions("embedded")
+    part = questions[1:3]
+    assert (part.name, part.questions) == (questions.name, questions.questions[1:3])
+    assert load_questions(part).name == questions.name
+    assert questions[1] == part[0]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -61,6 +61,12 @@ class Outcome:
     text: str = ""
     status: str = "ok"
     reason: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Outcome):
+            return NotImplemented
+        (probs, *mine), (others_probs, *others) = ([getattr(o, f.name) for f in fields(o)] for o in (self, other))
+        return np.array_equal(probs, others_probs, equal_nan=True) and mine == others
 
     @property
     def confidence(self) -> float:

@@ -256,10 +256,10 @@ class QuestionSet(Generic[AnyQuestion]):
     def __getitem__(self, index: int) -> AnyQuestion: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[AnyQuestion, ...]: ...
+    def __getitem__(self, index: slice) -> QuestionSet[AnyQuestion]: ...
 
-    def __getitem__(self, index: int | slice) -> AnyQuestion | tuple[AnyQuestion, ...]:
-        return self.questions[index]
+    def __getitem__(self, index: int | slice) -> AnyQuestion | QuestionSet[AnyQuestion]:
+        return replace(self, questions=self.questions[index]) if isinstance(index, slice) else self.questions[index]
 
     @property
     def digest(self) -> str:
