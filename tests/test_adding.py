@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -109,6 +110,26 @@ class Reversed(Method):
     def fit(self, asker, questions=()):
         return _Reversed(asker)
 '''
+
+
+def test_broken_packages_of_others_give_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each ended in a traceback."""
+    (tmp_path / "broken_package.py").write_text(
+        "from unslant.models.open import Backend\n"
+        "BACKEND = Backend('a coin', 'coin:NAME', {'score': 'broken_package:load'})\n"
+        "def load(name, options): return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=r"the study wrong: broken_package:BACKEND is not an unslant\..*; report it"):
+        unslant.studies.study_at("broken_package:BACKEND", "the study wrong")
+    app = App()
+    register(app, {"wrong": "broken_package:BACKEND", "broken": "no_such_package:Study"})
+    for name in ("wrong", "broken"):
+        with pytest.raises(ModelError, match="this command"):
+            app.parse_args([name], exit_on_error=False, print_error=False)
+    monkeypatch.setitem(models_open.BACKENDS, "coin", importlib.import_module("broken_package").BACKEND)
+    with pytest.raises(ModelError, match="coin:x: the backend coin loads something else: int is not a model"):
+        unslant.audit("coin:x", QUESTIONS)
 
 
 def check_reversed(questions: Path, named: str = "reversed") -> None:

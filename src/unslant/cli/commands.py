@@ -14,7 +14,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +25,9 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from unslant.errors import InputError, for_the_caller, naming_flags
+from unslant.extras import load_row
 from unslant.flags import Flag, Heading, Without
+from unslant.studies import study_at
 
 _OPTIONS = Heading("Options", 1)
 HELP_OF = "unslant {}COMMAND --help shows the usual options of a command, --help-all every option."
@@ -54,9 +55,10 @@ def __getattr__(name: str) -> Any:
     module, _, function = name.rpartition(".")
     if not module or name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = getattr(import_module(module), function)
-    if isinstance(home, type):  # a study
-        return command(home().command, home().parameters())
+    home = load_row(f"{module}:{function}", "this command")
+    if not inspect.isfunction(home):
+        study = study_at(f"{module}:{function}", "this command")()
+        return command(study.command, study.parameters())
     hints = get_type_hints(home, include_extras=True)
     return command(home, [p.replace(annotation=hints[p.name]) for p in inspect.signature(home).parameters.values()])
 
@@ -172,7 +174,7 @@ def _docstring(home: str) -> str:
     for node in ast.parse(Path(spec.origin).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function:
             return ast.get_docstring(node) or ""
-    raise LookupError(f"{home}: no such function")
+    return ""  # a package of others may define it in another module
 
 
 SHORT, ALL = ("--help", "-h"), "--help-all"

@@ -339,7 +339,10 @@ def open_chat(name: str, options: ModelOptions | None = None, generate: Generate
 
 def _load(to: str, name: str, options: ModelOptions | None, needs: Sequence[str], *more: GenerateOptions) -> Any:
     address = address_of(name, options, needs)
-    return address.backend.loader(to, address.options)(address.model, address.options, *more)
+    model = address.backend.loader(to, address.options)(address.model, address.options, *more)
+    if not isinstance(model, Model) or not is_whole(model):
+        raise ModelError(f"{name}: the backend {address.scheme} loads something else: {not_a_model(model)}")
+    return model
 
 
 def check_opens(name: str, options: ModelOptions | None = None, needs: Sequence[str] = ("score",)) -> None:

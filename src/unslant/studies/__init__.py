@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
 
 if TYPE_CHECKING:
@@ -50,7 +50,16 @@ def study_named(name: str) -> type[Study[Any]]:
         KeyError: if it does not exist.
         ModelError: naming the package that cannot be imported.
     """
-    study: type[Study[Any]] = load_row(studies()[name], f"the study {name}")
+    return study_at(studies()[name], f"the study {name}")
+
+
+def study_at(home: str, what: str) -> type[Study[Any]]:
+    """The study that a row ``module:class`` names; ModelError if it is not one."""
+    study: Any = load_row(home, what)
+    from unslant.experiment.study import Study
+
+    if not (isinstance(study, type) and issubclass(study, Study)):
+        raise ModelError(f"{what}: {home} is not an unslant.experiment.study.Study; report it to its package")
     return study
 
 
