@@ -136,7 +136,7 @@ def test_commands_without_a_page_say_so_too(tmp_path: Path, command: list[str]) 
     assert "1 of 5 records left out (1 answer out of range)" in ran.out
 
 
-@pytest.mark.parametrize("flags", [[0, 0, 1, 0], [1, 1, 0, 0], "[0, 0, 1, 0]"], ids=str)
+@pytest.mark.parametrize("flags", [[0, 0, 1, 0], [1, 1, 0, 0], "[0, 0, 1, 0]", "0,0,1,0", "0 ; 1 ; 0 ; 0"], ids=str)
 def test_flags_of_0_and_1_are_no_places(flags: object) -> None:
     with pytest.raises(InputError, match="is not a list of places; where it is 0 or 1 for each option"):
         load_questions([{"question": "Which?", "options": ["x", "y", "z", "w"], "answer": flags}])

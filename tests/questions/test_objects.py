@@ -359,6 +359,18 @@ def test_a_date_in_a_workbook_has_no_time(tmp_path: Path) -> None:
     assert unslant.load_questions(book).questions[0].options == ("2020-01-02", "2020-01-03 04:05:00")
 
 
+def test_cells_merged_over_rows_are_refused(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [["passage", "question", "A", "B", "answer"], ["Long.", "Who?", "x", "y", "A"]]
+    book = openpyxl.load_workbook(workbook(tmp_path / "set.xlsx", a=[*rows, [None, "When?", "x", "y", "B"]]))
+    book["a"].merge_cells("G1:H1")  # over columns: no row misses its text
+    book.save(tmp_path / "set.xlsx")
+    assert len(unslant.load_questions(tmp_path / "set.xlsx")) == 2
+    book["a"].merge_cells("A2:A3")
+    book.save(tmp_path / "set.xlsx")
+    with pytest.raises(InputError, match="the cells A2:A3 are merged: unmerge them"):
+        unslant.load_questions(tmp_path / "set.xlsx")
+
+
 def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = workbook(tmp_path / "set.xlsx", a=[["question", "A", "B", "answer"], ["Who?", "x", "y", "A"]])
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)

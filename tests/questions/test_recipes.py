@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -138,6 +139,51 @@ def test_class_labels_of_the_hub_are_indices(hub: dict[str, Any]) -> None:
     hub["rows"] = Dataset.from_list([{**row, "answer": row["answer"] + 1} for row in rows], features=features)
     # The recipe knows that MMLU counts from 0, even where a sample of it never says 0.
     assert [question.answers for question in load_questions("mmlu")] == [{i % 3 + 1} for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers", "answers"),
+    [
+        (["maybe", "no", "yes"], [0, 2, 1], [2, 0, 1]),
+        (["a", "b", "c"], [1, 2, 0], [1, 2, 0]),
+        (["choice1", "choice2", "choice3"], [0, 2, 1], [0, 2, 1]),
+        (["1", "2", "3"], [0, 2, 1], [0, 2, 1]),
+    ],
+    ids=lambda value: str(value[0]),
+)
+def test_classes_are_read_by_their_names(
+    names: list[str], numbers: list[int], answers: list[int], tmp_path: Path
+) -> None:
+    columns: dict[str, Any] = {
+        "question": Value("string"),
+        "options": Sequence(Value("string")),
+        "answer": ClassLabel(names=names),
+        "subject": ClassLabel(names=["law", "art"]),
+    }
+    asked = {"options": ["yes", "no", "maybe"], "subject": 1}
+    rows = Dataset.from_list(
+        [asked | {"question": f"Is it {number}?", "answer": number} for number in numbers], features=Features(columns)
+    )
+    rows.to_parquet(str(tmp_path / "q.parquet"))
+    for source in (rows, tmp_path / "q.parquet", rows.data.table):
+        questions = load_questions(source)
+        assert [(*one.answers, one.subject) for one in questions] == [(answer, "art") for answer in answers]
+
+
+def test_classes_false_and_true_are_marks_of_options(hub: dict[str, Any]) -> None:
+    labels = Features(
+        {
+            "paragraph": Value("string"),
+            "question": Value("string"),
+            "answer": Value("string"),
+            "idx": {"paragraph": Value("int32"), "question": Value("int32"), "answer": Value("int32")},
+            "label": ClassLabel(names=["False", "True"]),
+        }
+    )
+    hub["rows"] = Dataset.from_list(RECORDS["multirc"], features=labels)
+    marked = load_questions("multirc")
+    hub["rows"] = RECORDS["multirc"]
+    assert [one.answers for one in marked] == [one.answers for one in load_questions("multirc")]
 
 
 def test_teleqna_also_with_choices_and_an_index(hub: dict[str, Any]) -> None:

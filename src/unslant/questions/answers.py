@@ -66,8 +66,10 @@ FLAGS = "is not a list of places; where it is 0 or 1 for each option, give the p
 
 
 def are_flags(items: Sequence[Any], n_options: int) -> bool:
-    """Whether numbers cannot be places: one occurs twice, as of flags 0 and 1, or they are 1 and 0 for two options."""
-    numbers = [number for item in items if (number := integer(item)) is not None]
+    """Whether numbers, also as texts, cannot be places: one occurs twice, as of flags 0 and 1, or they are 1 and 0 for
+    two options."""
+    read = (decimal(item) if isinstance(item, str) else integer(item) for item in items)
+    numbers = [number for number in read if number is not None]
     return len(set(numbers)) < len(numbers) or (numbers == [1, 0] and n_options == 2)
 
 

@@ -27,7 +27,7 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
-from unslant.questions.records import MAX_RECORDS, Record, items_of, record_of, row_record
+from unslant.questions.records import MAX_RECORDS, Record, arrow_classes, items_of, record_of, row_record
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -53,6 +53,7 @@ _ALWAYS_XML = 4 << 20
 """Bytes of XML that any workbook may unpack to; XML takes far more time and memory to read than text."""
 _MOST_SHARED = 64 << 20
 _SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
 _MAX_CELL = 2**31 - 1
@@ -215,13 +216,14 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     row = size = 0
     with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content))
+        classes = arrow_classes(file.schema_arrow)
         for batch in file.iter_batches(_ROWS):
             size += batch.nbytes
             if size > MAX_BYTES:
                 raise ValueError("holds more than can be read; split it")
             for i in range(batch.num_rows):
                 row += 1
-                yield row_record(batch, i, f"{shown(path)}, row {row}")
+                yield row_record(batch, i, f"{shown(path)}, row {row}", classes)
 
 
 def _numbered_rows(content: bytes, kind: str, path: Path, columns: Collection[str]) -> tuple[str, str, Iterable[_Row]]:
@@ -287,13 +289,17 @@ def _workbook_rows(content: bytes, path: Path, columns: Collection[str]) -> tupl
 
 
 def _checked_size(content: bytes) -> int:
-    """Bytes that the workbook may unpack to; ValueError if it unpacks to more."""
+    """Bytes that the workbook may unpack to; ValueError if it unpacks to more, or has cells merged over rows."""
     most = most_unpacked(len(content), MAX_BYTES, _ALWAYS_XML)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sizes = [entry.file_size for entry in archive.infolist()]
         if sum(sizes) > most:
             raise ValueError("unpacks to more than can be read; split it")
-        sheets = sum(len(_SHEET.findall(archive.read(entry))) for entry in archive.infolist())
+        parts = [archive.read(entry) for entry in archive.infolist()]
+    # A passage or subject in such cells would be that of the first row alone, and missing in silence from the others.
+    if area := next((area for part in parts for area, top, end in _MERGED.findall(part) if top != end), b""):
+        raise ValueError(f"the cells {area.decode()} are merged: unmerge them, and write the text into every row")
+    sheets = sum(len(_SHEET.findall(part)) for part in parts)
     # Sheets may share one part of the archive, so in the worst case every sheet unpacks the largest part.
     if (sheets - 1) * max(sizes, default=0) > _MOST_SHARED:
         raise ValueError("has too many sheets, or too large ones; keep only the one with the questions")

@@ -21,6 +21,7 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
+_NUMBERED = re.compile(r"\D*(\d{1,9})")
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -64,10 +65,12 @@ def record_of(place: str, data: object) -> Record:
     return Record(place, data)
 
 
-def plain_record(place: str, data: Any) -> Record:
+def plain_record(place: str, data: Any, classes: Mapping[str, list[Any]] | None = None) -> Record:
     """As :func:`record_of`, for rows of libraries: arrays and sets become lists, dates and decimals texts, members of
-    enumerations their values, pictures ``True``."""
-    return record_of(place, _plain(data))
+    enumerations their values, pictures ``True``, and numbers of ``classes`` (:func:`class_names`) their names."""
+    data = _plain(data)
+    named = {column: _class(data[column], names) for column, names in (classes or {}).items() if column in data}
+    return record_of(place, {**data, **named} if named else data)
 
 
 def _plain(value: Any) -> Any:
@@ -159,10 +162,40 @@ def type_name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def row_record(batch: Any, i: int, place: str) -> Record:
-    """Row ``i`` of a pyarrow batch."""
+def class_names(features: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The names of the classes in columns that the library ``datasets`` stores as numbers, by column; False and True
+    for names that say so."""
+    classes = {}
+    for column, feature in features.items():
+        while isinstance(feature, Mapping) and isinstance(feature.get("feature"), Mapping):  # a list of classes
+            feature = feature["feature"]
+        names = feature.get("names") if isinstance(feature, Mapping) else None
+        if not names or feature.get("_type") != "ClassLabel":
+            continue
+        numbers = [int(match[1]) if (match := _NUMBERED.fullmatch(name)) else -1 for name in names]
+        # Names such as choice1, choice2 say no more than the number of the class, which counts from 0.
+        if numbers[0] not in (0, 1) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            classes[column] = [False, True] if [name.lower() for name in names] == ["false", "true"] else names
+    return classes
+
+
+def arrow_classes(schema: Any) -> dict[str, list[Any]]:
+    """As :func:`class_names`, of an Arrow table that the library ``datasets`` wrote; empty for others."""
+    written = (schema.metadata or {}).get(b"huggingface")
+    features = parse_json(written.decode()).get("info", {}).get("features") if written else None
+    return class_names(features or {})
+
+
+def _class(value: Any, names: list[Any]) -> Any:
+    if isinstance(value, list):
+        return [_class(item, names) for item in value]
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
+
+
+def row_record(batch: Any, i: int, place: str, classes: Mapping[str, list[Any]]) -> Record:
+    """Row ``i`` of a pyarrow batch, with the names of its classes (:func:`arrow_classes`)."""
     try:
-        return plain_record(place, batch.slice(i, 1).to_pylist()[0])
+        return plain_record(place, batch.slice(i, 1).to_pylist()[0], classes)
     except Exception as error:  # text that is not UTF-8, dates beyond year 9999, and anything else in a cell
         return Record(place, {}, f"cannot be read: {first_line(error)}")
 
@@ -244,8 +277,9 @@ def dataset_records(rows: Any, origin: str) -> Iterator[Record]:
     for name, feature in (rows.features or {}).items():
         if isinstance(feature, Image):
             rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
+    classes = class_names(rows.features.to_dict() if rows.features else {})
     for number, row in enumerate(rows, 1):
-        yield plain_record(f"{origin}, row {number}", row)
+        yield plain_record(f"{origin}, row {number}", row, classes)
 
 
 def _table_records(source: Any, name: str) -> Iterator[Record]:
@@ -262,6 +296,7 @@ def _table_records(source: Any, name: str) -> Iterator[Record]:
         for number, row in enumerate(source.to_dict("records"), 1):
             yield plain_record(f"{name}, row {number}", row)
         return
+    classes = arrow_classes(table.schema)
     rows = ((batch, i) for batch in table.to_batches(max_chunksize=1024) for i in range(batch.num_rows))
     for number, (batch, i) in enumerate(rows, 1):
-        yield row_record(batch, i, f"{name}, row {number}")
+        yield row_record(batch, i, f"{name}, row {number}", classes)
