@@ -152,6 +152,7 @@ def test_results_beside_the_samples(shared_data: Path, tmp_path: Path) -> None:
     notes = result.page().notes
     assert any("A chat template was applied (sha c0ffee" in note for note in notes)
     assert "Not used: 18 (documents of the results that are missing in the file)." in notes
+    assert "The file holds 6 of the 24 documents of its results." in result.page().caveats
     # files without a time belong together if documents and accuracy do: the model fair has the same documents
     assert [load_logs([source / f"samples_letter_24{name}.jsonl"])[0].run.model for name in ("", "_fair")] == [
         "prefers-a", "samples_letter_24_fair"
@@ -329,9 +330,9 @@ def test_an_errored_log_quotes_its_error(shared_data: Path, tmp_path: Path) -> N
     log = inspect_sample(shared_data) | {"status": "error", "error": error}
     path = tmp_path / "failed.json"
     path.write_text(json.dumps(log))
-    notes = " ".join(audit_logs(path).page().notes)
-    assert "The run failed (status error: AuthenticationError: key " in notes
-    assert "\x1b" not in notes
+    caveats = " ".join(audit_logs(path).page().caveats)
+    assert "The run failed (status error: AuthenticationError: key " in caveats
+    assert "\x1b" not in caveats
     path.write_text(json.dumps(log | {"samples": []}))
     with pytest.raises(InputError, match="no multiple-choice samples; its run ended with status error: Authentic"):
         audit_logs(path)
@@ -342,9 +343,20 @@ def test_a_log_that_lacks_samples_says_so(shared_data: Path, tmp_path: Path) -> 
     log |= {"status": "cancelled", "samples": log["samples"][:2]}
     path = tmp_path / "partial.json"
     path.write_text(json.dumps(log))
-    notes = audit_logs(path).page().notes
-    assert "The run failed (status cancelled)." in notes
-    assert "Not used: 1 (samples that the log names but does not hold)." in notes
+    page = audit_logs(path).page()
+    assert "The run failed (status cancelled); its log holds 2 of 3 samples." in page.caveats
+    assert "Not used: 1 (samples that the log names but does not hold)." in page.notes
+
+
+def test_samples_with_an_error_quote_it(shared_data: Path, tmp_path: Path) -> None:
+    log = inspect_sample(shared_data)
+    error = {"message": "RateLimitError('too many\nrequests')", "traceback": "", "traceback_ansi": ""}
+    log["samples"] = [sample | {"error": error} for sample in log["samples"]]
+    path = tmp_path / "errors.json"
+    path.write_text(json.dumps(log))
+    result = audit_logs(path)
+    assert {(row.status, row.raw) for row in result.responses.rows()} == {("error", "RateLimitError('too many")}
+    assert "failed (RateLimitError('too many)" in result.headline
 
 
 def test_unparsed_replies_are_told_beside_their_first_tokens(shared_data: Path) -> None:

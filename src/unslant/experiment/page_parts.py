@@ -78,8 +78,9 @@ def unanswered(responses: Responses) -> str:
     failed = pc.or_(pc.or_(pc.equal(status, "error"), refused), pc.and_(unread, pc.equal(raw, "")))
     n_failed, n_unread = (pc.sum(rows).as_py() or 0 for rows in (failed, pc.or_(failed, unread)))
     if 2 * n_failed > len(table):
-        replied = pc.filter(table["elicitation"], failed)[0].as_py() == GENERATE
-        why = pc.filter(raw, failed)[0].as_py() or ("an empty reply" if replied else "without a score")
+        first = table.filter(failed).slice(0, 1).to_pylist()[0]
+        missing = "no reply" if first["status"] == "error" else "an empty reply"
+        why = (first["raw"] or "").strip() or (missing if first["elicitation"] == GENERATE else "without a score")
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
         return f"none of {count(len(table), 'response')} of {name} contains an answer"

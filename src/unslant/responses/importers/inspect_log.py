@@ -48,7 +48,7 @@ def read(head: Head) -> list[Log]:
         raise InputError.at(path, f"inspect cannot read it: {type(error).__name__}: {first_line(error)}") from None
     pages = []
     dropped: Counter[str] = Counter()
-    notes = []
+    notes, caveats = [], []
     _check_one_answer(log, path)
     scorer = _scored_by(log.samples or [])
     for sample in log.samples or []:
@@ -67,7 +67,8 @@ def read(head: Head) -> list[Log]:
         dropped["samples that the log names but does not hold"] += max(0, missing)
     reason = _error(log)
     if log.status != "success":
-        notes.append(f"The run failed (status {log.status}{f': {reason}' if reason else ''}).")
+        held = f"; its log holds {len(log.samples or []):,} of {expected:,} samples" if missing > 0 else ""
+        caveats.append(f"The run failed (status {log.status}{f': {reason}' if reason else ''}){held}.")
     if not pages:
         why = f"; its run ended with status {log.status}: {reason}" if reason else ""
         raise InputError.at(path, f"holds no multiple-choice samples{why}")
@@ -77,7 +78,7 @@ def read(head: Head) -> list[Log]:
     )
     metric = f"inspect's {scorer}" if scorer else ""
     logged = Log(log.eval.model, "inspect", "words", tuple(pages), log.eval.task, +dropped, about, tuple(notes))
-    return [replace(logged, metric=metric, means=_reduced(log, scorer))]
+    return [replace(logged, metric=metric, means=_reduced(log, scorer), caveats=tuple(caveats))]
 
 
 def _check_one_answer(log: Any, path: Path) -> None:
@@ -139,8 +140,11 @@ def _score(sample: Any, name: str) -> float | None:
 def _error(log: Any) -> str:
     """The error of the run, or else the most frequent one of its samples, on one line; empty without any."""
     errors = [log.error] if log.error is not None else [one.error for one in log.samples or [] if one.error is not None]
-    messages = Counter(first_line(Exception(error.message)) for error in errors)
-    return shortened(printable(messages.most_common(1)[0][0]), 300) if messages else ""
+    return Counter(map(_message, errors)).most_common(1)[0][0] if errors else ""
+
+
+def _message(error: Any) -> str:
+    return shortened(printable(first_line(Exception(error.message))), 300)
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
@@ -181,6 +185,8 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
+    if sample.error is not None:
+        reading = replace(reading, reply=_message(sample.error))
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
     return _scored(reading, tokens), sent is not None
 

@@ -125,6 +125,7 @@ def read(head: Head) -> list[Log]:
     expected = results.get("n-samples", {}).get(task, {}).get("effective")
     if isinstance(expected, int) and expected > len(filters):
         dropped["documents of the results that are missing in the file"] += expected - len(filters)
+        caveats.append(f"The file holds {len(filters):,} of the {expected:,} documents of its results.")
     if "chat template" in about:
         notes.append(f"A chat template was applied (sha {about['chat template'][:16]}).")
     pages = tuple(one.page for one in samples)
