@@ -254,6 +254,14 @@ def test_all_orders_cost_little_more_than_lm_evals_one(folder: Path) -> None:
     assert f"({result.cost.ordinary_runs:.3g} ordinary runs: " in result.summary(details=True)
 
 
+def test_little_probability_on_labels_names_an_option_of_this_command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unslant.auditing.panels.LEAST_LABEL_MASS", 2.0)
+    caveats = " ".join(audit_tasks(MODEL, "own_letters", include_path=TASKS, orders="given").page().caveats)
+    assert "asked without --apply-chat-template, labels or a template it does not expect, or" in caveats
+
+
 def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``prefers-a`` answers the label A where it does not know."""
     _write(tmp_path / "four.jsonl", [_plain(q) for q in _of_four(24)])

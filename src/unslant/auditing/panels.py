@@ -109,6 +109,8 @@ def caveats(result: AuditResult) -> list[str]:
     sentences = []
     if mass < LEAST_LABEL_MASS:
         chat, how = ("its chat template", "") if result.run.logged else ("--chat=True", " (--labels, --template)")
+        if result.run.lm_eval:  # its tasks write the prompts
+            chat, how = "--apply-chat-template=True", ""
         sentences.append(
             f"The labels receive only {percent(mass, 1).replace('<', 'under ')} of the probability: the model would "
             f"probably say something other than a label. Likely causes: a chat model asked without {chat}, labels or a "
