@@ -304,6 +304,13 @@ def test_a_task_without_options_in_a_field_is_refused(folder: Path) -> None:
     assert any("6 of 6 documents in the published order only" in note for note in found.notes)
 
 
+def test_a_task_without_choices_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
+    lines = (TASKS / "letters.yaml").read_text().replace("own_letters", "unfinished").splitlines()
+    (tmp_path / "unfinished.yaml").write_text("\n".join(line for line in lines if "doc_to_choice" not in line))
+    with pytest.raises(InputError, match="unfinished: lm-eval cannot write its prompts or choices: TypeError"):
+        load("unfinished", LmEvalSettings(include_path=tmp_path))
+
+
 def test_a_task_whose_order_cannot_matter_has_one_score(folder: Path) -> None:
     headline = audit_tasks(MODEL, "own_cloze", include_path=TASKS).headline
     assert "in one order of options" in headline

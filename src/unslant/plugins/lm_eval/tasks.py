@@ -123,7 +123,9 @@ class HarnessTask:
         try:
             yield
         except Exception as error:  # tasks are programs that may raise anything
-            raise InputError(f"{self.name}: lm-eval cannot write its prompts: {first_line(error)}") from error
+            raise InputError(
+                f"{self.name}: lm-eval cannot write its prompts or choices: {first_line(error)}"
+            ) from error
 
     def _context(self, doc: Mapping[str, Any], chat: Renderer | None) -> Any:
         return self.task.fewshot_context(
@@ -138,12 +140,14 @@ class HarnessTask:
 
     def choices(self, doc: Mapping[str, Any]) -> list[str]:
         """The scored texts, without the delimiter."""
-        return [str(choice) for choice in self.task.doc_to_choice(doc)]
+        with self._written():
+            return [str(choice) for choice in self.task.doc_to_choice(doc)]
 
     def answers(self, doc: Mapping[str, Any]) -> frozenset[int]:
         """Places of the right options, as lm-eval reads the target; empty if the target is not an option."""
         choices = self.choices(doc)
-        gold = self.task.doc_to_text(doc) if self.task.multiple_input else self.task.doc_to_target(doc)
+        with self._written():
+            gold = self.task.doc_to_text(doc) if self.task.multiple_input else self.task.doc_to_target(doc)
         targets = gold if isinstance(gold, list) else [gold]
         places = [choices.index(one) if isinstance(one, str) and one in choices else one for one in targets]
         return frozenset(int(place) for place in places if isinstance(place, int) and 0 <= place < len(choices))
