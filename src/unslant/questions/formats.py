@@ -27,7 +27,7 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
-from unslant.questions.records import MAX_RECORDS, Record, arrow_classes, items_of, record_of, row_record
+from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -216,7 +216,7 @@ def _parquet(content: bytes, path: Path) -> Iterator[Record]:
     row = size = 0
     with opened_parquet(path, pa.BufferReader(content)) as file:
         check_parquet(file, len(content))
-        classes = arrow_classes(file.schema_arrow)
+        classes = class_names(file.schema_arrow)
         for batch in file.iter_batches(_ROWS):
             size += batch.nbytes
             if size > MAX_BYTES:

@@ -21,7 +21,6 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
-_NUMBERED = re.compile(r"\D*(\d{1,9})")
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -69,8 +68,10 @@ def plain_record(place: str, data: Any, classes: Mapping[str, list[Any]] | None 
     """As :func:`record_of`, for rows of libraries: arrays and sets become lists, dates and decimals texts, members of
     enumerations their values, pictures ``True``, and numbers of ``classes`` (:func:`class_names`) their names."""
     data = _plain(data)
-    named = {column: _class(data[column], names) for column, names in (classes or {}).items() if column in data}
-    return record_of(place, {**data, **named} if named else data)
+    for column, names in (classes or {}).items():
+        if isinstance(number := data.get(column), int) and 0 <= number < len(names):
+            data[column] = names[number]
+    return record_of(place, data)
 
 
 def _plain(value: Any) -> Any:
@@ -162,38 +163,23 @@ def type_name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def class_names(features: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The names of the classes in columns that the library ``datasets`` stores as numbers, by column; False and True
-    for names that say so."""
-    classes = {}
-    for column, feature in features.items():
-        while isinstance(feature, Mapping) and isinstance(feature.get("feature"), Mapping):  # a list of classes
-            feature = feature["feature"]
-        names = feature.get("names") if isinstance(feature, Mapping) else None
-        if not names or feature.get("_type") != "ClassLabel":
-            continue
-        numbers = [int(match[1]) if (match := _NUMBERED.fullmatch(name)) else -1 for name in names]
+def class_names(schema: Any) -> dict[str, list[Any]]:
+    """The names of the classes in columns that the library ``datasets`` stores as numbers, by column of a schema of
+    Arrow; False and True for names that say so."""
+    written = (schema.metadata or {}).get(b"huggingface")
+    features = parse_json(written.decode()).get("info", {}).get("features") if written else None
+    classes: dict[str, list[Any]] = {}
+    for column, feature in (features or {}).items():
+        names = feature.get("names") if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel" else None
+        stem = names[0].rstrip("01") if names else ""
         # Names such as choice1, choice2 say no more than the number of the class, which counts from 0.
-        if numbers[0] not in (0, 1) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        if names and not any(names == [f"{stem}{k + base}" for k in range(len(names))] for base in (0, 1)):
             classes[column] = [False, True] if [name.lower() for name in names] == ["false", "true"] else names
     return classes
 
 
-def arrow_classes(schema: Any) -> dict[str, list[Any]]:
-    """As :func:`class_names`, of an Arrow table that the library ``datasets`` wrote; empty for others."""
-    written = (schema.metadata or {}).get(b"huggingface")
-    features = parse_json(written.decode()).get("info", {}).get("features") if written else None
-    return class_names(features or {})
-
-
-def _class(value: Any, names: list[Any]) -> Any:
-    if isinstance(value, list):
-        return [_class(item, names) for item in value]
-    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
-
-
 def row_record(batch: Any, i: int, place: str, classes: Mapping[str, list[Any]]) -> Record:
-    """Row ``i`` of a pyarrow batch, with the names of its classes (:func:`arrow_classes`)."""
+    """Row ``i`` of a pyarrow batch, with the names of its classes (:func:`class_names`)."""
     try:
         return plain_record(place, batch.slice(i, 1).to_pylist()[0], classes)
     except Exception as error:  # text that is not UTF-8, dates beyond year 9999, and anything else in a cell
@@ -277,7 +263,7 @@ def dataset_records(rows: Any, origin: str) -> Iterator[Record]:
     for name, feature in (rows.features or {}).items():
         if isinstance(feature, Image):
             rows = rows.cast_column(name, Image(decode=False))  # pictures are only tested for presence
-    classes = class_names(rows.features.to_dict() if rows.features else {})
+    classes = class_names(rows.features.arrow_schema) if rows.features else {}
     for number, row in enumerate(rows, 1):
         yield plain_record(f"{origin}, row {number}", row, classes)
 
@@ -296,7 +282,7 @@ def _table_records(source: Any, name: str) -> Iterator[Record]:
         for number, row in enumerate(source.to_dict("records"), 1):
             yield plain_record(f"{name}, row {number}", row)
         return
-    classes = arrow_classes(table.schema)
+    classes = class_names(table.schema)
     rows = ((batch, i) for batch in table.to_batches(max_chunksize=1024) for i in range(batch.num_rows))
     for number, (batch, i) in enumerate(rows, 1):
         yield row_record(batch, i, f"{name}, row {number}", classes)
