@@ -16,6 +16,7 @@ from unslant.experiment.ranking import load_ranking
 from unslant.presentations import NONE
 from unslant.responses import Responses, Run
 from unslant.studies.instruction_boundary.comparison import BoundaryComparison, across_models
+from unslant.studies.instruction_boundary.metrics import robustness_difference
 from unslant.studies.instruction_boundary.result import result_of
 
 
@@ -173,3 +174,16 @@ def test_a_model_that_is_always_right_is_more_robust_than_one_that_never_is():
     )
     other = asked("other", (0, 0, 0))
     assert "cannot be determined" in BoundaryComparison.of([wrong, other]).page().headline
+
+
+def test_no_right_unusual_answer_among_six_is_not_taken_as_a_robustness_of_0():
+    """Every resample repeats the RS of such a model; at n = 12 intervals of the difference held it in 0.85."""
+    hits = {"usual": [True] * 6 + [False] * 6, "mixed": [True, False] * 3 + [True] * 5 + [False]}
+    one, other = (
+        Responses.from_rows([row(i, t := {0} if i < 6 else {NONE}, t if hit else {1}) for i, hit in enumerate(each)])
+        for each in hits.values()
+    )
+    difference = robustness_difference(one, other)
+    assert difference.value == pytest.approx(0 - 0.625)
+    # by the exact interval up to 0.43 of the unusual questions may be right: an RS of 0.58, as high as the other's
+    assert difference.high > 0

@@ -345,8 +345,8 @@ def _robustness(groups: Sequence[SettingReplies], seed: int) -> Estimate:
 def robustness_difference(one: Responses, other: Responses) -> Estimate:
     """RS under vanilla of one model minus that of another, over the questions both replied to, paired.
 
-    Where every resample repeats the difference, as of a model that is always right and one without an unusual answer,
-    its interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
+    Where every resample repeats the RS of one model, as if it were certain (of one without a right unusual answer it is
+    0), the interval comes from those of the two (Zou and Donner 2008), which leaves out the pairing.
     """
     features, contexts, one_sided = [], list[str](), False
     asked: list[list[SettingReplies]] = [[], []]
@@ -370,7 +370,8 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
         return np.asarray(here - there)
 
     estimate = Bootstrap(n, contexts=contexts).statistic(block_diag(*features), gap, n, low=-1.0, high=1.0)
-    if not math.isnan(estimate.low) or not estimate.value:
+    each = _harmonic_of(np.stack([kind.sum(axis=0).reshape(2, 4) for kind in features]))
+    if not estimate.value or not (math.isnan(estimate.low) or {0.0, 1.0} & set(each.ravel().tolist())):
         return estimate
     a, b = (_robustness(groups, 0) for groups in asked)
     low = estimate.value - math.hypot(a.value - a.low, b.high - b.value)
