@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from unslant.errors import InputError
 from unslant.metrics import Bootstrap
 from unslant.metrics.base_rate import BaseRates, LabelScores, base_rates, standard_labels
+from unslant.metrics.estimate import Estimate
 from unslant.presentations import control_presentations, present
 from unslant.questions import Question
 from unslant.responses import Response, Responses
-from unslant.studies.base_rate.accuracies import base_rate_correlation, cell, gold_accuracy
+from unslant.studies.base_rate.accuracies import GoldAccuracy, base_rate_correlation, cell, gold_accuracy
 
 LABELS = ("A", "B", "C", "D")
 
@@ -176,6 +177,24 @@ def test_correlation_is_undefined_where_nothing_varies() -> None:
     gold = gold_accuracy(_read(_given([("x", i % 4, [-1.0, -2.0, -2.0, -2.0]) for i in range(8)])), Bootstrap(8))
     assert not base_rate_correlation([0.25] * 4, gold).r.defined
     assert not base_rate_correlation([0.25] * 4, gold).holds
+
+
+def _gold(accuracy: tuple[float, ...], per_cell: int, seed: int) -> GoldAccuracy:
+    """57 subjects with ``per_cell`` questions of each label, right with these probabilities."""
+    rng, names = np.random.default_rng(seed), tuple(f"s{k}" for k in range(57))
+    shares = rng.binomial(per_cell, accuracy, (57, 4)) / per_cell
+    cells = tuple(tuple(Estimate.bare(float(share), per_cell, "") for share in row) for row in shares)
+    return GoldAccuracy(LABELS, (), Estimate.undefined(""), names, cells)
+
+
+def test_an_effect_on_accuracy_is_not_absent_because_cells_of_few_questions_weaken_its_correlation() -> None:
+    rates, weak = [0.4, 0.25, 0.2, 0.15], 0
+    for seed in range(8):
+        found = base_rate_correlation(rates, _gold((0.65, 0.5, 0.5, 0.5), 2, seed))
+        weak += found.r.high < 0.3  # before, this alone was "does not hold"
+        assert not found.absent
+        assert base_rate_correlation(rates, _gold((0.5,) * 4, 40, seed)).absent
+    assert weak > 3
 
 
 def test_a_cell_under_three_tie_rules() -> None:

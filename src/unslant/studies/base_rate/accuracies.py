@@ -102,6 +102,8 @@ def subject_mean(values: Floats, subjects: tuple[str, ...], *, seed: int = 0) ->
 
 MODERATE = 0.3
 """Least correlation for H2: moderate after Cohen (1988), 9 % of the variance."""
+GAP = 0.10
+"""H2 and H3: accuracies by gold label that differ by less count as equal."""
 _MIN_PAIRS = 3
 _ALL_ASSIGNMENTS = 720
 _SAMPLED_ASSIGNMENTS = 5_000
@@ -186,11 +188,13 @@ class PooledCorrelation:
         r: over pairs of subject and label with questions; N counts pairs, the interval resamples whole subjects. A
             p-value over pairs would be too small: labels may differ in accuracy for any reason, and n of them give only
             n distinct base rates.
+        rise: accuracy with the label of the highest base rate minus that with the lowest, on the regression line.
         assignment_p: share of the assignments of base rates to labels with r at least as high; never below 1/n!.
         pairs: of subject and label.
     """
 
     r: Estimate
+    rise: Estimate
     assignment_p: float
     pairs: int
     n_subjects: int
@@ -213,11 +217,12 @@ class PooledCorrelation:
 
     @property
     def absent(self) -> bool:
-        """Whether the interval rules out a correlation of ``MODERATE`` or more."""
-        return self.n_subjects >= FEWEST and self.r.high < MODERATE
+        """Whether the intervals rule out a correlation of ``MODERATE`` or more, and a rise of ``GAP`` or more."""
+        # Luck in cells of a few questions weakens r, however much accuracy rises; it does not change the slope.
+        return self.n_subjects >= FEWEST and self.r.high < MODERATE and self.rise.high < GAP
 
     def to_dict(self) -> dict[str, object]:
-        return json_fields(self, also=("holds",))
+        return json_fields(self, omit=("rise",), also=("holds",))
 
 
 @metric("pooled_correlation_own_base_rates.r", "base rate against accuracy, pooled r",
@@ -231,17 +236,19 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     pairs, s, n = int(there.sum()), len(gold.subjects), len(gold.labels)
     x, y = np.where(there, rates, 0.0), np.where(there, gold.accuracy, 0.0)
     features = np.stack([there.astype(np.float64), x, y, x * x, y * y, x * y]).sum(axis=2).T  # (S, 6)
-    estimate = Bootstrap(s, seed=seed, across_subjects=True).statistic(features, _pearson, pairs)
+    bootstrap = Bootstrap(s, seed=seed, across_subjects=True)
+    estimate = bootstrap.statistic(features, _pearson, pairs)
+    rise = bootstrap.statistic(features, lambda totals: np.ptp(rates) * _slope(totals), pairs)
     if pairs < _MIN_PAIRS or not estimate.defined:
         few = f"needs at least {_MIN_PAIRS} pairs of subject and label"
         why = few if pairs < _MIN_PAIRS else "base rates or accuracies are all the same"
-        return PooledCorrelation(Estimate.undefined(why, pairs), math.nan, pairs, s, n)
+        return PooledCorrelation(Estimate.undefined(why, pairs), rise, math.nan, pairs, s, n)
     moved = rates[_assignments(n, seed)]  # (assignments, n)
     by_label, (k, *_), whole = there.sum(axis=0), features.sum(axis=0), np.ones(len(moved))
     sums = (k * whole, moved @ by_label, y.sum() * whole, moved**2 @ by_label, (y * y).sum() * whole,
             moved @ y.sum(axis=0))  # fmt: skip
     as_high = _pearson(np.column_stack(sums)) >= estimate.value - 1e-9
-    return PooledCorrelation(estimate, float(as_high.mean()), pairs, s, n)
+    return PooledCorrelation(estimate, rise, float(as_high.mean()), pairs, s, n)
 
 
 def _pearson(totals: Floats) -> Floats:
@@ -251,6 +258,13 @@ def _pearson(totals: Floats) -> Floats:
         vx, vy = xx - x * x / k, yy - y * y / k
         r: Floats = (xy - x * y / k) / np.sqrt(np.where((vx > 1e-12 * xx) & (vy > 1e-12 * yy), vx * vy, np.nan))
     return np.clip(r, -1.0, 1.0)
+
+
+def _slope(totals: Floats) -> Floats:
+    """The slope of y on x from the same totals."""
+    k, x, y, xx, _, xy = totals.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((xy - x * y / k) / (xx - x * x / k))
 
 
 def _assignments(n: int, seed: int) -> Ints:

@@ -20,6 +20,7 @@ from unslant.presentations import NVR
 from unslant.reports.numbers import count, number, p_words, percent, unsettled, with_interval
 from unslant.responses import Responses
 from unslant.studies.base_rate.accuracies import (
+    GAP,
     MIN_SUBJECTS,
     MODERATE,
     Cell,
@@ -35,8 +36,6 @@ from unslant.studies.base_rate.accuracies import (
 
 GIVEN = "given"
 ELICITATIONS = ("cloze", "counterfactual")
-GAP = 0.10
-"""H3: accuracies by gold label that differ by less count as equal."""
 SAME = 0.05
 """H4: a label that changes the score by less is not preferred."""
 
@@ -206,9 +205,12 @@ def _h2(cloze: Findings | None) -> Hypothesis:
     if correlation.holds:
         return outcome("holds", words)
     if correlation.absent:
-        return outcome("does not hold", f"The correlation is below {MODERATE}. {words}")
+        return outcome("does not hold", f"The correlation is below {MODERATE}, the rise below {GAP:.2f}. {words}")
     if correlation.shows:
         return outcome("unclear", f"Too many other assignments of base rates do as well. {words}")
+    if correlation.r.high < MODERATE:
+        rise = f"accuracy may rise by {number(correlation.rise.high, 2)} from the lowest base rate to the highest"
+        return outcome("unclear", f"The correlation is below {MODERATE}, but {rise}. {words}")
     return outcome("unclear", f"The interval is too wide for a verdict. {words}")
 
 
