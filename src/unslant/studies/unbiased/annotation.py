@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,11 +99,14 @@ class AnnotationAgreement(StudyResult):
         unit="share")  # fmt: skip
 @metric("agreement", "pairs of people that agree", "over items with two verdicts or more", unit="share")
 @metric("kappa", "agreement beyond chance", "Krippendorff's alpha: 1 is perfect, 0 chance")
-def agreement_of(verdicts: Verdicts, interventions: Mapping[str, str] | None = None) -> AnnotationAgreement:
+def agreement_of(
+    verdicts: Verdicts, interventions: Mapping[str, str] | None = None, questions: Mapping[str, str] | None = None
+) -> AnnotationAgreement:
     """Agreement figures of filled-in sheets.
 
     Args:
         interventions: item -> combination.
+        questions: item -> id of its question. True/false items of one question are drawn, and often wrong, together.
 
     Raises:
         InputError: if there is no verdict at all.
@@ -114,22 +117,27 @@ def agreement_of(verdicts: Verdicts, interventions: Mapping[str, str] | None = N
     by_item = {item: [answers[item] for answers in verdicts.values() if item in answers] for item in items}
     ratings = [[1.0 + answers[item] if item in answers else 0.0 for item in items] for answers in verdicts.values()]
     codes = {item: interventions[item] for item in items if interventions and item in interventions}
+    pairs = {item: [a == b for a, b in itertools.combinations(votes, 2)] for item, votes in by_item.items()}
+    mean = partial(_mean_of, questions or {})
     return AnnotationAgreement(
-        confirmed=_mean_of(by_item.values()),
-        by_annotator={name: _mean_of([v] for v in answers.values()) for name, answers in verdicts.items() if answers},
+        confirmed=mean(by_item),
+        by_annotator={name: mean({item: [v] for item, v in one.items()}) for name, one in verdicts.items() if one},
         by_intervention={
-            code: _mean_of(by_item[item] for item in codes if codes[item] == code) for code in sorted({*codes.values()})
+            code: mean({item: by_item[item] for item in codes if codes[item] == code})
+            for code in sorted({*codes.values()})
         },
-        agreement=_mean_of([a == b for a, b in itertools.combinations(votes, 2)] for votes in by_item.values()),
+        agreement=mean(pairs),
         kappa=beyond_chance(np.array(ratings), Bootstrap(len(items)), pooled=True).value,
         disputed=tuple(item for item, votes in by_item.items() if not all(votes)),
     )
 
 
-def _mean_of(items: Iterable[Sequence[bool]]) -> Estimate:
+def _mean_of(questions: Mapping[str, str], votes: Mapping[str, Sequence[bool]]) -> Estimate:
     """Mean over items of the share that is True; items without any do not count."""
-    values = np.array([np.mean(votes) for votes in items if votes], dtype=np.float64)
-    return Bootstrap(len(values)).mean(values, note="no item has two verdicts")
+    shares = {item: float(np.mean(each)) for item, each in votes.items() if each}
+    contexts = [questions.get(item, "") for item in shares]
+    values = np.array([*shares.values()], dtype=np.float64)
+    return Bootstrap(len(shares), contexts=contexts, part=True).mean(values, note="no item has two verdicts")
 
 
 COLUMNS = ("item", "question_id", "interventions", "shown", "expected", "right")
@@ -194,6 +202,7 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     """
     verdicts: dict[str, dict[str, bool]] = {}
     interventions: dict[str, str] = {}
+    questions: dict[str, str] = {}
     for path in map(Path, paths):
         name = path.stem if path.stem not in verdicts else str(path)
         answers = verdicts.setdefault(name, {})
@@ -204,7 +213,8 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
                 raise InputError.at(place, f"{row.item!r} is given twice", field="item")
             answers[row.item] = row.right
             interventions[row.item] = row.interventions or "none"
-    return agreement_of(verdicts, interventions)
+            questions[row.item] = row.question_id
+    return agreement_of(verdicts, interventions, questions)
 
 
 def _verdict(value: object) -> object:
