@@ -8,8 +8,10 @@ import pytest
 from tests.fakes import RuleModel
 from tests.studies.small_models import random_model
 from training.world import question_sets
+from unslant import load_questions
+from unslant.auditing import AuditSettings, OrderDesign
 from unslant.auditing.result import AuditResult
-from unslant.auditing.study import COUNTED, audit
+from unslant.auditing.study import COUNTED, audit, ordinary_cost
 from unslant.models import Cost
 from unslant.models.hf.model import TransformersModel
 from unslant.presentations import present
@@ -89,3 +91,16 @@ def test_a_chart_is_drawn_only_where_there_is_something_to_draw(audited: AuditRe
 
     assert charts(audited) == ["order-curve", "order-cost"]
     assert charts(audit(model, QUESTIONS, orders="cyclic")) == ["order-cost"]  # no PBM of the given order alone
+
+
+@pytest.mark.thorough
+def test_the_cost_of_a_mixed_set_is_not_that_of_its_questions_with_fewest_options(
+    model: TransformersModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorted by options, the first question of each tenth gave 13.7 % too little for a Latin square."""
+    settings = AuditSettings(limit=60, orders="latin", template="plain")
+    design = OrderDesign.of(settings.sampled(load_questions("embedded")), settings)
+    sampled = ordinary_cost(model, Cost(), design, ())[1]
+    monkeypatch.setattr("unslant.auditing.study.COUNTED", 60)
+    every = ordinary_cost(model, Cost(), design, ())[1]
+    assert sampled["latin"] == pytest.approx(every["latin"], rel=0.04)

@@ -187,8 +187,10 @@ def ordinary_cost(
     several = sorted((question for question in everyone if question.movable), key=lambda one: len(one.options))
     if not several:
         return ordinary, {}
-    most = COUNTED if len(several) <= COUNTED else min(COUNTED, max(COUNTED // 2, len(several) // _SHARE))
-    sample = several[:: -(-len(several) // most)]
+    size = len(several)
+    most = size if size <= COUNTED else min(COUNTED, max(COUNTED // 2, size // _SHARE))
+    # the middle of each of as many equal parts: the first of each has the fewest options, and costs least
+    sample = [several[(2 * part + 1) * size // (2 * most)] for part in range(most)]
     movable = Counter(len(question.movable) for question in several).most_common(1)[0][0]
     usual = next(question for question in several if len(question.movable) == movable)
     once = counter.added(sample, [page for _, page in design.controls])
