@@ -247,3 +247,9 @@ def test_robustness_on_few_questions_has_the_interval_of_its_parts(n: int) -> No
     assert robustness.note == ""
     assert robustness.low < robustness.value < robustness.high
     assert robustness.high - robustness.low > 0.4
+
+
+def test_no_interval_depends_on_the_sequence_of_the_rows():
+    rng = np.random.default_rng(0)
+    rows = [row(i, t := {0} if i % 2 else {NONE}, t if rng.random() < 0.6 else {3}) for i in range(30)]
+    assert boundary_metrics(table(*rows)).robustness == boundary_metrics(table(*rows[::-1])).robustness

@@ -172,11 +172,9 @@ class SettingReplies:
 
     @cached_property
     def _questions(self) -> tuple[Ints, Ints]:
-        """(Q,) first row of each question, in their order there, and (R,) the question of each row."""
-        _, first, sorted_codes = np.unique(self.ids, return_index=True, return_inverse=True)
-        place = np.empty(len(first), np.int64)
-        place[np.argsort(first)] = np.arange(len(first))
-        return np.sort(first), place[sorted_codes]
+        """(Q,) first row of each question, by its id, and (R,) the question of each row."""
+        _, first, question = np.unique(self.ids, return_index=True, return_inverse=True)
+        return first, question  # by id: resamples must not depend on the sequence of the rows
 
     @property
     def question_truth(self) -> Texts:
