@@ -12,6 +12,7 @@ import pytest
 
 from tests.command_line import Ran
 from unslant import compare
+from unslant.experiment.gates import failed_conditions
 
 Run = Callable[..., Ran]
 Rows = list[dict[str, Any]]
@@ -136,3 +137,10 @@ def test_pbm_of_words_and_of_scores_is_not_compared_as_the_scales_differ(unslant
     assert "pbm" not in {one["measure"] for one in compare("words.jsonl", "scored.jsonl").to_dict()["differences"]}
     assert unslant("audit", "--log", "words.jsonl", "--baseline", "words.json", "--json", "new.json", "-q").code == 0
     assert "pbm" in changes()
+
+
+@pytest.mark.parametrize(("value", "printed"), [(0.59997, "0.59997"), (0.5912345, "0.5912"), ("-inf", "-inf")])
+def test_a_rounded_number_does_not_contradict_the_condition(value: object, printed: str) -> None:
+    result = {"accuracy": {"value": value, "low": None, "high": None, "n": 9}}
+    (line,) = failed_conditions(["accuracy<0.6"], result)
+    assert line.endswith(f"accuracy is {printed}")

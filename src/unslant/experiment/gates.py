@@ -354,16 +354,16 @@ class Condition:
         name = ".".join(path) + (f".{self.part}" if self.part != "value" else "")
         if self.part not in parts:
             raise InputError(f"--fail-if {self.text!r}: {'.'.join(path)} has no interval")
-        value = parts[self.part]
-        if value is None:
-            return f"--fail-if {self.text!r}: {name} is undefined" + (
-                f" ({parts['note']})" if parts.get("note") else ""
-            )
-        if not OPERATORS[self.sign](float(value), self.limit):
+        if (value := parts[self.part]) is None:
+            note = parts.get("note")
+            return f"--fail-if {self.text!r}: {name} is undefined{f' ({note})' if note else ''}"
+        holds, value = OPERATORS[self.sign], float(value)
+        if not holds(value, self.limit):
             return ""
+        digits = 4 if holds(float(f"{value:.4g}"), self.limit) else 12  # rounding must not contradict the condition
         ends = [parts.get(end) for end in ("low", "high")]
         interval = f" ({ends[0]:.4g} to {ends[1]:.4g}, N {parts['n']:,})" if None not in ends else ""
-        return f"--fail-if {self.text!r}: {name} is {float(value):.4g}{interval if self.part == 'value' else ''}"
+        return f"--fail-if {self.text!r}: {name} is {value:.{digits}g}{interval if self.part == 'value' else ''}"
 
 
 def failed_conditions(texts: Sequence[str], values: Mapping[str, Any]) -> list[str]:
