@@ -104,3 +104,14 @@ def test_the_cost_of_a_mixed_set_is_not_that_of_its_questions_with_fewest_option
     monkeypatch.setattr("unslant.auditing.study.COUNTED", 60)
     every = ordinary_cost(model, Cost(), design, ())[1]
     assert sampled["latin"] == pytest.approx(every["latin"], rel=0.04)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("limit", [30, 120, None])
+def test_costs_of_smaller_sets_are_corrected_by_what_the_run_did_cost(limit: int | None) -> None:
+    """Of 400 questions the first screen said 5.6 ordinary runs for 5.28."""
+    ran = audit("prefers-a", "embedded-skewed", limit=limit)
+    assert ran.order_curve is not None
+    assert ran.order_curve.ordinary_runs == pytest.approx(ran.cost.ordinary_runs, rel=1e-4)
+    fewer = audit("prefers-a", "embedded-skewed", limit=limit, orders="given:4").cost.ordinary_runs
+    assert ran.run.order_costs["given:4"] == pytest.approx(fewer, rel=0.03)

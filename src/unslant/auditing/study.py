@@ -175,7 +175,7 @@ def ordinary_cost(
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
         model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
         in the orders asked, in every smaller set and in those that a plan compares, from :data:`COUNTED` questions or
-        fewer; empty where tokens cannot be counted.
+        fewer and, where all was computed here, the cost of the run; empty where tokens cannot be counted.
     """
     local, asked, everyone = model.unwrapped, list(questions), design.questions.questions
     if not isinstance(local, TokenizingModel):
@@ -208,6 +208,10 @@ def ordinary_cost(
     if design.full is not None:
         part = len(design.full) / n
         runs[orders] = round(part * runs[every] + (1 - part) * runs["latin"], 4)
+    if spent.tokens and not spent.reused and len(asked) == n and design.settings.until is None:
+        # A sample's questions share fewer beginnings than all do. What the orders asked did cost corrects all sets.
+        exact = spent.tokens / ordinary / runs[orders]
+        runs = {name: round(number * exact, 4) for name, number in runs.items()}
     return ordinary, runs
 
 
