@@ -60,6 +60,18 @@ def test_a_p_value_is_never_0(p: float) -> None:
     assert p_words(p).startswith("p < 0.001" if p < 0.0005 else "p = ")
 
 
+@given(st.integers(2, 400_000), st.integers(2, 4), st.integers(0, 2))
+def test_all_but_one_is_not_all(n: int, digits: int, of_percent: int) -> None:
+    """399 of 400 right answers read 1.00 or 100 %; an interval that begins above 0.995 began at 1.00."""
+    share = 1 - 1 / n
+    assert share - 0.1 < read(number(share, digits)) < 1
+    assert read(number(-share, digits)) > -1
+    assert read(percent(share, of_percent)[:-2]) < 100
+    assert read(interval(Estimate(1.0, share, 1.0, n, "made"), digits).split()[0]) < 1
+    assert number(1.0, digits) == f"{1:.{digits}f}"
+    assert percent(1.0, of_percent) == f"{100:.{of_percent}f}\u00a0%"
+
+
 def test_infinite_and_undefined_are_written_alike_for_every_metric(subtests: pytest.Subtests) -> None:
     for key, metric in METRICS.items():
         with subtests.test(key):
@@ -77,7 +89,11 @@ def test_intervals_have_both_ends_and_never_two_dashes(a: float, b: float, digit
     low, high = sorted((a, b))
     shown = interval(Estimate(low, low, high, 9, "made"), digits)
     joined = " – " if low >= 0 else " to "
-    assert shown == f"{number(low, digits)}{joined}{number(high, digits)}"
+    start, end = shown.split(joined)
+    assert start == number(low, digits)
+    if end != number(high, digits):  # the upper end may be rounded to 1
+        assert digits > 1
+        assert abs(read(end)) == 1 > abs(high)
     assert with_interval(Estimate(low, low, high, 9, "made"), digits).startswith(number(low, digits))
 
 

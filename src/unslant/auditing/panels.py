@@ -251,7 +251,7 @@ def _order(result: AuditResult) -> str:
     missing = " or are missing" if result.metrics.counts.unanswered_rows else ""
     words = {0.0: "None", 0.5: "Half", 1.0: "All"}
     changes = 1 - consistency.value
-    share = words.get(changes) or percent(changes, 0 if changes < 0.995 else 1)
+    share = words.get(changes) or percent(changes)
     line = f"{share} of its answers change{missing} when the options are reordered"
     if result.replies and float(result.run.identity.get("temperature", 0) or 0):
         return f"{line}; sampled once each, so noise and order cannot be distinguished (--repeats=3 separates them)."

@@ -29,14 +29,17 @@ DASH = "–"
 APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "positions", "provenance"})
 """Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
 _NOISE = 1e-12
+_LEAST_REST = 1e-6
+"""Less is missing to 1 by rounding alone."""
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def number(value: Cell, how: How = 3) -> str:
     """Format a value without its interval.
 
-    Nonzero numbers never print as 0 (``<0.001``), except for rounding noise. Infinity prints as ``∞``, undefined as a
-    dash; differences are signed, relative changes are percentages.
+    Nonzero numbers never print as 0 (``<0.001``), nor smaller ones as 1, as 399 of 400 right answers would with two
+    decimals (``0.998``), except for rounding noise. Infinity prints as ``∞``, undefined as a dash; differences are
+    signed, relative changes are percentages.
     """
     plain = value.value if isinstance(value, Estimate) else value
     if plain is None or plain != plain:
@@ -57,7 +60,7 @@ def interval(cell: Cell, how: How = 3) -> str:
         return ""
     digits, percent = (how, False) if isinstance(how, int) else (how.digits, how.unit == "%")
     joined = "–" if cell.low >= 0 else "to"
-    low, high = (_written(bound, digits, percent=percent) for bound in (cell.low, cell.high))
+    low, high = _written(cell.low, digits, percent=percent), _written(cell.high, digits, percent=percent, up=True)
     return f"{low} {joined} {high}"
 
 
@@ -128,13 +131,19 @@ def listed(words: Sequence[str], most: int = 6) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _written(value: float, digits: int, sign: str = "", percent: bool = False, noise: float = _NOISE) -> str:
+def _written(
+    value: float, digits: int, sign: str = "", percent: bool = False, noise: float = _NOISE, up: bool = False
+) -> str:
+    """``up``: may be rounded to 1, which makes an interval no narrower."""
     unit = f"{_SPACE}%" if percent else ""
     value *= 100 if percent else 1
     if math.isinf(value):
         return f"{sign}∞" if value > 0 else "−∞"
     if abs(value) <= noise:
         return f"{0:.{digits}f}{unit}"
+    rest = (100 if percent else 1) - abs(value)
+    if (percent or digits > 1) and not up and _LEAST_REST < rest <= 0.5 * 10.0**-digits:
+        digits = math.floor(-math.log10(2 * rest)) + 1
     text = f"{value:{sign},.{digits}f}"
     if not any(character in "123456789" for character in text):
         least = f"{10.0**-digits:.{digits}f}{unit}"
