@@ -27,7 +27,7 @@ def rows(answers: list[Any], options: list[Any] = OPTIONS, **more: Any) -> list[
 def test_numbers_that_count_from_0_or_1_are_said(answers: list[Any]) -> None:
     found = load_questions(rows(answers), skip_bad=True)
     assert "are read as counting from 0" in found.report.doubts[0]
-    assert "--answer-base 1" in found.report.doubts[0]
+    assert "answer_base=1" in found.report.doubts[0]
     for base in (0, 1):
         assert not load_questions(rows(answers), skip_bad=True, answer_base=base).report.doubts
 
@@ -77,6 +77,16 @@ def test_as_many_letters_as_texts() -> None:
         load_questions(rows(["A", "neon"]))
 
 
+@pytest.mark.parametrize(
+    ("answer", "place"), [("B) carbon dioxide", 1), ("(C)", 2), ("D. argon gas", 3), ("option 2: Carbon Dioxide", 1)]
+)
+def test_a_letter_with_a_text_is_read_unless_the_text_is_of_another_option(answer: str, place: int) -> None:
+    """"B) oxygen" was B in silence."""
+    assert load_questions(rows(["A) oxygen", answer]))[1].answers == {place}
+    with pytest.raises(InputError, match=r"'B\) oxygen' is none of the 4 options"):
+        load_questions(rows([answer, "A) oxygen", "B) oxygen"]))
+
+
 def test_a_near_second_reading_is_a_doubt() -> None:
     found = load_questions(rows(["2", "1", "8"], ["2", "4", "8", "1"]))
     assert [question.answers for question in found] == [{0}, {3}, {2}]
@@ -118,8 +128,8 @@ def test_records_left_out_and_doubts_stand_before_the_first_number(tmp_path: Pat
 def test_a_check_says_which_reading_was_taken() -> None:
     check = check_questions(rows([3, 1, 2]))
     assert "answers that fit two readings" in check.headline
-    assert "--answer-base 1" in check.summary(width=2000)
-    assert any("--answer-base 1" in caveat for caveat in check.to_dict()["caveats"])
+    assert "answer_base=1" in check.summary(width=2000)
+    assert any("answer_base=1" in caveat for caveat in check.to_dict()["caveats"])
 
 
 def test_random_encodings_are_read_right_refused_or_doubted() -> None:

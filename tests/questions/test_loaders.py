@@ -281,7 +281,7 @@ def test_a_file_that_never_says_zero_is_noted(write: Write) -> None:
     rows = [{**ROW, "id": str(i), "answer": i % 2 + 1} for i in range(30)]
     questions = load_questions(write(rows))
     assert questions[0].answers == {1}
-    assert "--answer-base 1" in questions.report.doubts[0]
+    assert "answer_base=1" in questions.report.doubts[0]
 
 
 def test_numbers_written_as_text_are_indices_or_texts_by_what_fits_the_file(write: Write) -> None:

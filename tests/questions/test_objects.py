@@ -432,7 +432,7 @@ def test_the_report_tells_how_answers_were_read(answers: list[Any], how: str) ->
 def test_a_small_file_that_never_says_0_is_noted() -> None:
     rows = [row | {"answer": 1 + row["answer"] % 2} for row in BASE_1 * 2]
     rows = [row | {"id": str(i)} for i, row in enumerate(rows)]
-    assert "--answer-base 1" in unslant.load_questions(rows).report.doubts[0]
+    assert "answer_base=1" in unslant.load_questions(rows).report.doubts[0]
     assert unslant.load_questions(rows, answer_base=0).report.doubts == ()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, for_the_caller
 from unslant.questions.records import BadRecord, is_missing, parse_list, whole_number
 
 ENOUGH = 20
@@ -24,7 +24,7 @@ WORDS = {
 _DIGITS = 18
 LETTER = re.compile(r"(?:(?:option|choice|opt)[ _]?)?[(\[]?([A-Za-z])[)\].:]?", re.IGNORECASE)
 _MARKED = re.compile(
-    r"(?:(?i:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s].*)?", re.S
+    r"(?:(?i:option|choice|answer)\s+(?P<number>\d{1,3})|[(\[]?(?P<letter>[A-Z])[)\].:])(?:[:.)\s](?P<text>.*))?", re.S
 )
 _BETWEEN = re.compile(r"\s*(?:[,;|、&]|\band\b)\s*")
 _SEVERAL = re.compile(rf"[A-Za-z0-9]{{1,2}}(?:{_BETWEEN.pattern}[A-Za-z0-9]{{1,2}})+")
@@ -143,11 +143,14 @@ def _folded(text: str) -> str:
 
 
 def _as_marked(item: str, answer: RawAnswer, base: int) -> tuple[int, ...]:
-    """ "option 2: text" (counted from 1), "B) text" or "(B) text"."""
+    """ "option 2: text" (counted from 1), "B) text" or "(B) text"; nothing where the text is that of other options."""
     match = _MARKED.fullmatch(item.strip())
     if not match:
         return ()
-    return _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
+    place = _place(int(match["number"]) - 1 if match["number"] else ord(match["letter"]) - ord("A"), answer)
+    text = (match["text"] or "").strip()
+    others = as_text(text, answer, base) if text else place
+    return place if not others or {*place} & {*others} else ()
 
 
 READERS: dict[str, Callable[[str, RawAnswer, int], tuple[int, ...]]] = {
@@ -260,8 +263,8 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     examples = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
     doubt = (
         f"answers ({examples}) are read as counting from {base}, but {both:,} of {len(numbers):,} could also count "
-        f"from {other}, and would then be other options: add --answer-base {other} if they do, --answer-base {base} "
-        f"(answer_base={base}) if not"
+        f"from {other}, and would then be other options: add --answer-base={other} if they do, --answer-base={base} "
+        "if not"
     )
     return base, "", doubt
 
@@ -324,7 +327,7 @@ class AnswerReader:
         forms += ["marks of the options"] if any(one.marked for one in answers) else []
         doubts += [doubt] if doubt else []
         how = " and ".join(dict.fromkeys(forms))
-        return cls(first, tuple(kinds), note, how, off_by_one, tuple(doubts))
+        return cls(first, tuple(kinds), note, how, off_by_one, tuple(map(for_the_caller, doubts)))
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.
