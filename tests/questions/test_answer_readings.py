@@ -81,7 +81,7 @@ def test_as_many_letters_as_texts() -> None:
     ("answer", "place"), [("B) carbon dioxide", 1), ("(C)", 2), ("D. argon gas", 3), ("option 2: Carbon Dioxide", 1)]
 )
 def test_a_letter_with_a_text_is_read_unless_the_text_is_of_another_option(answer: str, place: int) -> None:
-    """"B) oxygen" was B in silence."""
+    """In silence, the answer 'B) oxygen' was option B."""
     assert load_questions(rows(["A) oxygen", answer]))[1].answers == {place}
     with pytest.raises(InputError, match=r"'B\) oxygen' is none of the 4 options"):
         load_questions(rows([answer, "A) oxygen", "B) oxygen"]))
