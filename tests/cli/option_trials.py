@@ -46,7 +46,7 @@ TASKS = Path(__file__).parents[1] / "plugins" / "lm_eval_tasks"
 PLAIN = (".jsonl", ".csv", ".safetensors")
 SETTINGS = ("provenance.json",)
 UNSURE = "openai/unsure"
-"""A model of whose replies half hold no answer."""
+"""A model of whose replies a third hold no answer."""
 RANKED = ("m", "other", "third", "openai/a", "openai/other", "openai/third")
 HTTP, OTHER = "http://127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1#other"
 BASE = {
@@ -166,7 +166,7 @@ class Talker(FakeChat):
             lines = re.findall(r"(?m)^([A-Z1-9])\. (.*)$", repr(prompt).replace("\\n", "\n")) or [("A", "")]
             label = max(lines, key=lambda line: crc32(line[1].encode()))[0]
             text = str(1 + crc32(repr(prompt).encode()) % 10) if CONFIDENCE_CUE in repr(prompt) else f"Answer: {label}"
-            if self.name == UNSURE and crc32(repr(prompt).encode()) % 2:
+            if self.name == UNSURE and crc32(repr(prompt).encode()) % 3 == 0:
                 text = "Well."
             yield Reply(index, text, input_tokens=1, output_tokens=1)
 

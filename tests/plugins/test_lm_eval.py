@@ -259,7 +259,7 @@ def test_little_probability_on_labels_names_an_option_of_this_command(
 ) -> None:
     monkeypatch.setattr("unslant.auditing.panels.LEAST_LABEL_MASS", 2.0)
     caveats = " ".join(audit_tasks(MODEL, "own_letters", include_path=TASKS, orders="given").page().caveats)
-    assert "asked without --apply-chat-template, labels or a template it does not expect, or" in caveats
+    assert "asked without apply_chat_template=True, labels or a template it does not expect, or" in caveats
 
 
 def test_a_planted_preference_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
