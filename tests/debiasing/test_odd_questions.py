@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,49 @@ def test_odd_questions_are_of_many_kinds() -> None:
 def test_questions_that_were_not_fitted_on_are_counted_by_every_method(tiny: TransformersModel, name: str) -> None:
     found = debias(method_named(name), ModelAsker(tiny), QUESTIONS, fit_on=[*QUESTIONS, LONG])
     assert found.notes[0].startswith(f"not fitted on 1 of {len(QUESTIONS) + 1} questions")
+
+
+def test_a_prior_is_carried_over_to_questions_that_only_share_their_numbers() -> None:
+    def rows(word: str) -> list[dict[str, Any]]:
+        return [
+            {"question": f"{word} {i}?", "options": ["oak", "ash", "elm", "fir"], "answer": i % 4} for i in range(6)
+        ]
+
+    first = RuleModel(lambda stem, labels, texts: [5.0, 1.0, 1.0, 1.0])
+    with unslant.Debiased(first, "pride:alpha=0.5", fit=rows("Tree")) as model:
+        assert [one.orders for one in model.answers(rows("Bush"))] == [1] * 6
+        fitted = model.answers(rows("Tree"))
+        assert sorted(one.orders for one in fitted) == [1, 1, 1, 4, 4, 4]
+        alone = [model.answer(row) for row in rows("Tree")]  # every one of them is the first of its set
+        assert [one.orders for one in alone] == [one.orders for one in fitted]
+        np.testing.assert_allclose([one.probs for one in alone], [one.probs for one in fitted], atol=1e-6)
+
+
+def test_questions_measured_are_not_fitted_on(tiny: TransformersModel, tmp_path: Path) -> None:
+    renamed = [replace(q.relisted((3, 1, 0, 2)), id=f"other-{i}") for i, q in enumerate(QUESTIONS)]
+    with pytest.raises(InputError, match="bnp is fitted on 2 of the 6 questions that it is measured on"):
+        unslant.debias(tiny, QUESTIONS, method="bnp", train=renamed[4:])
+    with pytest.raises(InputError, match="the adapter is fitted on 1 of the 6"):
+        unslant.train(tiny, renamed[:1], tmp_path, held_out=QUESTIONS)
+
+
+@pytest.mark.thorough
+def test_a_fit_is_carried_over_only_to_sets_that_share_nothing_with_it(tiny: TransformersModel) -> None:
+    more = make_questions([4] * 4, seed=5)
+    sets = [QuestionSet.of(one, name) for one, name in ((QUESTIONS, "a"), (more, "b"))]
+    train = [QuestionSet.of(one, name) for one, name in ((more, "to b"), (make_questions([4] * 4, seed=6), "to c"))]
+    method = "lora-1:epochs=1:questions_per_epoch=2:max_orders=2"
+    study = compare_methods([tiny], sets, methods=[method], train=train)
+    assert [(one.questions, one.fitted_on) for one in study.entries if one.method == method] == [
+        ("a", "a"), ("a", "b"), ("b", "b"),
+    ]  # fmt: skip
+    assert [one.questions for one in study.missing] == ["b"]
+
+
+@pytest.mark.thorough
+def test_halves_to_train_on_share_nothing_with_what_is_measured(tiny: TransformersModel) -> None:
+    twice = QuestionSet.of([*QUESTIONS, *(replace(q, id=f"again-{q.id}") for q in QUESTIONS)], "twice")
+    study = compare_methods([tiny], [twice], methods=["lora-1:epochs=1:questions_per_epoch=2:max_orders=2"])
+    assert not study.missing
+    assert study.measured_on == {"twice": 6}
+    assert study.trained_on["twice"] < 6

@@ -222,6 +222,8 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="unknown method"):
         debias([model], [known], methods=("voting",))
     with pytest.raises(InputError, match="loaded model"):
+        debias([model], [known], methods=("bnp",), train=[QuestionSet.of(OTHER, "other")])
+    with pytest.raises(InputError, match="a method is fitted on"):
         debias([model], [known], methods=("bnp",), train=[known])
 
 

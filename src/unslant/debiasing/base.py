@@ -247,6 +247,23 @@ class Method(ABC):
         """Raise ModelError, saying what to install, where an optional package is missing."""
 
 
+def content_of(question: Question) -> tuple[str, ...]:
+    """What a question asks: the same in all its listings and under any id, which numbered sets use again.
+
+    Where its text was not recorded, the id has to do.
+    """
+    return (question.stem or question.id, question.context, *sorted(question.options))
+
+
+def check_apart(what: str, fitted: Sequence[Question], measured: Sequence[Question]) -> None:
+    """Raise InputError if some of the questions measured are among those fitted on; ``what`` is fitted."""
+    asked = set(map(content_of, fitted))
+    if n := sum(content_of(question) in asked for question in measured):
+        raise InputError(
+            f"{what} is fitted on {n:,} of the {len(measured):,} questions that it is measured on; give it others"
+        )
+
+
 def counted_reasons(reasons: Mapping[str, int]) -> str:
     """``a prompt is too long (3), no label is left (1)``."""
     return ", ".join(f"{reason} ({n:,})" for reason, n in reasons.items())

@@ -10,7 +10,15 @@ from typing import Any, Unpack
 from unslant.asking import Progress, no_progress
 from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import RecordedAsker, asker_of
-from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, left_out, left_out_notes
+from unslant.debiasing.base import (
+    Answers,
+    Method,
+    OrderDebiaser,
+    Outcome,
+    check_apart,
+    left_out,
+    left_out_notes,
+)
 from unslant.debiasing.base import debias as answer
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
@@ -80,6 +88,8 @@ def debias(
         raise without_effect(f"{method.name} is not fitted", [f"--train {settings.train}"])
     sample = settings.sampled(settings.load(questions))
     fit_on = settings.pool(settings.train)
+    if fit_on and method.held_out:
+        check_apart(method.name, list(fit_on), list(sample))
     writer, alphabet = settings.writer(), parse_labels(settings.labels)
     check_labels(alphabet, (*sample, *(fit_on or ())))
     asker = asker_of(opened(model, needs, models, generate), writer, alphabet, in_words=in_words, progress=progress)

@@ -17,7 +17,7 @@ import numpy as np
 from unslant.asking import Progress, elicitation_of
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.base import Debiaser, Method, counted_reasons
+from unslant.debiasing.base import Debiaser, Method, check_apart, content_of, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
 from unslant.experiment import ReportOptions, sources_in
 from unslant.experiment.job import Given, Job, provenance
@@ -102,6 +102,10 @@ class DebiasStudy(Study[DebiasSettings]):
         if held_out and not train:
             halves = [_halves(questions, settings.seed) for questions in test]
             training, test = [half for half, _ in halves], [half for _, half in halves]
+            measured_on = {content_of(question) for questions in test for question in questions}  # sets may overlap
+            training = [[q for q in questions if content_of(q) not in measured_on] for questions in training]
+        for fit_on, questions in zip(training, test, strict=False):  # without --train, no set has any
+            check_apart("a method", fit_on, questions)
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
         check_labels(alphabet, (question for one in (*test, *training) for question in one))
         facts = [settings.recorded("train", "methods"), [one.digest for one in [*sets, *train]], len(training)]
@@ -268,6 +272,8 @@ class _Run:
                 if source not in (None, target) and self.settings.no_transfer:
                     continue
                 try:
+                    if method.held_out:
+                        check_apart(method.name, fit_on, self.test[target])
                     self._measured(fitted, target, base[target])
                 except MostlyFailedError:
                     raise  # the model itself fails: no other method could ask it either

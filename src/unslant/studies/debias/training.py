@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
 from unslant.debiasing.asker import ModelAsker
+from unslant.debiasing.base import check_apart
 from unslant.debiasing.lora1 import Epoch, TrainSettings
 from unslant.errors import InputError
 from unslant.experiment.job import provenance
@@ -110,6 +111,8 @@ class TrainingLog(StudyResult):
         if len(self.epochs) < 2:
             return f"{self.name}: no epochs trained"
         first, last = self.epochs[0], self.epochs[-1]
+        if not last.n:
+            return f"{self.name}, {count(last.epoch, 'epoch')}: not measured, because no questions were held out"
         change = f"PBM from {number(first.pbm, METRICS['pbm'])} to {number(last.pbm, METRICS['pbm'])}"
         if not math.isnan(first.accuracy):
             change += f", accuracy over orders from {number(first.accuracy)} to {with_interval(_accuracy(last))}"
@@ -188,6 +191,8 @@ def train(
     sample = settings.sampled(settings.load(questions))
     pool = settings.pool(settings.held_out)
     training, held_out = (list(sample), list(pool)) if pool else split(sample.questions, settings.seed)
+    if pool:
+        check_apart("the adapter", training, held_out)
     elicitation, alphabet = Cloze(settings.writer()), parse_labels(settings.labels)
     check_labels(alphabet, (*training, *held_out))
     loaded = opened(model, ("score", "train"), models)
