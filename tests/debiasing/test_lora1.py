@@ -152,10 +152,10 @@ def test_a_killed_run_goes_on_to_the_same_adapter(tiny_folder: Path, tmp_path: P
     assert [line["epoch"] for line in lines] == [0, 1, 2, 3]
     assert all(line["n"] == 3 and line["pbm"] > 0 for line in lines)
 
-    _, longer = train(
-        ModelAsker(open_model(tiny_folder)), QUESTIONS, [], replace(settings, epochs=4), out=tmp_path / "cut"
-    )
-    assert len(longer) == 5
+    asker, longer = ModelAsker(open_model(tiny_folder)), replace(settings, epochs=4)
+    with pytest.raises(InputError, match="another set of held-out questions"):  # its log would mix the two
+        train(asker, QUESTIONS, QUESTIONS[:2], longer, out=tmp_path / "cut")
+    assert len(train(asker, QUESTIONS, QUESTIONS[:3], longer, out=tmp_path / "cut")[1]) == 5
 
 
 def test_a_folder_of_another_run_is_refused(tiny_folder: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = _Checkpoint(out, settings, asker, usable) if out else None
+    checkpoint = _Checkpoint(out, settings, asker, usable, held_out) if out else None
     adapted = Adapted.new(model, settings)
     try:
         optimizer = torch.optim.AdamW(
@@ -244,14 +244,21 @@ class _Checkpoint:
         saved: the state in that file; ``None`` if no epoch is finished.
 
     Raises:
-        InputError: if the folder cannot be made, or holds a run in which a gradient could differ: other settings,
+        InputError: if the folder cannot be made, or holds a run whose gradients or log could differ: other settings,
             questions, labels or template, or another model.
     """
 
-    def __init__(self, out: Path, settings: TrainSettings, asker: Asker, questions: Sequence[Question]) -> None:
+    def __init__(
+        self,
+        out: Path,
+        settings: TrainSettings,
+        asker: Asker,
+        questions: Sequence[Question],
+        held_out: Sequence[Question],
+    ) -> None:
         self.path = out / "checkpoint.pt"
         self.settings = settings
-        self.made_with = _made_with(asker, questions)
+        self.made_with = _made_with(asker, questions, held_out)
         make_folder(out)
         self.saved = self._load() if os.path.isfile(self.path) else None
 
@@ -284,8 +291,8 @@ class _Checkpoint:
         write_atomically(self.path, lambda file: torch.save(data, file))
 
 
-def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
-    """Everything but the settings that a gradient depends on, by the name that messages use."""
+def _made_with(asker: Asker, questions: Sequence[Question], held_out: Sequence[Question]) -> dict[str, str]:
+    """Everything but the settings that a gradient or the log depends on, by the name that messages use."""
     identity = asker.model.identify().identity if asker.model else {}
     elicitation: Any = asker.elicitation
     writer = getattr(elicitation, "writer", None)
@@ -298,7 +305,8 @@ def _made_with(asker: Asker, questions: Sequence[Question]) -> dict[str, str]:
         "chat": str(getattr(writer, "chat", "")),
         "elicitation": repr(replace(elicitation, writer=None) if writer else elicitation),
         "to_end": str(getattr(writer, "to_end", "")),
-        "set of questions": _digest(sorted(canonical_line(question) for question in questions)),
+        "set of questions": _digest(sorted(map(canonical_line, questions))),
+        "set of held-out questions": _digest(sorted(map(canonical_line, held_out))),
     }
 
 
