@@ -10,15 +10,7 @@ from typing import Any, Unpack
 from unslant.asking import Progress, no_progress
 from unslant.debiasing import METHODS, method_named
 from unslant.debiasing.asker import RecordedAsker, asker_of
-from unslant.debiasing.base import (
-    Answers,
-    Method,
-    OrderDebiaser,
-    Outcome,
-    check_apart,
-    left_out,
-    left_out_notes,
-)
+from unslant.debiasing.base import Answers, Method, OrderDebiaser, Outcome, check_apart, left_out, left_out_notes
 from unslant.debiasing.base import debias as answer
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
