@@ -11,6 +11,8 @@ import pytest
 
 import unslant
 from tests.command_line import unslant as run
+from tests.debiasing.conftest import make_questions
+from tests.fakes import RuleModel
 from unslant.auditing.comparison import audit_logs
 from unslant.auditing.result import AuditResult
 from unslant.debiasing import method_named
@@ -181,3 +183,21 @@ def test_a_model_or_a_log_is_needed(tmp_path: Path) -> None:
 def test_a_table_that_unslant_wrote(llama: Path, tmp_path: Path) -> None:
     load_logs([llama])[0].to_parquet(tmp_path / "own.parquet")
     assert [*debias_log(tmp_path / "own.parquet").records()] == [*debias_log(llama).records()]
+
+
+@pytest.mark.parametrize("orders", ["2", "shared:3"])
+def test_the_vote_over_an_audits_table_is_the_audits(tmp_path: Path, orders: str) -> None:
+    """The audit also asks the published and the reversed order, which a vote over a sample of orders does not have."""
+    questions = make_questions([4] * 40)
+    model = RuleModel(leaning_on_the_first)
+    result = unslant.audit(model, questions, orders=orders)
+    result.to_parquet(tmp_path / "responses.parquet")
+    answers = debias_log(tmp_path / "responses.parquet")
+    live = unslant.debias(model, questions, method=f"vote:orders={orders}")
+    assert [(o.text, o.orders) for o in answers.outcomes] == [(o.text, o.orders) for o in live.outcomes]
+    right = [o.choice in q.answers for q, o in zip(answers.questions, answers.outcomes, strict=True)]
+    assert np.mean(right) == result.metrics.means["vote_accuracy"].value
+
+
+def leaning_on_the_first(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+    return [(3.0 if i == 0 else 1.0) * (1 + len(text)) for i, text in enumerate(texts)]

@@ -223,8 +223,11 @@ class RecordedAsker(Asker):
         self.alphabet, self.in_words, self._cost = scores.labels, scores.elicitation == GENERATE, Cost()
         self._probs: dict[str, dict[Order, Floats]] = {}  # by question and order
         self._charged: set[tuple[str, Order]] = set()
+        self._in_set: set[tuple[str, Order]] = set()
         kinds, unanswered = ("order", "given", "reverse"), 0
         for row in responses.where(elicitation=scores.elicitation, kind=kinds, status=("ok", *NO_ANSWER)).rows():
+            if row.kind == "order":
+                self._in_set.add((row.question_id, row.contents))
             if row.contents in self._probs.get(row.question_id, ()):
                 continue
             unanswered += row.choice < 0
@@ -245,10 +248,15 @@ class RecordedAsker(Asker):
         return question.id in self._probs
 
     def orders(self, question: Question) -> list[Order]:
-        """The recorded orders of a question; InputError if it has none."""
+        """The recorded orders of a question's order set, otherwise all that were recorded; InputError without any.
+
+        The published and the reversed order are also asked where the set does not have them: in the vote, they would
+        make it depend on the order of the file.
+        """
         if question.id not in self._probs:
             raise InputError(f"question {question.id!r}: no orders were recorded")
-        return list(self._probs[question.id])
+        orders = list(self._probs[question.id])
+        return [order for order in orders if (question.id, order) in self._in_set] or orders
 
     @property
     def cost(self) -> Cost:
