@@ -86,6 +86,13 @@ def test_renaming_content_renames_the_answer(name: str) -> None:
         assert a.choice == b.choice
 
 
+@pytest.mark.parametrize("name", ["adaptive", *(f"adaptive-fast:risk={risk}" for risk in (0.05, 0.1, 0.2, 0.3, 0.4))])
+def test_the_sequence_of_questions_does_not_decide_which_of_them_stop(name: str) -> None:
+    alike = [replace(q, options=tuple(sorted(q.options))) for q in QUESTIONS]  # for this asker
+    first, second = (debias(make(name), Places(), asked).outcomes for asked in (alike, alike[::-1]))
+    assert [o.orders for o in first] == [o.orders for o in reversed(second)]
+
+
 @pytest.mark.parametrize("name", sorted(INVARIANT))
 def test_exactly_invariant_over_all_listings(name: str, tiny: TransformersModel) -> None:
     """All 24 listings of a question: the same probability for the same text, so PBM is 0."""

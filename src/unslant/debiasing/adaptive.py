@@ -169,7 +169,9 @@ class AdaptiveVoter(Debiaser):
 def _stop_safest(states: Sequence[_Open], budget: float) -> float:
     """Stop the safest questions whose expected errors sum to at most ``budget``; returns that sum."""
     spread, spent = _spread(states), 0.0
-    for error, state in sorted(((_error(state, spread), state) for state in states), key=lambda pair: pair[0]):
+    # By id where errors are equal: where a question is in the file does not matter.
+    errors = sorted(((_error(state, spread), state.question.id, state) for state in states), key=lambda one: one[:2])
+    for error, _, state in errors:
         if spent + error > budget:
             break
         spent += error
