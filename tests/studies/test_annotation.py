@@ -76,3 +76,9 @@ def test_bad_sheets_are_named(tmp_path, content, words):
     (tmp_path / "sheet.csv").write_text(content)
     with pytest.raises(InputError, match=words):
         read_sheets([tmp_path / "sheet.csv"])
+
+
+def test_one_sheet_given_twice_is_not_two_people(tmp_path):
+    (tmp_path / "ann.csv").write_text("item,right\na,yes\nb,no\n")
+    with pytest.raises(InputError, match="is given twice; give one sheet"):
+        read_sheets([tmp_path / "ann.csv", tmp_path / "." / "x" / ".." / "ann.csv"])

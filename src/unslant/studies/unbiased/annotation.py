@@ -190,8 +190,8 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     """Agreement figures of filled-in sheets, one for each annotator (named by its file), without empty verdicts.
 
     Raises:
-        InputError: naming file and line, on a verdict that is neither yes nor no, an item given twice, or sheets
-            that nobody has filled in.
+        InputError: naming file and line, on a verdict that is neither yes nor no, an item or a sheet given twice, or
+            sheets that nobody has filled in.
 
     Examples:
         >>> for name in ("ann.csv", "ben.csv"):
@@ -203,7 +203,11 @@ def read_sheets(paths: Sequence[str | Path]) -> AnnotationAgreement:
     verdicts: dict[str, dict[str, bool]] = {}
     interventions: dict[str, str] = {}
     questions: dict[str, str] = {}
+    seen: set[Path] = set()
     for path in map(Path, paths):
+        if path.resolve() in seen:
+            raise InputError.at(path, "is given twice; give one sheet per person")
+        seen.add(path.resolve())
         name = path.stem if path.stem not in verdicts else str(path)
         answers = verdicts.setdefault(name, {})
         for place, row in table_rows(path, _Filled):
