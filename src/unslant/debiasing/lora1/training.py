@@ -103,7 +103,7 @@ def train(
     if not usable:
         raise InputError("LoRA-1: no question to train on has options that can be reordered")
     model = loaded_model(asker, "LoRA-1")
-    checkpoint = _Checkpoint(out, settings, asker, usable, held_out) if out else None
+    checkpoint = _Checkpoint(out, settings, _made_with(asker, usable, held_out)) if out else None
     adapted = Adapted.new(model, settings)
     try:
         optimizer = torch.optim.AdamW(
@@ -248,17 +248,9 @@ class _Checkpoint:
             questions, labels or template, or another model.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        settings: TrainSettings,
-        asker: Asker,
-        questions: Sequence[Question],
-        held_out: Sequence[Question],
-    ) -> None:
+    def __init__(self, out: Path, settings: TrainSettings, made_with: dict[str, str]) -> None:
         self.path = out / "checkpoint.pt"
-        self.settings = settings
-        self.made_with = _made_with(asker, questions, held_out)
+        self.settings, self.made_with = settings, made_with
         make_folder(out)
         self.saved = self._load() if os.path.isfile(self.path) else None
 
