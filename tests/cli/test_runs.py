@@ -18,6 +18,8 @@ import pytest
 
 import unslant
 from tests.cli.interrupted_models import Guesser, Model, Run, run_ids
+from tests.models.server_formats import OF_KIND
+from tests.serving import Fault, FaultServer, free_port
 from tests.stores import vouch_for_runs
 from unslant import Responses
 
@@ -322,3 +324,35 @@ def test_a_second_ctrl_c_ends_it_at_any_moment(questions, slow) -> None:
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
+
+
+@pytest.mark.filterwarnings("ignore:.* is left out")
+def test_a_run_of_several_models_resumes_with_the_one_that_failed(unslant: Run, questions) -> None:
+    broken = []
+
+    def answer(request):
+        broken.append("logprobs" in request)
+        return Fault(401, "expired") if sum(broken) > 20 else OF_KIND["vllm"]().answer(request)
+
+    with FaultServer(answer, OF_KIND["vllm"]().get).running() as server:
+        models = ("-m", "fair", "-m", f"{server.url}#m", "-m", "prefers-a")
+        ran = unslant("audit", *models, questions, "--json", "out.json", "--html", "out.html", "--retries", 0)
+        assert ran.code == 3
+        assert ran.out.startswith(f"Left out: {server.url}#m: ")
+        assert set(json.loads(Path("out.json").read_text())["runs"]) == {"fair", "prefers-a"}
+        assert "Left out: " in Path("out.html").read_text()
+        (run,) = run_ids(unslant)
+        assert f"failed: {server.url}#m: " in unslant("runs", "show", run).out
+        broken[:] = [False] * 20
+        server.answer = OF_KIND["vllm"]().answer
+        assert unslant("runs", "resume", run).code == 0
+    assert set(json.loads(Path("out.json").read_text())["runs"]) == {"fair", "m", "prefers-a"}
+
+
+def test_one_of_several_models_that_cannot_be_opened_ends_the_command_before_any_is_asked(
+    unslant: Run, questions
+) -> None:
+    for name in ("no-such-model", f"http://127.0.0.1:{free_port()}/v1#m"):
+        ran = unslant("audit", "-m", "fair", "-m", name, questions, "--retries", 0)
+        assert ran.code == 2
+        assert run_ids(unslant) == []

@@ -12,7 +12,7 @@ import pytest
 
 from tests.command_line import unslant
 from tests.fakes import RuleModel
-from unslant import InputError, Leaderboard, audit, compare, load_questions
+from unslant import InputError, Leaderboard, ModelError, audit, compare, leaderboard, load_questions
 from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
@@ -278,3 +278,46 @@ def test_the_tables_of_several_audits_are_written(tmp_path: Path) -> None:
     unslant("audit", "-m", "fair", "-m", "prefers-a", "embedded", "--limit", "4", "--no-store", "--responses", out)
     tables = [tmp_path / f"both-{name}.parquet" for name in ("fair", "prefers-a")]
     assert [Responses.from_parquet(table).run.model for table in tables] == ["fair", "prefers-a"]
+
+
+def even(name: str) -> RuleModel:
+    return RuleModel(lambda stem, labels, texts: [1.0] * len(texts), name)
+
+
+def stops_after(prompts: int, name: str = "m") -> RuleModel:
+    """A model whose server stops answering."""
+
+    def rule(stem: str, labels: list[str], texts: list[str]) -> list[float]:
+        if len(model.seen) > prompts:
+            raise ModelError("no connection")
+        return [1.0] * len(texts)
+
+    model = RuleModel(rule, name)
+    return model
+
+
+@pytest.mark.parametrize("prompts", [0, 30])
+@pytest.mark.parametrize("asked", [audit, leaderboard])
+def test_a_model_that_fails_is_left_out_and_the_others_are_described(asked: Any, prompts: int, tmp_path: Path) -> None:
+    models = [even("first"), stops_after(prompts), even("last")]
+    with pytest.warns(UserWarning, match="m is left out: no connection"):
+        result = asked(models, load_questions("embedded", limit=4))
+    assert len(models[0].seen) == len(models[2].seen) > 30
+    assert result.failure == "m: no connection"
+    values = result.to_dict()
+    assert values["failed_models"] == {"m": "no connection"}
+    assert values["caveats"][0] == "Left out: m: no connection."
+    assert "first" in result.headline
+    assert "last" in result.headline
+    result.to_parquet(tmp_path / "r.parquet")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_one_model_that_is_left_is_described_and_none_is_an_error() -> None:
+    questions = load_questions("embedded", limit=4)
+    with pytest.warns(UserWarning, match="m is left out"):
+        result = audit([stops_after(3), even("last")], questions)
+    assert result.page().caveats[0] == "Left out: m: no connection."
+    assert result.headline.startswith("last scores")
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ModelError, match="no connection; no connection"):
+        audit([stops_after(3), stops_after(3, "n")], questions)

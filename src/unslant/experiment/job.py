@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import platform
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,9 +23,10 @@ import numpy as np
 from unslant import __version__
 from unslant.arrays import jsonable
 from unslant.asking import Asked, Progress, ask, ask_for_replies
+from unslant.errors import ModelError
 from unslant.experiment import GenerateOptions, ModelOptions, PromptOptions, ShardOptions
-from unslant.models import facts_of
-from unslant.models.open import open_chat, open_model, opened
+from unslant.models import Model, facts_of
+from unslant.models.open import check_opens, open_chat, open_model, opened
 from unslant.questions import Question, QuestionSet
 from unslant.reach import COMMAND, url_without_secrets
 from unslant.responses import Responses, Run
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from unslant.responses.run import AdaptiveRun, ComposedCounts, TwoPhaseRun, UntilRun
 
 S = TypeVar("S", bound=PromptOptions)
+R = TypeVar("R")
 
 
 class About(TypedDict, total=False):
@@ -101,6 +104,29 @@ class Job(Generic[S]):
     @property
     def progress(self) -> Progress:
         return self.record.progress
+
+    def each_model(self, ask: Callable[[int], R]) -> list[R]:
+        """What ``ask`` returns for the place of each model. Of several, one that fails is left out, with a warning.
+
+        Raises:
+            ModelError: if one of several cannot be opened, before any is asked; or if all fail.
+        """
+        models, answers = self.given.models, []
+        named = [one for one in zip(models, self.given.options, self.settings, strict=True) if isinstance(one[0], str)]
+        for model, options, settings in named if len(models) > 1 and not self.record.offline else ():
+            check_opens(model, options, self.needs(settings))
+        for place, model in enumerate(models):
+            try:
+                answers.append(ask(place))
+            except ModelError as error:
+                if len(models) == 1:
+                    raise
+                name = model.name if isinstance(model, Model) else url_without_secrets(str(model))
+                self.record.failed[name] = str(error)
+                warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+        if not answers:
+            raise ModelError("; ".join(self.record.failed.values()))
+        return answers
 
     def open(self, place: int, needs: Sequence[str] = (), *questions: QuestionSet[Any], run_of: str = "") -> Any:
         """The model of this place, with the abilities needed: by default those that its settings need."""

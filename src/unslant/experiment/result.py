@@ -107,8 +107,9 @@ class StudyResult:
         """The models most of whose requests failed, and why, so that there is no verdict; empty if there are none."""
         from unslant.experiment.page_parts import mostly_failed, unanswered
 
-        if self.parts:
-            return "; ".join(dict.fromkeys(filter(None, (part.failure for part in self.parts))))
+        lost = [f"{name}: {reason}" for name, reason in self.run.failed_models.items()]
+        if lost or self.parts:
+            return "; ".join(dict.fromkeys([*lost, *filter(None, (part.failure for part in self.parts))]))
         responses = getattr(self, "responses", None)
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 

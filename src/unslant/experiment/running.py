@@ -54,13 +54,18 @@ def recording(options: StoreOptions, quiet: bool) -> Iterator[Recording]:
 
 
 class Recording:
-    """A running command: its progress, its models and its entry in the store."""
+    """A running command: its progress, its models and its entry in the store.
+
+    Attributes:
+        failed: models that are left out -> why.
+    """
 
     def __init__(
         self, progress: Progress, store: Store | None, offline: bool = False, named: Path | None = None
     ) -> None:
         self.progress = progress
         self._named, self._ended = named, False
+        self.failed: dict[str, str] = {}
         self._store, self.offline = store, offline
         self._run = ""
         self._stop_beating: Callable[[], None] = lambda: None
@@ -182,7 +187,8 @@ class Recording:
         finally:
             ON_INTERRUPT.remove(self._stop)
         with self._after_asking():
-            self._end("done")
+            left_out = "; ".join(f"{name}: {reason}" for name, reason in self.failed.items())
+            self._end("failed" if left_out else "done", left_out)
 
     def _stop(self) -> None:
         """Record, once, that the run was interrupted, and print how to resume it."""

@@ -92,11 +92,11 @@ class Study(Generic[S]):
 
     def measure(self, job: Job[S]) -> StudyResult:
         """The result of one model, from its responses, or the comparison of several."""
-        tables = [self.responses_of(job, place) for place in range(len(job.given.models))]
-        if len(tables) == 1:
+        tables = job.each_model(partial(self.responses_of, job))
+        if len(job.given.models) == 1:
             job.record.keep(tables[0])
-        results = [self.measured(table) for table in tables]
-        return results[0] if len(results) == 1 else self.compare(results, job.given)
+            return cast("StudyResult", self.measured(tables[0]))
+        return self.compare([self.measured(table) for table in tables], job.given)
 
     def measured(self, responses: Responses) -> Any:
         """The result of one model from its fresh responses."""
@@ -141,6 +141,13 @@ class Study(Generic[S]):
         yield from ()
 
     # What follows from the declaration
+
+    def result_of(self, job: Job[S]) -> StudyResult:
+        """The result, which names the models that failed."""
+        result = self.measure(job)
+        if job.record.failed:  # results are frozen, and those of several models compute their run
+            vars(result)["run"] = replace(result.run, failed_models=job.record.failed)
+        return result
 
     def responses_of(self, job: Job[S], place: int) -> Responses:
         return self.ask(Asking(self.name, job, place, job.settings[place]))
@@ -189,7 +196,7 @@ class Study(Generic[S]):
                 record.keep(responses)
                 record.note_score(f"shard {shard}")
             else:
-                result = self.measure(job)
+                result = self.result_of(job)
                 record.note_score(result.key_number)
         if shard:
             return write_all(record.check_kept, partial(write_shard, responses, cast(OutputOptions, outputs)))
@@ -207,7 +214,7 @@ class Study(Generic[S]):
             return self.read(given)
         self.check_replies(given, self.settings_of_each(given))
         job = self.prepared(given, record)
-        result = self.measure(job)
+        result = self.result_of(job)
         for write in (*job.saves, *self.also(result, given)):
             write()
         return result

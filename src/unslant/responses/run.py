@@ -222,6 +222,7 @@ class Run(Record):
         cost: of scores; requests: of replies, by model.
         order_costs: what the audit in other sets of orders costs, in ordinary runs.
         offline: every score came from the store, and no server was asked.
+        failed_models: models that are left out -> why.
         incomplete: weights that the checkpoint did not have.
         answered_by: the models and systems that a server's replies named.
         unsteady: prompts that got other scores when a server was asked again.
@@ -262,6 +263,7 @@ class Run(Record):
     answered_by: tuple[AnsweredBy, ...] = ()
     unsteady: Count = 0
     apart: str = ""
+    failed_models: dict[str, str] = field(default_factory=dict)
     incomplete: str = ""
     quantization: str = ""
     half_precision: Agreement | None = None

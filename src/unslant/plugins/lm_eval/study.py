@@ -212,13 +212,15 @@ class LmEval(Study[Any]):
 
     def measure(self, job: Job[Any]) -> StudyResult:
         tasks, settings, outputs = job.questions, job.given.settings, job.given.outputs
-        results = []
-        for place in range(len(job.given.models)):
+
+        def audited(place: int) -> AuditResult:
             run = TaskRun(job.open(place, ("score",), tasks.questions), tasks, settings, job.progress)
-            results.append(run.result)
             if outputs and outputs.samples:
                 job.saves.append(partial(_write_samples, list(run.samples()), outputs.samples))
-        if len(results) > 1:
+            return run.result
+
+        results = job.each_model(audited)
+        if len(job.given.models) > 1:
             return AuditComparison.of(results)
         job.record.keep(results[0].responses)
         return results[0]

@@ -154,6 +154,10 @@ class DebiasResult(StudyResult):
     run: Run = field()
     missing: tuple[Missing, ...] = ()
 
+    @property
+    def answered(self) -> StudyResult:
+        return self
+
     def entry(self, method: str, model: str | None = None, questions: str | None = None) -> MethodEntry:
         """The entry of a method fitted on the set it is measured on; KeyError if there is none."""
         for entry in self.entries:

@@ -112,17 +112,20 @@ class DebiasStudy(Study[DebiasSettings]):
         design = blake2b(json.dumps(facts, default=str).encode(), digest_size=16).hexdigest()
         entries: list[MethodEntry] = []
         blocks: list[dict[str, Any]] = []
-        for place in range(len(job.given.models)):
+
+        def debias_model(place: int) -> None:
             model = job.open(place, ("score",), *sets)
             if _all_inside(methods) and "attend" not in model.info.can:
                 names_of = ", ".join(method.name for method in methods.values())
                 raise InputError(f"{names_of} works inside the model: give a loaded model, which {model.name} is not")
-            blocks.append(model_block(model.name, facts_of(model)))
             asker = partial(ModelAsker, model, elicitation_of(model, writer), alphabet, progress=job.progress)
             one = _Run(model, design, names, test, training, asker, settings, alphabet, job.progress)
             one.all(methods)
-            entries += one.entries
-            missing += one.missing
+            blocks.append(model_block(model.name, facts_of(model)))
+            entries.extend(one.entries)
+            missing.extend(one.missing)
+
+        job.each_model(debias_model)
         if not entries:
             raise InputError("; ".join(map(str, missing)))
         run = Run(

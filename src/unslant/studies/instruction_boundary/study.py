@@ -136,7 +136,7 @@ class InstructionBoundary(Study[Any]):
     def compare(self, results: Sequence[BoundaryStudy], given: Given[Any]) -> StudyResult:
         from unslant.studies.instruction_boundary.comparison import BoundaryComparison
 
-        return BoundaryComparison.of(results, given.inputs.scores(len(results)))
+        return BoundaryComparison.of(results, given.inputs.scores(len(given.log or given.models)))
 
     def measured(self, responses: Responses) -> BoundaryStudy:
         return result_of(responses)

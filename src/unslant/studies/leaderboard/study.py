@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, pairwise
@@ -21,7 +21,6 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.metrics import Estimate, Measured, Numbers, metric
 from unslant.metrics.association import pbm_accuracy
 from unslant.models import ChatCost, Cost, GenerateOptions
-from unslant.models.open import check_opens
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.reach import Reach
@@ -330,21 +329,16 @@ class LeaderboardStudy(Study[AuditSettings]):
 
     def measure(self, job: Job[AuditSettings]) -> Leaderboard:
         sets, given = job.questions, job.given
-        for model, options, settings in zip(given.models, given.options, job.settings, strict=True):
-            if isinstance(model, str) and not job.record.offline:
-                check_opens(model, options, ("generate",) if settings.in_words else ("score",))
         every = QuestionSet.of(list(chain.from_iterable(sets)), ", ".join(one.name for one in sets))
         job.record.begin(", ".join(map(str, given.models)), every)
 
-        def audits() -> Iterator[AuditResult]:
-            for place, settings in enumerate(job.settings):
-                model = job.open(place, (), *sets)
-                if not isinstance(given.models[place], str):  # what a function loads is known only now
-                    settings = given.settings.of_model(model)
-                for questions in sets:
-                    yield Audit().of_model(model, questions, settings, job.record)
+        def audits(place: int) -> list[AuditResult]:
+            model, settings = job.open(place, (), *sets), job.settings[place]
+            if not isinstance(given.models[place], str):  # what a function loads is known only now
+                settings = given.settings.of_model(model)
+            return [Audit().of_model(model, questions, settings, job.record) for questions in sets]
 
-        return Leaderboard.of(audits(), given.inputs.rank_by)
+        return Leaderboard.of(chain.from_iterable(job.each_model(audits)), given.inputs.rank_by)
 
     def read(self, given: Given[AuditSettings]) -> Leaderboard:
         from unslant.auditing.comparison import recorded_audits

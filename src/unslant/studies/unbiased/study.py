@@ -141,7 +141,7 @@ class Unbiased(Study[UnbiasedSettings]):
     def compare(self, results: Sequence[Any], given: Given[UnbiasedSettings]) -> StudyResult:
         from unslant.studies.unbiased.comparison import UnbiasedComparison
 
-        return UnbiasedComparison.of(results, given.inputs.scores(len(results)))
+        return UnbiasedComparison.of(results, given.inputs.scores(len(given.log or given.models)))
 
     def check(self, given: Given[UnbiasedSettings]) -> None:
         given.inputs.scores(len(given.log or given.models))
