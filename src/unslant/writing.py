@@ -130,6 +130,23 @@ def make_folder(path: str | Path) -> Path:
     return Path(path)
 
 
+@contextmanager
+def locked_folder(path: str | Path) -> Iterator[None]:
+    """The folder of :func:`make_folder`, where a second command waits to write: it gets the files of one at a time."""
+    handle = -1
+    if make_folder(path) and sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):  # some network file systems have no locks
+            handle = os.open(path, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
 def check_writable(path: str | Path) -> None:
     """Raise OutputError if :func:`write_atomically` cannot write there; leaves nothing behind."""
     target, _ = target_of(Path(path))

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,11 @@ import pytest
 from tests.cli.attacked_outputs import COMMANDS, INPUTS, SILENT, attacked, commands, outputs
 from tests.cli.killed_work import KILLED, REPLIES, killed_work
 from tests.command_line import unslant
+from unslant import Responses, audit
+from unslant.auditing.result import AuditResult
 from unslant.errors import OutputError
+from unslant.experiment import OutputOptions
+from unslant.experiment.outputs import write_outputs
 from unslant.reach import OUTPUTS
 from unslant.store import StoreError
 from unslant.store.runs import Runs
@@ -232,3 +238,27 @@ def test_an_output_that_cannot_be_written_comes_before_a_store_that_cannot(tmp_p
     assert written.exists()
     with pytest.raises(OutputError, match=r"^runs\.sqlite3: full; .*there is no folder"):
         write_all(store, lambda: write_atomically(tmp_path / "none" / "a", ""))
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of folders")
+def test_a_folder_has_the_files_of_one_of_two_commands_that_end_at_once(tmp_path: Path, monkeypatch) -> None:
+    first, second = (audit(model, "embedded", limit=2, orders="reverse") for model in ("fair", "prefers-a"))
+    writing = threading.Event()
+
+    def slow(result: AuditResult, path: Path) -> None:
+        if result is first:
+            writing.set()
+            time.sleep(0.3)
+        path.write_text(result.model)
+
+    monkeypatch.setattr(AuditResult, "to_html", slow)
+    options = OutputOptions(out=tmp_path / "out", quiet=True)
+    other = threading.Thread(target=write_outputs, args=(first, options))
+    other.start()
+    assert writing.wait(10)
+    write_outputs(second, options)
+    other.join()
+    model = json.loads((tmp_path / "out" / "numbers.json").read_text())["model"]
+    assert (tmp_path / "out" / "report.html").read_text() == model == "prefers-a"
+    assert Responses.from_parquet(tmp_path / "out" / "responses.parquet").run.model == model

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -19,7 +20,7 @@ from unslant.extras import needed
 from unslant.files import dump_json
 from unslant.responses import Responses
 from unslant.scale import ShardOptions
-from unslant.writing import check_writable, make_folder, mode_of, print_whole, write_all, write_atomically
+from unslant.writing import check_writable, locked_folder, mode_of, print_whole, write_all, write_atomically
 
 if TYPE_CHECKING:
     from unslant.responses.run import ShardHeader
@@ -117,12 +118,13 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
     paths = files_of(options) | {"figures": options.figures, "tables": options.tables}
     paths = {name: path for name, path in paths.items() if path and writers[name]}
-    write_all(
-        partial(_print_summary, result, options),
-        *([partial(make_folder, options.out)] if options.out else ()),
-        *(partial(write, paths[name]) for name, write in writers.items() if name in paths),
-        *also,
-    )
+    with ExitStack() as locks:
+        write_all(
+            partial(_print_summary, result, options),
+            *([partial(locks.enter_context, locked_folder(options.out))] if options.out else ()),
+            *(partial(write, paths[name]) for name, write in writers.items() if name in paths),
+            *also,
+        )
     if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:
