@@ -159,6 +159,9 @@ def test_epochs_are_whole_numbers_each_at_most_once(last: int) -> None:
         ([0.5], False, (0.45, 0.55)),
         ([], True, (0.0, 0.5)),
         ([1e-6, 3e-6], True, (0.0, 3e-6)),
+        ([0.3, 0.1 + 0.2], False, (0.26, 0.34)),
+        ([1e-17, -3e-17], False, (-0.6, 0.6)),
+        ([11e9, 11e9 + 2e-6], False, (9.5e9, 12.5e9)),
     ],
 )
 def test_an_axis_ends_at_round_numbers(values: list[float], zero: bool, ends: tuple[float, float]) -> None:

@@ -286,8 +286,9 @@ def tooltip(name: str, series: str = "", expected: str = "") -> list[Any]:
 def fitted(values: Iterable[float], zero: bool = False) -> Ends:
     """The range of an axis that holds the values, and 0 with ``zero``, between round numbers."""
     finite = [value for value in values if math.isfinite(value)] + [0.0] * zero or [0.0]
-    low, high = min(finite), max(finite)
-    if low == high:
+    # Values that are equal but for the last digits of their sums would get an axis without a length.
+    low, high = round(min(finite), 9), round(max(finite), 9)
+    if math.isclose(low, high):
         low, high = low - (abs(low) / 10 or 0.5) * (low != 0 or not zero), high + (abs(high) / 10 or 0.5)
     size = 10 ** math.floor(math.log10((high - low) / _TICKS))
     step = next(size * times for times in (1, 2, 5, 10) if (high - low) / (size * times) <= _TICKS)
