@@ -22,6 +22,7 @@ from tests.models.server_formats import OF_KIND
 from tests.serving import Fault, FaultServer, free_port
 from tests.stores import vouch_for_runs
 from unslant import Responses
+from unslant.__main__ import main
 
 pytestmark = pytest.mark.thorough
 
@@ -356,3 +357,16 @@ def test_one_of_several_models_that_cannot_be_opened_ends_the_command_before_any
         ran = unslant("audit", "-m", "fair", "-m", name, questions, "--retries", 0)
         assert ran.code == 2
         assert run_ids(unslant) == []
+
+
+def test_an_interrupt_before_the_command_line_is_imported_is_no_traceback(monkeypatch) -> None:
+    class Interrupted:
+        def find_spec(self, name, path, target=None):
+            if name == "unslant.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "unslant.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
