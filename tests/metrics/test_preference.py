@@ -21,6 +21,7 @@ from .synthetic import Answerer, always, ask, first, guesses, knows, label_a, la
 MIXED = (2, 3, 4, 5, 6, 7, 8)
 SEEDS = 4
 W = 2.5
+NONE = "no preference that moves 5 points of all answers"
 
 HABITS = [
     (Planted(label=at(0)), "falls back on A when unsure", ""),
@@ -48,9 +49,9 @@ HABITS = [
     (Planted(position=at(-1), knows=0.95), "falls back on the last position when unsure", ""),
     (Planted(label=at(0, 60), knows=0, hard=True), "always answers A", ""),
     (Planted(position=at(0, 2), hard=True), "falls back on the first position when unsure", ""),
-    (Planted(), "no preference when unsure", ""),
-    (Planted(knows=0), "no preference when unsure", ""),
-    (Planted(hard=True), "no preference when unsure", ""),
+    (Planted(), NONE, ""),
+    (Planted(knows=0), NONE, ""),
+    (Planted(hard=True), NONE, ""),
 ]
 
 
@@ -204,7 +205,7 @@ def test_a_pull_that_shrinks_with_the_number_of_options_is_one_habit(place: int,
         (Planted(label=at(0)), "falls back on A when unsure"),
         (Planted(position=at(-1)), "falls back on the last position when unsure"),
         (Planted(label=at(0, 60), knows=0, hard=True), "always answers A"),
-        (Planted(), "no preference when unsure"),
+        (Planted(), NONE),
     ],
 )
 def test_few_questions(model: Planted, phrase: str, count: int) -> None:
@@ -222,8 +223,15 @@ def test_too_few_unsure_questions() -> None:
 @pytest.mark.parametrize("model", [Planted(hard=True), Planted(label=at(0, 2), hard=True)])
 def test_a_lopsided_file_is_not_a_habit(model: Planted) -> None:
     """All right options first in the file: what is known of the content must not be taken for a place."""
-    expected = "falls back on A when unsure" if model.label(4).any() else "no preference when unsure"
+    expected = "falls back on A when unsure" if model.label(4).any() else NONE
     assert phrases(model, right=lambda n, rng: 0) == {expected: SEEDS}
+
+
+def test_no_preference_is_claimed_of_all_answers_and_not_of_few_unsure_ones() -> None:
+    """Five unsure questions of 300 are too few to name A, which gets nearly all of their answers."""
+    found = preference(planted_scores(Planted(label=at(0), knows=0.97), 300, seed=3))
+    assert found.labels[0].chosen.value > 0.9
+    assert (found.finding, found.phrase) == ("none", NONE)
 
 
 def test_without_new_labels_label_and_position_cannot_be_distinguished() -> None:

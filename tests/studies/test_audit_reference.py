@@ -69,7 +69,7 @@ def test_prefers_last_is_said_to_go_by_position() -> None:
 def test_fair_is_not_accused() -> None:
     result = _audited("fair")
     assert result.metrics.preference.named is None
-    assert "When unsure it has no preference of 5 points or more" in said(result)
+    assert "It has no preference that moves 5 points of all answers." in said(result)
 
 
 @pytest.mark.parametrize("name", ["fair", "prefers-a", "prefers-last"])
@@ -86,7 +86,7 @@ def test_taught_facts_hold_in_every_order(name: str) -> None:
     ("name", "phrase"),
     [
         ("prefers-a", "falls back on A when unsure"),
-        ("fair", "no preference when unsure"),
+        ("fair", "no preference that moves 5 points of all answers"),
         ("prefers-last", "falls back on the last position when unsure"),
         ("half-taught", "falls back on the first or second position when unsure"),
         ("memorised", "sticks to one position in 98% of its unstable questions, not the same one in all"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from unslant.experiment.page_parts import asked_about, in_ordinary_runs, shortcut_panel, spent
 from unslant.metrics import Estimate, Verdict, verdict, verdicts
 from unslant.metrics.order_curve import OrderPoint
-from unslant.metrics.preference import MATTERS, Preference
+from unslant.metrics.preference import Preference
 from unslant.reports import Later, Page, Tile
 from unslant.reports.numbers import count, has_interval, number, percent, significant, unsettled, with_interval
 from unslant.responses.checks import above_one
@@ -275,9 +275,9 @@ def fallback(preference: Preference) -> str:
     """The preference as a sentence of its own."""
     if not preference.unsure.defined:
         return ""
-    if preference.finding == "none":
-        return f"When unsure it has no preference of {100 * MATTERS:.0f} points or more for a label or position."
     phrase = preference.phrase
+    if preference.finding == "none":
+        return f"It has {phrase}."
     if preference.finding == "open":
         return f"{phrase[:1].upper()}{phrase[1:]}."
     plain = phrase.replace(", when unsure", "").replace(" when unsure", "")

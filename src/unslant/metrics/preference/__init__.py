@@ -32,8 +32,8 @@ TRACE = 0.002
 SLIGHT = 0.05
 """Habits that move less than this share of the unsure answers are called slight."""
 MATTERS = 0.05
-"""Excess of the share of all answers that would matter: "no preference" is said only where the intervals of all places
-lie within."""
+"""Excess of the share of all answers that would matter: "no preference that moves" as much is said only where the
+intervals of all places lie within."""
 STICKY = 0.9
 """A question is stuck to a place when that place gets at least this share of its answers."""
 UNKNOWN = "cannot be distinguished"
@@ -296,7 +296,8 @@ class _Sentence:
                 words = "labels and their positions pull in opposite directions when unsure"
                 return "open", words, "they cancel in the orders: see the effect of each"
         if self._nothing_matters():
-            return "none", "no preference when unsure", ""
+            # of all answers: where few are unsure, they may all go to one place
+            return "none", f"no preference that moves {100 * MATTERS:.0f} points of all answers", ""
         return "open", "no clear fallback preference", "too few unsure questions to exclude one that matters"
 
     def _sticky(self) -> tuple[Estimate, bool]:
