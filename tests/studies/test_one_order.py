@@ -85,6 +85,30 @@ def test_a_label_that_only_ties_go_to() -> None:
     assert f"{surplus}; 75 % of the answers are ties, which the first label wins" in said(result)
 
 
+def _one_order(sizes: list[int], right: list[set[int]], chosen: list[int]) -> AuditResult:
+    pages = [
+        Logged(f"q{i}", tuple("ABCDEFGHIJ"[:n]), frozenset(answers), "here", question=f"Which is {i}?",
+               chosen=frozenset({place}))
+        for i, (n, answers, place) in enumerate(zip(sizes, right, chosen, strict=True))
+    ]  # fmt: skip
+    return AuditResult.of(joined([Log("m", "test", "labels", tuple(pages), "task")]))
+
+
+def test_the_surplus_of_a_label_says_which_questions_have_it() -> None:
+    sizes = [2, 10] * 30
+    result = _one_order(sizes, [{i // 2 % n} for i, n in enumerate(sizes)], [n - 1 for n in sizes])
+    surplus = "J is 100 % of the answers but 10 % of the right options"
+    assert f"{surplus} in the 30 questions that have it and one right option." in said(result)
+
+
+def test_the_surplus_of_a_label_is_of_the_questions_with_a_right_option() -> None:
+    """A is answered too often where an option is right, and never where none is."""
+    right = [{i % 4} if i < 100 else set[int]() for i in range(400)]
+    chosen = [0 if i < 100 and i % 2 else 1 + i % 3 for i in range(400)]
+    surplus = "A is 50 % of the answers but 25 % of the right options in the 100 questions"
+    assert surplus in said(_one_order([4] * 400, right, chosen))
+
+
 def test_numbers_of_one_order_are_in_json_and_the_report(logs: Path) -> None:
     result = read(logs / "lm_eval" / "samples_letter_24.jsonl")
     written = json.loads(json.dumps(result.to_dict(), allow_nan=False))["metrics"]

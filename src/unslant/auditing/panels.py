@@ -336,8 +336,11 @@ def _surplus(result: AuditResult) -> str:
     if not more:
         return ""
     top = max(more, key=lambda row: row["predicted_excess"].value)
-    answered, right = percent(top["predicted"].value), percent(top["gold"].value)
-    line = f"{top.label} is {answered} of the answers but {right} of the right options"
+    excess, right = top["predicted_excess"], top["gold"].value
+    # the answers to the questions of ``right``, unlike "predicted"
+    line = f"{top.label} is {percent(right + excess.value)} of the answers but {percent(right)} of the right options"
+    if excess.n < len(result.scores):
+        line += f" in the {count(excess.n, 'question')} that have it and one right option"
     ties = result.metrics.means["tie_rate"].value
     if not ties > MANY_TIED or top.label != result.scores.labels[0]:  # nan for replies
         return line
