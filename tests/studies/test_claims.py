@@ -16,6 +16,7 @@ import pytest
 
 from tests.chatting import RuleChat
 from tests.fakes import RuleModel
+from tests.first_screens import said
 from tests.reports.synthetic import synthetic_audit, synthetic_questions
 from tests.studies.planted_judges import HABITS, judged
 from tests.studies.talkers import QUESTIONS
@@ -26,6 +27,7 @@ from unslant.experiment.result import StudyResult
 from unslant.metrics.estimate import verdict
 from unslant.metrics.registry import question_metrics
 from unslant.questions import Question, QuestionSet
+from unslant.responses.importers import Log, Logged, joined
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 from unslant.studies.judge.result import JudgeResult
@@ -179,3 +181,24 @@ def test_rounding_hides_no_claim() -> None:
     assert "guessing gives more" in headline
     low, high, chance = [float(one) for one in re.findall(r"\d\.\d+", headline)][-3:]
     assert low <= high < chance, headline
+
+
+def test_ties_in_the_vote_are_not_knowledge() -> None:
+    """Whichever option a tied vote goes to, the model has not named it."""
+    assert "; 100 % of the votes are ties, which a fixed rule decides." in said(all_tied(12))
+    assert "of the votes are ties" not in said(audit_of(12))
+
+
+def test_only_the_average_is_compared_with_guessing() -> None:
+    """A model that remembers where right options stood scores 1.00 as published, and guesses in other orders."""
+    pages = [
+        Logged(f"q{i}", tuple("ABCD"), frozenset({place}), "here", question=f"Which is {i}?",
+               options=tuple(f"{i} {(shift - place) % 4}" for shift in range(4)),
+               chosen=frozenset({place if i == 0 else i % 4}))
+        for i in range(40)
+        for place in [(i + turn) % 4 for turn in range(4)]
+    ]  # fmt: skip
+    screen = said(AuditResult.of(joined([Log("m", "test", "words", tuple(pages), "task")])))
+    assert "m scores 1.00" in screen
+    assert "the average cannot be distinguished from guessing" in screen
+    assert "The average and guessing cannot be distinguished on 40 questions" in screen

@@ -33,7 +33,7 @@ _DIGITS = 2
 LEAST_LABEL_MASS = 0.5
 """Below, a warning: less than half of the probability of the next token is on labels."""
 MANY_TIED = 0.05
-"""Share of answers with several best options above which a label answered often may be one that ties go to."""
+"""Share of answers, or of votes, with several best options above which ties are mentioned."""
 MANY_FAILED = 0.05
 """Share of responses without an answer above which that comes before the score."""
 
@@ -230,10 +230,9 @@ def _lines(result: AuditResult) -> tuple[str, ...]:
         return (f"{outlier}." if outlier else "", result.left_open, cost(result))
     if guess and guess.too_few:
         return (cost(result),)
-    vote = result.metrics.means["vote_accuracy"]
     second = (
         fallback(result.metrics.preference),
-        f"Voting over orders gives {number(vote, _DIGITS)}." if vote.defined else "",
+        _vote(result),
         _until(result),
         _unsettled(result, guess),
     )
@@ -258,6 +257,17 @@ def _order(result: AuditResult) -> str:
     if not means["robust_accuracy"].defined:
         return f"{line}."
     return f"{line}: it is right in every order on {number(means['robust_accuracy'], _DIGITS)} of the questions."
+
+
+def _vote(result: AuditResult) -> str:
+    """The corrected score, and how much of it ties decide: a model that always answers A ties everywhere."""
+    vote, ties = (result.metrics.means[key] for key in ("vote_accuracy", "vote_tie_rate"))
+    if not vote.defined:
+        return ""
+    line = f"Voting over orders gives {number(vote, _DIGITS)}"
+    if ties.value > MANY_TIED:
+        line += f"; {percent(ties.value)} of the votes are ties, which a fixed rule decides"
+    return f"{line}."
 
 
 def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
@@ -286,8 +296,10 @@ def fallback(preference: Preference) -> str:
 
 def _unsettled(result: AuditResult, guess: Verdict | None) -> str:
     """What the headline leaves open, and how many questions would settle it."""
-    gap = verdict(result.metrics.means["order_advantage"], bound=SAME)
-    for what, claim in (("Score and guessing", guess), ("The published score and the average over orders", gap)):
+    means = result.metrics.means
+    score = "average" if means["expected_accuracy"].defined else "score"
+    gap = verdict(means["order_advantage"], bound=SAME)
+    for what, claim in ((f"The {score} and guessing", guess), ("The published score and the average over orders", gap)):
         if claim and claim.kind == "unclear" and claim.needed:
             return f"{what} cannot be distinguished {unsettled(claim)}."
     return ""
