@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import unslant
+from tests.first_screens import said
 from unslant import InputError, QuestionSet
 from unslant.studies.leaderboard.ranking import QuestionPool
 
@@ -120,3 +121,14 @@ def test_subjects_are_drawn_within_their_sets() -> None:
     found = pool.mean(values["score"][:, 0], (-1.0, 2.0))
     assert "over subjects, within sets" in found.method
     assert 0.03 < found.high - found.low < 0.1  # the sets alone differ by 0.6
+
+
+def test_missing_replies_come_before_the_ranks_and_are_not_called_an_order_habit() -> None:
+    """A model that never changes its answer, but of whose replies every third is empty."""
+    patchy = log("patchy", range(60), 0.9)
+    for row in patchy[::3]:
+        row["chosen"] = ""
+    screen = said(unslant.leaderboard(log=[*patchy, *log("whole", range(60), 0.7)]))
+    assert screen.startswith("patchy: 80 of 240 replies without an answer")
+    assert "A vote over orders, which cancels order habits and skips missing answers, changes patchy by +" in screen
+    assert "skips missing answers" not in said(unslant.leaderboard(log=log("whole", range(60), 0.7)))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unslant.auditing.browser import browser
+from unslant.auditing.panels import caveats
 from unslant.experiment.comparison import ranks_of, slope_chart
 from unslant.experiment.page_parts import settings_rows, spent, with_caveats
 from unslant.metrics import METRICS, verdicts
@@ -37,10 +38,13 @@ def page(result: Leaderboard) -> Page:
         lines=_lines(result),
         tiles=_tiles(result),
         panels=(_ranking(result), _pairs(result), _sets(result), _pbm_accuracy(result), _ways(result)),
-        caveats=tuple(
-            f"{model} has no score over orders for {n:,} of {count(sum(result.sets.values()), 'question')}; "
-            "where any ranked model has none, the question counts for nobody."
-            for model, n in result.unpaired.items()
+        caveats=(
+            *(f"{name}: {line}" for name, audit in result.runs.items() for line in caveats(audit)),
+            *(
+                f"{model} has no score over orders for {n:,} of {count(sum(result.sets.values()), 'question')}; "
+                "where any ranked model has none, the question counts for nobody."
+                for model, n in result.unpaired.items()
+            ),
         ),
         notes=tuple(_notes(result)),
         settings=settings_rows(
@@ -115,7 +119,8 @@ def _prices(result: Leaderboard) -> list[str]:
         return []
     tests = zip(ranked, verdicts([one["habit_price"] for one in ranked]), strict=True)
     certain = [f"{one.model} by {with_interval(test.estimate, how)}" for one, test in tests if test.differs]
-    start = "A vote over orders, which cancels order habits,"
+    missing = any(audit.metrics.counts.unanswered_rows for audit in result.audits)
+    start = f"A vote over orders, which cancels order habits{' and skips missing answers' * missing},"
     return [f"{start} changes {listed(certain, 3)}" if certain else f"{start} is not shown to change any score"]
 
 
