@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.studies.base_rate_results import QUESTIONS, a_third, colour_questions, fair, prefers_a
-from tests.studies.guessers import RuleModel, always, knows
+from tests.studies.base_rate_results import QUESTIONS, RIGHT, a_third, colour_questions, fair, prefers_a
+from tests.studies.guessers import RuleModel, always, knows, taste
 from unslant.errors import InputError
 from unslant.experiment.gates import Baseline
 from unslant.metrics.base_rate import TIE_RULES
-from unslant.questions import Question, load_questions
+from unslant.questions import Question, QuestionSet, load_questions
 from unslant.studies.base_rate.study import BaseRateResult, base_rate
 
 pytestmark = pytest.mark.thorough
@@ -81,7 +82,8 @@ def test_responses_read_back_give_the_same_result(tmp_path: Path) -> None:
 
 def test_summary_says_what_matters() -> None:
     assert "favours A before it reads a question (98 % of the probability" in prefers_a().headline
-    assert "scores 0.24 lower when A is never the right answer" in prefers_a().headline
+    lower = "scores 0.24 lower when A is never the right answer than when another label never is"
+    assert lower in prefers_a().headline
     text = prefers_a().summary(width=140, details=True)
     for words in ("holds", "Nvr-A", "Base rates, cloze", "longest option", "11,155 prompts"):
         assert words in text
@@ -111,6 +113,31 @@ def test_ties_show_no_preference_for_the_label_that_wins_them() -> None:
     page = result.page()
     assert "cannot raise" not in " ".join(page.lines)
     assert any("as given: ties in 100\u00a0% of the questions" in one and "Nvr-A: ties" in one for one in page.caveats)
+
+
+def test_a_label_that_is_avoided_is_named_and_not_one_of_the_others() -> None:
+    def avoids(stem: str, options: Mapping[str, str]) -> Mapping[str, float]:
+        return {label: value - 3.0 * (label == "A") for label, value in taste(stem, options).items()}
+
+    page = base_rate(RuleModel(avoids, "m"), colour_questions(160)).page()
+    assert page.headline.startswith("m avoids A before it reads a question (2\u00a0% of the probability")
+    assert "a score that avoiding A cannot lower" in page.lines[1]
+
+
+def test_a_preference_for_a_position_is_said_though_labels_are_even() -> None:
+    def first(stem: str, options: Mapping[str, str]) -> Mapping[str, float]:
+        return {label: 5.0 * (place == 0) for place, label in enumerate(options)}
+
+    headline = base_rate(RuleModel(knows(a_third, RIGHT, first), "m"), colour_questions(120)).page().headline
+    assert headline.startswith("m favours no label by more than 5\u00a0% before it reads a question")
+    assert "; but it scores 0.2" in headline
+    assert headline.endswith("lower when A is never the right answer than when another label never is")
+
+
+def test_guessing_is_of_the_questions_with_a_right_option() -> None:
+    some = [replace(q, answers=q.answers if i % 3 == 0 else frozenset()) for i, q in enumerate(colour_questions(60))]
+    lines = base_rate(RuleModel(taste), QuestionSet.of(some, "things")).page().lines
+    assert "as given; guessing gives 0.25." in lines[0]
 
 
 def test_all_label_orders_are_not_called_too_few() -> None:

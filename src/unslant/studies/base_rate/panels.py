@@ -62,14 +62,19 @@ def headline(result: BaseRateResult) -> str:
     if rates is None or not testable:
         return f"Whether {model} favours a label before it reads a question was not tested{_effect(first, '; it ')}"
     if rates.uneven:
-        shares = f"({percent(rates.shares.max())} of the probability, {percent(1 / rates.n_options)} if even)"
-        return f"{model} favours {rates.top} before it reads a question {shares}{_effect(first, ', and ')}"
+        even = 1 / rates.n_options
+        label, share = max(zip(rates.labels, rates.shares, strict=True), key=lambda pair: abs(pair[1] - even))
+        does = f"{'favours' if share > even else 'avoids'} {label} before it reads a question"
+        shares = f"({percent(share)} of the probability, {percent(even)} if even)"
+        return f"{model} {does} {shares}{_effect(first, ', and ')}"
     if (distance := rates["distance"].value) < UNEVEN:
         few = f"its probabilities are {percent(distance, 1)} from even"
-        return f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question: {few}"
+        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question: {few}"
+        return f"{none}{_effect(first, '; but it ')}"
     return (
         f"Whether {model} favours a label before it reads a question cannot be determined: its probabilities are "
         f"{percent(distance, 1)} from even, which differences between single label orders could give"
+        f"{_effect(first, '; it ')}"
     )
 
 
@@ -79,21 +84,28 @@ def _effect(findings: Findings, joined: str) -> str:
     if not preferred:
         return ""
     (reading,) = preferred
-    return f"{joined}scores {number(abs(reading.gap.value), 2)} lower when {reading.label} is never the right answer"
+    lower = f"{joined}scores {number(abs(reading.gap.value), 2)} lower when {reading.label} is never the right answer"
+    return f"{lower} than when another label never is"
 
 
 def favourite(findings: Findings) -> tuple[str, Estimate] | None:
-    """The label with the lowest Nvr-X accuracy, or the favoured one, and that accuracy; None without Nvr-X."""
+    """The label that Nvr-X finds preferred or avoided, else the favoured one, else that with the lowest Nvr-X accuracy;
+    and that accuracy. None without Nvr-X."""
     if findings.nvr is None or not findings.nvr.extremes:
         return None
-    label = findings.rates.top if findings.rates and findings.rates.uneven else findings.nvr.extremes[0].label
+    label = findings.nvr.extremes[0].label
+    if findings.nvr.readings:
+        label = findings.nvr.readings[0].label
+    elif findings.rates and findings.rates.uneven:
+        label = findings.rates.top
     return label, findings.nvr.accuracy[findings.nvr.labels.index(label)]
 
 
 def _lines(findings: Findings) -> tuple[str, ...]:
     """The score, with and without the favoured label, and what Nvr-X leaves open."""
     scores = findings.given
-    guess = float((scores.right.sum(axis=1) / scores.n_options).mean())
+    chances = scores.right.sum(axis=1) / scores.n_options
+    guess = float(chances[chances > 0].mean())  # as the score: of questions with a right option
     score = f"It scores {with_interval(findings.cells[0].accuracy['first'], 2)} as given; guessing gives {guess:.2f}."
     favoured = favourite(findings)
     if favoured is None or findings.nvr is None:
@@ -101,7 +113,10 @@ def _lines(findings: Findings) -> tuple[str, ...]:
     label, accuracy = favoured
     without = f"Where {label} is never right it scores {with_interval(accuracy, 2)}"
     if findings.nvr.readings:
-        return score, f"{without}: a score that the preference cannot raise."
+        moves = "the preference cannot raise"
+        if findings.nvr.readings[0].kind == "avoids":
+            moves = f"avoiding {label} cannot lower"
+        return score, f"{without}: a score that {moves}."
     gaps = [verdict(one.gap, bound=SAME) for one in findings.nvr.extremes]
     if all(one.kind == "equal" for one in gaps):
         return score, f"{without}; no label changes the score by more than {SAME}."
