@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.chatting import RuleChat
+from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, judged
 from unslant.errors import InputError
 from unslant.presentations import present
@@ -282,3 +283,9 @@ def test_a_judge_that_nearly_only_ties_says_nothing_about_length_or_systems() ->
     assert "length" not in {one.name for one in result.habits}
     assert result.systems == ()
     assert "too few verdicts are clear" in " ".join(result.page().notes)
+
+
+def test_ties_are_counted_of_the_verdicts() -> None:
+    result = JudgeResult.of(judged(HABITS["even ties"], 1, 60))
+    ties = int(result.verdicts.tied.sum())
+    assert f"{ties} of 120 verdicts are ties." in said(result)

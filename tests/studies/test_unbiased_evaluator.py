@@ -9,6 +9,7 @@ import zlib
 import pytest
 
 from tests.fakes import FakeChat
+from tests.first_screens import said
 from tests.studies.fakes import RuleModel, knows, read, remembers
 from training.world import question_sets
 from unslant.errors import InputError
@@ -62,6 +63,7 @@ def test_who_remembers_falls_towards_chance(remembering):
     assert metrics.alone["BT"]["accuracy"].value < 0.1
     assert metrics.none_found.value == 0.0
     assert re.search(r"scores 1.00 as published, but 0\.\d\d \(.*\) less when", remembering.headline)
+    assert "luck" not in said(remembering)  # a score of 1 has no guesses to lose
 
 
 def test_everything_asked_is_accounted_for(knowing, questions):

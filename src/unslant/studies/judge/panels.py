@@ -190,7 +190,7 @@ def _last_line(result: JudgeResult) -> str:
     v, cost = result.verdicts, result.run.cost
     undecided, ties = int((~v.decided).sum()), int(v.tied.sum())
     parts = [
-        count(ties, "tie") * bool(ties),
+        f"{ties:,} of {count(int(v.decided.sum()), 'verdict')} {'is a tie' if ties == 1 else 'are ties'}" * bool(ties),
         f"{count(undecided, 'page')} without a decision" * bool(undecided),
         spent(result.run).rstrip("."),
         # The tokens of prompts from the store are not in the cost: the ratio would depend on what was run before.

@@ -103,7 +103,7 @@ def _guessing(metrics: BoatMetrics) -> str:
     if not (before.defined and after.defined and metrics.vanilla.defined):
         return ""
     sentence = f"Guessing gives {number(before, 2)} as published and {number(after, 2)} under the changes"
-    if verdict(metrics.drop).kind != "above" or not after.value < before.value <= metrics.vanilla.value:
+    if verdict(metrics.drop).kind != "above" or not after.value < before.value <= metrics.vanilla.value < 1:
         return f"{sentence}."
     # vanilla = known + (1 - known) * before: (1 - known) is the share of questions answered by a guess.
     guessed = (1 - metrics.vanilla.value) / (1 - before.value)
