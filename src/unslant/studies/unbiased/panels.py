@@ -91,10 +91,10 @@ def _drop(result: UnbiasedResult) -> str:
     if outcome.differs:
         joined, way = ("but", "less") if outcome.kind == "above" else ("and", "more")
         return f"{sentence}, {joined} {magnitude(metrics.drop)} {way} when the questions are presented differently"
+    both = f"{sentence} and {with_interval(metrics.ours, 2)} when the questions are presented differently"
     if outcome.kind == "equal":
-        ours = with_interval(metrics.ours, 2)
-        return f"{sentence} and {ours} when the questions are presented differently, the same to within {SAME}"
-    return f"{sentence}; whether that survives other presentations cannot be determined {unsettled(outcome)}"
+        return f"{both}, the same to within {SAME}"
+    return f"{both}; the two cannot be distinguished {unsettled(outcome)}"
 
 
 def _guessing(metrics: BoatMetrics) -> str:
