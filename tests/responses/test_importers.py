@@ -153,7 +153,7 @@ def test_inspect_unparsed_is_no_score_of_zero(logs: Path) -> None:
     assert result.metrics.counts.unanswered_rows >= 20
     assert result.metrics.means["accuracy"].n == 24
     assert result.metrics.means["answered_accuracy"].n <= 4
-    assert "of 24 replies without an answer" in said(result)
+    assert "of 24 replies (unparsed" in said(result)
 
 
 def test_helm_in_words(logs: Path) -> None:

@@ -129,6 +129,6 @@ def test_missing_replies_come_before_the_ranks_and_are_not_called_an_order_habit
     for row in patchy[::3]:
         row["chosen"] = ""
     screen = said(unslant.leaderboard(log=[*patchy, *log("whole", range(60), 0.7)]))
-    assert screen.startswith("patchy: 80 of 240 replies without an answer")
+    assert screen.startswith("patchy: No answer in 80 of 240 replies")
     assert "A vote over orders, which cancels order habits and skips missing answers, changes patchy by +" in screen
     assert "skips missing answers" not in said(unslant.leaderboard(log=log("whole", range(60), 0.7)))

@@ -87,9 +87,9 @@ def failure_lines(result: AuditResult) -> list[str]:
         lines.append(f"{count(counts.failed_rows, 'response')} {failed}")
     if counts.unanswered_rows:
         lines.append(
-            f"{counts.unanswered_rows:,} of {count(counts.rows, 'reply', 'replies')} without an answer (unparsed, "
-            "conflicting, cut, refused, or naming none or several options) count as wrong, and their questions as "
-            "inconsistent."
+            f"No answer in {counts.unanswered_rows:,} of {count(counts.rows, 'reply', 'replies')} (unparsed, "
+            "conflicting, cut, refused, or naming none or several options): these count as wrong, and their questions "
+            "as inconsistent."
         )
     return lines
 
