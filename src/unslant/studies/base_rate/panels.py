@@ -68,9 +68,9 @@ def headline(result: BaseRateResult) -> str:
         shares = f"({percent(share)} of the probability, {percent(even)} if even)"
         return f"{model} {does} {shares}{_effect(first, ', and ')}"
     if (distance := rates["distance"].value) < UNEVEN:
-        few = f"its probabilities are {percent(distance, 1)} from even"
-        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question: {few}"
-        return f"{none}{_effect(first, '; but it ')}"
+        few = f": its probabilities are {percent(distance, 1)} from even"
+        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question"
+        return f"{none}{_effect(first, ', but ') or few}"
     return (
         f"Whether {model} favours a label before it reads a question cannot be determined: its probabilities are "
         f"{percent(distance, 1)} from even, which differences between single label orders could give"
@@ -84,8 +84,8 @@ def _effect(findings: Findings, joined: str) -> str:
     if not preferred:
         return ""
     (reading,) = preferred
-    lower = f"{joined}scores {number(abs(reading.gap.value), 2)} lower when {reading.label} is never the right answer"
-    return f"{lower} than when another label never is"
+    gap = number(abs(reading.gap.value), 2)
+    return f"{joined}scores {gap} lower when {reading.label}, not another label, is never right"
 
 
 def favourite(findings: Findings) -> tuple[str, Estimate] | None:
