@@ -325,5 +325,5 @@ def test_a_server_that_is_not_there_is_not_waited_for(folder: Path) -> None:
 def test_an_empty_name_is_not_taken_for_the_default(words: tuple[str, ...]) -> None:
     ran = unslant("audit", *words)
     assert (ran.code, ran.err) == (
-        2, "error: the name of a model or of questions is empty; give one, or leave it out for the default\n"
+        2, "error: the name of a model or of questions is empty; give one, or leave it out\n"
     )  # fmt: skip

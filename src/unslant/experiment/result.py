@@ -107,9 +107,9 @@ class StudyResult:
         """The models most of whose requests failed, and why, so that there is no verdict; empty if there are none."""
         from unslant.experiment.page_parts import mostly_failed, unanswered
 
-        lost = [f"{name}: {reason}" for name, reason in self.run.failed_models.items()]
-        if lost or self.parts:
-            return "; ".join(dict.fromkeys([*lost, *filter(None, (part.failure for part in self.parts))]))
+        if self.run.failed_models or self.parts:
+            lost = (f"{name}: {reason}" for name, reason in self.run.failed_models.items())
+            return "; ".join(dict.fromkeys(filter(None, (*lost, *(part.failure for part in self.parts)))))
         responses = getattr(self, "responses", None)
         return mostly_failed(self.run.requests) or (unanswered(responses) if responses is not None else "")
 
@@ -188,21 +188,20 @@ class StudyResult:
         """
         from unslant.reports.export import columns_of, metrics_frame
 
-        responses = getattr(self, "responses", None)
+        responses, pandas = getattr(self, "responses", None), needed("pandas", "to_pandas", InputError)
         what = what or ("metrics" if responses is None else "questions")
         if what == "metrics":
             return metrics_frame(self.to_dict())
         if what == "responses" and responses is not None:
-            needed("pandas", "to_pandas", InputError)
             return responses.table.to_pandas()
         if what == "questions" and responses is not None:
-            return needed("pandas", "to_pandas", InputError).DataFrame(self.of_questions())
+            return pandas.DataFrame(self.of_questions())
         tables = {table.id: table for panel in self.page().sections for table in panel.tables}
         if what not in tables:
             names = ("metrics", *["questions", "responses"] * (responses is not None), *tables)
             raise InputError(f"{self.study}: no table {what!r}: {one_of(what, names)}")
         heads, rows = columns_of(tables[what])
-        return needed("pandas", "to_pandas", InputError).DataFrame(rows, columns=heads)
+        return pandas.DataFrame(rows, columns=heads)
 
     def of_questions(self) -> Mapping[str, Sequence[Any]]:
         """Columns with one value per question: id, subject, and how often it was asked, answered and right."""

@@ -328,9 +328,7 @@ class Study(Generic[S]):
             names = [text.strip() for text in texts if text.strip()]
         else:
             if "" in (model, questions, *more):  # as a shell passes a variable that is not set
-                raise InputError(
-                    "the name of a model or of questions is empty; give one, or leave it out for the default"
-                )
+                raise InputError("the name of a model or of questions is empty; give one, or leave it out")
             if more and questions is None:
                 model, questions = None, model
             names = [*([model] if model else []), *more]
@@ -357,7 +355,6 @@ def function(
         keywords: a dataclass with every keyword, for editors and type checkers.
         example: a call and what follows from it, in place of the examples of the command in the docstring.
     """
-
     from unslant.experiment.running import Recording, progress_of_python
 
     def run(model: Any = None, questions: Any = None, /, **options: Any) -> Any:

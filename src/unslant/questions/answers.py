@@ -263,8 +263,7 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     examples = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
     doubt = (
         f"answers ({examples}) are read as counting from {base}, but {both:,} of {len(numbers):,} could also count "
-        f"from {other}, and would then be other options: add --answer-base={other} if they do, --answer-base={base} "
-        "if not"
+        f"from {other}, and would then be other options: add --answer-base={other}, or --answer-base={base} if not"
     )
     return base, "", doubt
 
