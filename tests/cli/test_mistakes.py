@@ -244,6 +244,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
 OPENS = (
     "audit prefer-a",
     "audit good.jsonl",
+    "leaderboard good.jsonl",
     "audit embedded-skewed",
     "audit org/",
     "audit model",

@@ -68,7 +68,7 @@ def test_the_command_reads_recorded_scores(tmp_path: Path) -> None:
     arguments = ["study", "base-rate", "--log", recorded, *fields, "--json", out]
     result = unslant(*arguments)
     assert result.code == 0, result.err
-    assert "scores 1.00 lower when A is never" in " ".join(result.out.split())
+    assert "scores 1.00 lower when A, not another label, is never right" in " ".join(result.out.split())
     assert "was not tested" in result.out
     details = unslant(*arguments, "--details").out
     assert "Nvr-X score" in details
