@@ -77,17 +77,3 @@ def test_helm_counts_failed_requests_as_wrong(tmp_path: Path) -> None:
     ran = unslant("audit", "--log", path)
     assert SAID in " ".join(ran.out.split())
     assert "m scores 0.67" in ran.out
-
-
-@pytest.mark.parametrize(("unread", "verdict"), [(13, True), (12, False)])
-def test_replies_that_are_mostly_unreadable_give_no_score(tmp_path: Path, unread: int, verdict: bool) -> None:
-    page = {"options": ["one", "two", "three"], "answer": "B"}
-    replies = ["I would rather discuss something else."] * unread + ["B"] * (24 - unread)
-    rows = [page | {"id": i, "question": f"Which is {i}?", "reply": reply} for i, reply in enumerate(replies)]
-    path = tmp_path / "replies.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ran = unslant("audit", "--log", path)
-    assert ran.code == (3 if verdict else 0)
-    without = "only 11 of 24 responses of replies could be read as an answer; too few answers are left for a verdict"
-    assert (without in " ".join(ran.out.split())) == verdict
-    assert ("replies scores" in ran.out) != verdict

@@ -101,8 +101,8 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
         OutputError: naming every file that could not be written.
         InputError: if the baseline is of other questions or another study, or a condition names no number; everything
             but the differences is written.
-        MostlyFailedError: if more than half of the requests to a model failed or brought nothing that can be read, or
-            none brought an answer; everything is written.
+        MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer; everything is
+            written.
         FailedConditionsError: if a condition of ``--fail-if`` holds; everything is written.
     """
     refused: InputError | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from unslant.reports import Later
 from unslant.reports.numbers import count, percent, significant
-from unslant.responses import AGAIN, GENERATE, Responses, Run
+from unslant.responses import GENERATE, Responses, Run
 from unslant.responses.provenance import Agreement, ChatCost, Cost, Provenance
 
 if TYPE_CHECKING:
@@ -62,21 +62,19 @@ def mostly_failed(requests: Mapping[str, ChatCost]) -> str:
 
 
 def unanswered(responses: Responses) -> str:
-    """Why a study may give no verdict: most responses have no score or no readable answer; empty if it may.
+    """Why a study may give no verdict: most responses have no score, or none is an answer; empty if it may.
 
-    An unreadable reply is wrong rather than missing, but where most are, the score is one of the reader or of the limit
-    of tokens. A refused score counts as failed, and a reply that refuses, conflicts or names several options as read.
+    A refused score counts as failed, and so does a reply without text. An unreadable reply does not, since it is wrong
+    rather than missing, unless all are unreadable.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     table, name = responses.table, responses.run.model or "the model"
-    table = table.filter(pc.not_equal(table["elicitation"], AGAIN))
-    status, raw = table["status"], pc.utf8_trim_whitespace(pc.coalesce(table["raw"], ""))
+    status, raw = table["status"], pc.coalesce(table["raw"], "")
     refused = pc.and_(pc.equal(status, "refused"), pc.not_equal(table["elicitation"], GENERATE))
-    unread = pc.is_in(status, pa.array(["unparsed", "cut"]))
-    failed = pc.or_(pc.or_(pc.equal(status, "error"), refused), pc.and_(unread, pc.equal(raw, "")))
-    n_failed, n_unread = (pc.sum(rows).as_py() or 0 for rows in (failed, pc.or_(failed, unread)))
+    empty = pc.and_(pc.equal(status, "unparsed"), pc.equal(pc.utf8_trim_whitespace(raw), ""))
+    failed = pc.or_(pc.or_(pc.equal(status, "error"), refused), empty)
+    n_failed = pc.sum(failed).as_py() or 0
     if 2 * n_failed > len(table):
         first = table.filter(failed).slice(0, 1).to_pylist()[0]
         missing = "no reply" if first["status"] == "error" else "an empty reply"
@@ -84,9 +82,6 @@ def unanswered(responses: Responses) -> str:
         return f"{n_failed:,} of {count(len(table), 'response')} of {name} failed ({why})"
     if len(table) and not pc.any(pc.equal(status, "ok")).as_py():
         return f"none of {count(len(table), 'response')} of {name} contains an answer"
-    if 2 * n_unread > len(table):
-        read = f"{len(table) - n_unread:,} of {count(len(table), 'response')} of {name}"
-        return f"only {read} could be read as an answer"
     return ""
 
 
