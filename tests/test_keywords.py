@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,18 @@ def test_an_output_option_of_the_command_names_what_the_result_has(function: Cal
 def test_a_list_of_no_models_is_no_default() -> None:
     with pytest.raises(unslant.InputError, match="no models: give one or more"):
         unslant.audit([], "embedded")
+
+
+def test_a_path_names_a_model(tmp_path: Path) -> None:
+    """'PosixPath is not a model'."""
+    for ask in (unslant.audit, unslant.debias, lambda model, _: unslant.Debiased(model)):
+        with pytest.raises(unslant.ModelError, match=r"config\.json is missing"):
+            ask(tmp_path, "embedded")
+
+
+def test_progress_is_a_function() -> None:
+    with pytest.raises(unslant.InputError, match="progress=True: give a function of phase, done and total"):
+        unslant.audit("fair", "embedded", progress=True)
 
 
 def test_a_closed_method_gives_no_answers() -> None:

@@ -77,7 +77,7 @@ class Debiased:
 
     def __init__(
         self,
-        model: str | ScoringModel | ChatModel,
+        model: str | Path | ScoringModel | ChatModel,
         method: str | Method = "vote",
         fit: Any = (),
         *,
@@ -90,6 +90,7 @@ class Debiased:
         **options: Unpack[DebiasedKeywords],
     ) -> None:
         settings: dict[str, Any] = {**options}
+        model = str(model) if isinstance(model, Path) else model
         models = ModelOptions(**{f.name: settings.pop(f.name) for f in fields(ModelOptions) if f.name in settings})
         self.method = method if isinstance(method, Method) else method_named(str(method), settings)
         self.method.check_installed()

@@ -358,11 +358,13 @@ def function(
     from unslant.experiment.running import Recording, progress_of_python
 
     def run(model: Any = None, questions: Any = None, /, **options: Any) -> Any:
-        progress, log = options.pop("progress", None) or progress_of_python(), options.pop("log", ())
-        several = isinstance(model, list | tuple) and study.several
-        models = () if model is None else tuple(model) if several else (model,)
+        if not callable(progress := options.pop("progress", None) or progress_of_python()):
+            raise InputError(f"progress={progress!r}: give a function of phase, done and total, or leave it out")
+        log, several = options.pop("log", ()), isinstance(model, list | tuple) and study.several
+        models = () if model is None else model if several else (model,)
         if several and not models:
             raise InputError("no models: give one or more")
+        models = tuple(str(one) if isinstance(one, Path) else one for one in models)
         return study.call(study.given(models, questions, log, options), Recording(progress, None))
 
     run.__name__ = run.__qualname__ = study.name.replace("-", "_")
@@ -370,9 +372,7 @@ def function(
     with naming_flags(False):  # a command may be what imports the study
         about = for_the_caller(inspect.cleandoc(study.__doc__ or "").partition("\n\nExamples:\n")[0])
     # no list of keywords: their help is read from the sources of the settings, which is too slow for an import
-    run.__doc__ = (
-        f"{about}\n\nKeywords are the options of the command ``{study.name}``; its ``--help-all`` explains each.\n"
-    )
+    run.__doc__ = f"{about}\n\nKeywords are the options of the command ``{study.name}``; see its ``--help-all``.\n"
     if example:
         run.__doc__ += f"\nExamples:\n{indent(inspect.cleandoc(example), '    ')}\n"
     public: Any = run

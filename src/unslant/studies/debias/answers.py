@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Unpack
 
 from unslant.asking import Progress, no_progress
@@ -67,7 +68,7 @@ def debias(
         return debias_log(log, settings.method, settings.fields)
     if model is None:
         raise InputError("name a model, or recorded answers with log=")
-    questions = EMBEDDED if questions is None else questions
+    model, questions = str(model) if isinstance(model, Path) else model, EMBEDDED if questions is None else questions
     method = method_named(settings.method)
     settings = settings.of_model(model, models)
     in_words = settings.in_words
