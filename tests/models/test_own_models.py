@@ -105,6 +105,19 @@ def test_a_function_that_fails_on_a_prompt_fails_on_that_one_alone() -> None:
     assert rows["raw"].tolist()[1:4] == ["OSError: down", "returned NoneType, not a text", "returned float, not a text"]
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_a_function_that_would_end_the_program_ends_the_run(error: BaseException) -> None:
+    """The caller waited for ever, and so did every later call that needed the thread of requests."""
+
+    def function(prompt: str) -> str:
+        raise error
+
+    with pytest.raises(unslant.ModelError, match=rf"function ended with {type(error).__name__}"):
+        unslant.audit(function, QUESTIONS, orders="given")
+    assert unslant.audit(first, QUESTIONS, orders="given").metrics.counts.failed_rows == 0
+
+
 @pytest.mark.parametrize("model", [first, pytest.param("words", id="loaded")])
 def test_how_a_loaded_model_replies_is_set_where_it_is_loaded(model: Any) -> None:
     """A temperature was ignored in silence."""

@@ -134,8 +134,9 @@ class ChatModel(Model, ABC):
 class FunctionChat(ChatModel):
     """Replies of a Python function of the prompt as one text, also an ``async`` one.
 
-    An exception, and anything returned that is not a text, is a failed request. Functions are called one at a time,
-    those that are ``async`` several at a time.
+    An exception, and anything returned that is not a text, is a failed request; what would end a program, such as
+    ``sys.exit()``, ends the run with a ModelError. Functions are called one at a time, those that are ``async`` several
+    at a time.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:
@@ -162,9 +163,11 @@ class FunctionChat(ChatModel):
             text = await text if inspect.isawaitable(text) else text
         except Exception as error:  # a failed call is a row with status "error", not the end of the run
             return Reply(0, None, f"{type(error).__name__}: {first_line(error)}")
-        return (
-            Reply(0, text) if isinstance(text, str) else Reply(0, None, f"returned {type(text).__name__}, not a text")
-        )
+        except (KeyboardInterrupt, SystemExit) as error:  # would end the thread of all requests, and the caller waits
+            raise ModelError(f"{self.name} ended with {type(error).__name__}, as sys.exit() does") from error
+        if not isinstance(text, str):
+            return Reply(0, None, f"returned {type(text).__name__}, not a text")
+        return Reply(0, text)
 
 
 class LocalChat(ChatModel):
