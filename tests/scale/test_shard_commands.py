@@ -9,13 +9,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.command_line import unslant
+from unslant.responses import Responses
 from unslant.store import Store
 
 AUDIT = ["audit", "prefers-a", "embedded", "--limit", "8", "--orders", "cyclic", "-q"]
@@ -210,6 +213,28 @@ def kill_and_merge(tmp_path: Path, n: int, kills: int, limit: int, seed: int) ->
 def test_sixteen_shards_with_two_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kill_and_merge(tmp_path, n=16, kills=2, limit=64, seed=5)
+
+
+def test_shards_that_end_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unslant.experiment.outputs as outputs
+    from unslant.experiment import OutputOptions
+
+    for part in (1, 2):
+        shard(tmp_path / f"{part}.parquet", f"{part}/2")
+    tables = [Responses.from_parquet(tmp_path / f"{part}.parquet") for part in (1, 2)]
+    seen = outputs._other_shard
+
+    def slowly(*given: Any) -> str:
+        other = seen(*given)
+        time.sleep(0.3)  # the other shard looks, too, before this one writes
+        return other
+
+    monkeypatch.setattr(outputs, "_other_shard", slowly)
+    options = OutputOptions(responses=tmp_path / "s.parquet", quiet=True)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda table: outputs.write_shard(table, options), tables))
+    kept = [Responses.from_parquet(path).run.shard for path in tmp_path.glob("s*.parquet")]
+    assert sorted(one.index for one in kept if one) == [1, 2]
 
 
 def test_a_shard_is_not_written_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

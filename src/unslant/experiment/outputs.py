@@ -141,8 +141,7 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
 
 
 def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:
-    """Raise InputError for a command that runs a shard but names other outputs than its table, or
-    that of another shard."""
+    """Raise InputError for a command that runs a shard but names other outputs than its table, or another's table."""
     from unslant.scale.plan import Shard
 
     if len(models) > 1:
@@ -178,10 +177,11 @@ def write_shard(responses: Responses, options: OutputOptions) -> None:
     path, shard = options.responses, responses.run.shard
     assert path is not None
     assert shard is not None
-    if other := _other_shard(path, shard):  # written since this one began
-        path = path.with_stem(f"{path.stem}-{shard.index}-of-{shard.of}")
-        print(f"warning: {options.responses} holds shard {other} by now; this one is in {path}", file=sys.stderr)
-    responses.to_parquet(path)
+    with locked_folder(path.parent):  # another shard may end at this moment
+        if other := _other_shard(path, shard):
+            path = path.with_stem(f"{path.stem}-{shard.index}-of-{shard.of}")
+            print(f"warning: {options.responses} holds shard {other} by now; this one is in {path}", file=sys.stderr)
+        responses.to_parquet(path)
     if not options.quiet:
         size = f"{shard.questions:,} of {shard.plan['n_questions']:,} questions, {len(responses):,} responses"
         print(f"shard {shard.index} of {shard.of}: {size} in {path}")
