@@ -20,7 +20,7 @@ from unslant.debiasing import method_named
 from unslant.debiasing.adaptive import AdaptiveVote
 from unslant.debiasing.aoi import AuxiliaryOption
 from unslant.debiasing.asker import ModelAsker, RecordedAsker
-from unslant.debiasing.base import content_of, debias
+from unslant.debiasing.base import debias
 from unslant.debiasing.bnp import KEPT, BiasNodePruning
 from unslant.debiasing.gray_box import GrayBox
 from unslant.debiasing.pride import Pride
@@ -39,6 +39,7 @@ from unslant.presentations import (
     question_rng,
     reversed_order,
 )
+from unslant.presentations.orders import wording
 from unslant.questions import Question
 from unslant.responses import Response, Responses
 
@@ -105,9 +106,7 @@ def test_pride_on_recorded_questions_equals_a_computation_of_its_own(
     for alpha, seed in ((0.3, 0), (0.3, 1), (0.5, 2)):
         debiaser = Pride(alpha=alpha, seed=seed).fit(recorded_asker, arc)
         by_name = {q.id: q for q in arc}
-        used = [
-            i for i, r in enumerate(recorded) if content_of(by_name[f"arc-{r['idx']:02d}"]) in debiaser.estimated_on
-        ]
+        used = [i for i, r in enumerate(recorded) if wording(by_name[f"arc-{r['idx']:02d}"]) in debiaser.estimated_on]
         assert len(used) == round(alpha * 10)
         logs = np.log(probs[used][:, cyclic] + 1e-10).mean(axis=1)  # (used, label)
         priors = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
@@ -139,7 +138,7 @@ def test_pride_recovers_a_planted_prior(prior: np.ndarray, seed: int) -> None:
     debiaser = Pride(alpha=0.2).fit(asker, questions)
     np.testing.assert_allclose(debiaser.priors[4], prior, atol=1e-6)
     for question, outcome in zip(questions, debiaser.answer(questions), strict=True):
-        if content_of(question) not in debiaser.estimated_on:
+        if wording(question) not in debiaser.estimated_on:
             np.testing.assert_allclose(outcome.probs, content[question.id] / content[question.id].sum(), atol=1e-5)
 
 

@@ -23,6 +23,7 @@ from unslant.extras import needed
 from unslant.metrics import choose
 from unslant.models import Cost
 from unslant.presentations import Order, given_order
+from unslant.presentations.orders import wording
 from unslant.questions import Question
 from unslant.responses import text_ranks
 
@@ -247,18 +248,10 @@ class Method(ABC):
         """Raise ModelError, saying what to install, where an optional package is missing."""
 
 
-def content_of(question: Question) -> tuple[str, ...]:
-    """What a question asks: the same in all its listings and under any id, which numbered sets use again.
-
-    Where its text was not recorded, the id has to do.
-    """
-    return (question.stem or question.id, question.context, *sorted(question.options))
-
-
 def check_apart(what: str, fitted: Sequence[Question], measured: Sequence[Question]) -> None:
     """Raise InputError if some of the questions measured are among those fitted on; ``what`` is fitted."""
-    asked = set(map(content_of, fitted))
-    if n := sum(content_of(question) in asked for question in measured):
+    asked = set(map(wording, fitted))
+    if n := sum(wording(question) in asked for question in measured):
         raise InputError(
             f"{what} is fitted on {n:,} of the {len(measured):,} questions that it is measured on; give it others"
         )

@@ -10,9 +10,10 @@ from scipy.special import softmax
 
 from unslant.arrays import Floats
 from unslant.debiasing.asker import Asker, ask_orders
-from unslant.debiasing.base import Method, OrderDebiaser, Outcome, content_of
+from unslant.debiasing.base import Method, OrderDebiaser, Outcome
 from unslant.errors import InputError
 from unslant.presentations import Order, cyclic_orders, given_order, question_rng
+from unslant.presentations.orders import wording
 from unslant.questions import Question
 
 ALPHA = 0.05
@@ -52,7 +53,7 @@ class Pride(Method):
         sample = drawn_questions(free, self.alpha, self.seed)
         by_label = ask_labels(asker, sample, cyclic_orders)
         priors = {n: label_prior(np.stack(probs)) for n, probs in by_label.items()}
-        return PrideDebiaser(asker, priors, frozenset(map(content_of, sample)))
+        return PrideDebiaser(asker, priors, frozenset(map(wording, sample)))
 
 
 def label_prior(by_label: Floats) -> Floats:
@@ -117,18 +118,18 @@ class PrideDebiaser(OrderDebiaser):
 
     Attributes:
         priors: number of options -> (n,) prior over labels.
-        estimated_on: :func:`content_of` the questions the prior comes from.
+        estimated_on: :func:`~unslant.presentations.orders.wording` of the questions the prior comes from.
     """
 
     priors: Mapping[int, Floats]
     estimated_on: frozenset[tuple[str, ...]]
 
     def orders(self, question: Question) -> list[Order]:
-        return cyclic_orders(question) if content_of(question) in self.estimated_on else [given_order(question)]
+        return cyclic_orders(question) if wording(question) in self.estimated_on else [given_order(question)]
 
     def outcome(self, question: Question, orders: Sequence[Order], probs: Floats) -> Outcome:
         n = len(question.options)
-        if content_of(question) in self.estimated_on:
+        if wording(question) in self.estimated_on:
             return Outcome.by_place(probs.mean(axis=0), len(orders))
         return Outcome.by_place(without_prior(probs[0], self.priors.get(n, np.ones(n))), 1)
 

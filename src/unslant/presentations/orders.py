@@ -49,6 +49,14 @@ def canonical(question: Question) -> tuple[int, ...]:
     return tuple(sorted(question.movable, key=lambda i: question.options[i]))
 
 
+def wording(question: Question) -> tuple[str, ...]:
+    """What a question asks: the same in every listing of its options and under any id, which numbered sets use again.
+
+    Where its text was not recorded, the id has to do.
+    """
+    return (question.stem or question.id, question.context, *sorted(question.options))
+
+
 def all_orders(question: Question) -> list[Order]:
     """Every order of the movable options, lexicographic in option index (so the given order is first)."""
     return [place(question, p) for p in itertools.permutations(question.movable)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS, CONTROL, Presentation, present
-from unslant.presentations.orders import question_rng
+from unslant.presentations.orders import question_rng, wording
 from unslant.questions.question import Question
 
 _OF_CONTROLS = "\0"
@@ -130,4 +130,4 @@ def _shuffled(questions: Sequence[Question], rng: random.Random) -> list[Questio
 
 def _same(a: Question, b: Question) -> bool:
     """Whether two questions are the same: by id, or by wording in any order of the options."""
-    return a.id == b.id or (a.stem == b.stem and a.context == b.context and sorted(a.options) == sorted(b.options))
+    return a.id == b.id or wording(a) == wording(b)

@@ -17,7 +17,7 @@ import numpy as np
 from unslant.asking import Progress, elicitation_of
 from unslant.debiasing import method_named
 from unslant.debiasing.asker import ModelAsker
-from unslant.debiasing.base import Debiaser, Method, check_apart, content_of, counted_reasons
+from unslant.debiasing.base import Debiaser, Method, check_apart, counted_reasons
 from unslant.errors import InputError, ModelError, MostlyFailedError
 from unslant.experiment import ReportOptions, sources_in
 from unslant.experiment.job import Given, Job, provenance
@@ -25,6 +25,7 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.models import Cost, ScoringModel, facts_of
 from unslant.models.stored import StoredModel
 from unslant.presentations import check_labels, parse_labels, question_rng
+from unslant.presentations.orders import wording
 from unslant.questions import Question, QuestionSet
 from unslant.responses import Run
 from unslant.responses.provenance import model_block
@@ -102,8 +103,8 @@ class DebiasStudy(Study[DebiasSettings]):
         if held_out and not train:
             halves = [_halves(questions, settings.seed) for questions in test]
             training, test = [half for half, _ in halves], [half for _, half in halves]
-            measured_on = {content_of(question) for questions in test for question in questions}  # sets may overlap
-            training = [[q for q in questions if content_of(q) not in measured_on] for questions in training]
+            measured_on = {wording(question) for questions in test for question in questions}  # sets may overlap
+            training = [[q for q in questions if wording(q) not in measured_on] for questions in training]
         for fit_on, questions in zip(training, test, strict=False):  # without --train, no set has any
             check_apart("a method", fit_on, questions)
         writer, alphabet = settings.writer(), parse_labels(settings.labels)
