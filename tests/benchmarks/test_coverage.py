@@ -72,6 +72,7 @@ def test_the_least_width_is_that_of_the_proof() -> None:
     assert least_width(20, (-np.inf, np.inf)) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["mostly A, knows 97 %", "always A, knows 97 %, moderately sure"])
 def test_strong_models(model: str) -> None:
     """A sample without the rare unsure question covered 0.46 for PBM, and the error of 500 questions was left out."""

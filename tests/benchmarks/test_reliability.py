@@ -36,6 +36,7 @@ def test_every_case_is_drawn_from_seed_and_number():
     assert case(random.Random("1/a")) == case(random.Random("1/a"))
 
 
+@pytest.mark.thorough
 def test_the_attack_counts_what_it_tried():
     row = attack("readers", READERS["rankings"], Options(cases=3, seed=1))
     assert (row.attempts, row.failures, row.examples) == (3, 0, [])

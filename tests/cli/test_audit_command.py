@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.command_line import Ran
 from tests.models.conftest import tokenizer_cache, zoo_model  # noqa: F401  # fixtures
 from tests.models.zoo import ZooFolder
 
 
+@pytest.mark.thorough
 def test_three_four_and_five_options_in_one_run(
     unslant: Callable[..., Ran],
     zoo_model: ZooFolder,  # noqa: F811

@@ -144,6 +144,7 @@ def test_a_run_of_a_named_store_is_checked_as_a_result_is(unslant: Run) -> None:
     assert "runs code of others" in refused.err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["commands in result files", "settings in the working folder"])
 def test_the_attack_finds_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "FILES", 40)

@@ -135,6 +135,7 @@ def test_a_changed_model_shares_no_scores(tiny, store: Store, name: str, monkeyp
         assert answers(method, kept) == expected
 
 
+@pytest.mark.thorough
 def test_the_units_that_are_pruned_are_part_of_who_the_model_is(tiny) -> None:  # noqa: F811
     def who() -> dict[str, str]:
         return {name: value for name, value in tiny.identify().identity.items() if name != "fingerprint"}

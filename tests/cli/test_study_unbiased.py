@@ -68,6 +68,7 @@ def test_words_are_read(folder):
     assert "too few answers are left for a verdict" in " ".join(result.out.split())
 
 
+@pytest.mark.thorough
 def test_contamination_runs(folder, tmp_path):
     result = unslant("study", "contamination", str(folder), "--limit", "8", "--runs", "1", "--epochs", "2",
          "--json", str(tmp_path / "c.json"))  # fmt: skip

@@ -54,6 +54,7 @@ def test_the_contract_of_every_method(name: str, tiny: TransformersModel) -> Non
     assert not tiny.model.training
 
 
+@pytest.mark.thorough
 @every_method
 def test_answers_follow_the_file_where_that_is_claimed(name: str, tiny: TransformersModel) -> None:
     method, asker = make(name), ModelAsker(tiny)

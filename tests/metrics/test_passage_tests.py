@@ -120,6 +120,7 @@ def test_whether_one_order_is_above_chance() -> None:
     assert together.above_chance.p == pytest.approx(alone.above_chance.p, rel=0.5)
 
 
+@pytest.mark.thorough
 def test_whether_a_method_changes_anything() -> None:
     questions = make_questions(80)
     before, now = (

@@ -209,6 +209,7 @@ def model(zoo_model: ZooFolder) -> TransformersModel:
 PROMPTS = preamble_prompts()[:4]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOREIGN)
 def test_with_foreign_code_nothing_is_stored_or_recalled(
     model: TransformersModel, tmp_path: Path, monkeypatch: Patch, name: str

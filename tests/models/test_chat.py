@@ -93,6 +93,7 @@ def test_what_is_added_to_requests_goes_with_replies_too(monkeypatch: pytest.Mon
     assert "word" not in str(model.info.identity)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fault", "asked"),
     [

@@ -154,6 +154,7 @@ def test_an_adapter_switched_off_is_noticed(zoo_model: ZooFolder):
     assert_equal(score(model, prompts[10:]), alone(model, prompts[10:]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_out_of_memory_halves_the_budget_and_continues(zoo_model: ZooFolder, monkeypatch, engine, error):

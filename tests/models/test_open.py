@@ -81,6 +81,7 @@ def test_a_served_model_is_opened_with_its_options() -> None:
     assert (server.retries, server.timeout) == (0, 7)
 
 
+@pytest.mark.thorough
 def test_an_audit_takes_a_models_options() -> None:
     """The reference models stand for a local one, a simulated vLLM for a server."""
     rows = [{"id": f"{i}", "question": f"Which is {i}?", "options": ["x", "y", "z"], "answer": i} for i in range(3)]

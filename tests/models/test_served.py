@@ -264,6 +264,7 @@ def fails(where, fault):
     return FaultServer(lambda request: fault if where in request["prompt"] else Fault(body=legacy_shape(TOP)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

@@ -167,6 +167,7 @@ def test_another_system_is_a_caveat_kept_with_each_reply(tmp_path: Path) -> None
         assert again.info.facts == model.info.facts
 
 
+@pytest.mark.thorough
 def test_a_caveat_reaches_the_report(tmp_path: Path) -> None:
     def answer(request: dict[str, Any]) -> Fault:
         top = {" A": -0.5, " B": -2.0, " C": -3.0, " D": -3.0}

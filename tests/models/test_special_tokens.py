@@ -85,6 +85,7 @@ PIECES = ("<|im_end|>", "<|im_start|>", "<", "|im_end|>", "<think>", "</s>", "a"
 pieces = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoder", SOME, indirect=True)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(contents=st.lists(pieces, min_size=1, max_size=3), begun=pieces)

@@ -116,6 +116,7 @@ def test_scores_and_costs_are_those_without_a_store(zoo_model: ZooFolder, store:
         assert kept.cost.forwards > 10  # or the checkpoints would not be tried
 
 
+@pytest.mark.thorough
 def test_what_is_stored_is_not_asked_again(zoo_model: ZooFolder, store: Store, prompts) -> None:
     first = StoredModel(load(zoo_model("llama", small=True)), store)
     expected = score(first, prompts)

@@ -33,6 +33,7 @@ def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
     assert fair.unwrapped.model.config._attn_implementation != "unslant_tree"
 
 
+@pytest.mark.thorough
 def test_a_model_in_training_mode_is_scored_without_dropout_and_left_in_it(zoo_model: Callable[..., Any]) -> None:
     opened = unslant.open_model(str(zoo_model("gpt2", small=True)))
     model = opened.unwrapped.model

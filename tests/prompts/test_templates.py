@@ -150,6 +150,7 @@ def test_layouts_of_the_permutation_bias_paper(name):
 HOSTILE = ["{{ 7*7 }}", "{% raw %}", "{% for x in y %}", "<script>alert(1)</script>", "{# gone #}", "{{ stem }}"]
 
 
+@pytest.mark.thorough
 @SHIPPED
 @given(text=st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)))
 def test_texts_of_questions_are_shown_as_they_are(name, text):

@@ -132,6 +132,7 @@ def test_a_check_says_which_reading_was_taken() -> None:
     assert any("answer_base=1" in caveat for caveat in check.to_dict()["caveats"])
 
 
+@pytest.mark.thorough
 def test_random_encodings_are_read_right_refused_or_doubted() -> None:
     wrong = [found for seed in range(1500) if (found := answers_misread(random.Random(seed)))]
     assert wrong == []

@@ -83,6 +83,7 @@ def test_other_labels_are_read_alike(labels: Sequence[str], step: int) -> None:
     assert lost <= 0.05 * len(renamed[::step])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", CHANGES)
 def test_verdicts_are_read_alike(change: str) -> None:
     changed = []

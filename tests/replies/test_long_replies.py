@@ -23,7 +23,7 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
 @pytest.mark.parametrize(
     "unit",
     [
-        *("<|im_end|>", "<think>", '{"a":', "\u0301\u0323", "\x0b", "9", "\u200b"),
+        *("<|im_end|>", '{"a":', "\u0301\u0323", "\x0b", "9", "\u200b"),
         *(
             pytest.param(unit, marks=pytest.mark.thorough)
             for unit in ("\\boxed{", "answer ", "confidence (", "除A外", "😊", "Sure! ", "A and ", " 😊 x", "A yes. ")

@@ -75,6 +75,7 @@ def test_navigation_is_in_words_not_sentences(subtests: pytest.Subtests) -> None
             assert not [name for name in named if "?" in name]
 
 
+@pytest.mark.thorough
 def test_no_chart_without_a_name_axis_titles_and_n(subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):

@@ -237,6 +237,7 @@ def test_shards_that_end_at_once_are_both_kept(tmp_path: Path, monkeypatch: pyte
     assert sorted(one.index for one in kept if one) == [1, 2]
 
 
+@pytest.mark.thorough
 def test_a_shard_is_not_written_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import unslant.experiment.outputs as outputs
 

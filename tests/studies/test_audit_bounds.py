@@ -50,6 +50,7 @@ def test_bounds_are_marked_counted_and_recalled(tmp_path: Path) -> None:
     assert Responses.from_parquet(path).table.equals(first.responses.table)
 
 
+@pytest.mark.thorough
 def test_a_best_label_that_is_a_bound_is_not_an_answer(tmp_path: Path) -> None:
     def answer(request: dict[str, object]) -> Fault:
         return reply(TOP if "Which is 0?" not in str(request) else {" the": 0.5, " a": 0.3})

@@ -95,6 +95,7 @@ def test_runs_are_rows_or_columns() -> None:
     assert by_column.rows[1] == ("art", None, None, wilson(1.0, 2))
 
 
+@pytest.mark.thorough
 def test_a_run_on_other_questions_is_not_among_those_that_cannot_be_distinguished() -> None:
     questions = load_questions("embedded").questions
     one, two, apart = (
@@ -139,6 +140,7 @@ def test_the_headline_counts_the_questions_answered_as_published() -> None:
     assert "on 23 of 24 questions" in result.headline
 
 
+@pytest.mark.thorough
 def test_shards_of_one_run_are_to_be_merged() -> None:
     questions = [question for question in load_questions("embedded") if len(question.options) == 3][:6]
     one, two, other = (
@@ -263,6 +265,7 @@ def test_a_run_without_the_score_is_named_and_none_is_lost_by_its_name() -> None
     assert headline.endswith("; shuffled has no score as published")
 
 
+@pytest.mark.thorough
 def test_differences_are_for_other_subjects_where_the_audits_are() -> None:
     questions = [replace(q, subject=f"s{i % 6}") for i, q in enumerate(load_questions("embedded").questions[:36])]
     methods = []
@@ -273,6 +276,7 @@ def test_differences_are_for_other_subjects_where_the_audits_are() -> None:
     assert ["over subjects" in method for method in methods] == [False, True]
 
 
+@pytest.mark.thorough
 def test_the_tables_of_several_audits_are_written(tmp_path: Path) -> None:
     out = str(tmp_path / "both.parquet")
     unslant("audit", "-m", "fair", "-m", "prefers-a", "embedded", "--limit", "4", "--no-store", "--responses", out)

@@ -166,6 +166,7 @@ def test_trained_methods_never_see_what_they_are_measured_on(tiny_folder: Path) 
     assert {e.measures["pbm"].n for e in found.entries} == {20}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("as_source", [list, pd.DataFrame, lambda rows: [pd.DataFrame(rows)]])
 def test_questions_to_train_on_in_memory(tiny_folder: Path, as_source: Callable[[list[dict[str, Any]]], Any]) -> None:  # noqa: F811
     # A list of dicts is one set of questions, not one set for each dict.
@@ -177,6 +178,7 @@ def test_questions_to_train_on_in_memory(tiny_folder: Path, as_source: Callable[
     assert "oak" not in json.dumps(found.to_dict()["provenance"])  # questions are named there, not written out
 
 
+@pytest.mark.thorough
 def test_a_method_that_cannot_be_fitted_or_asked_is_a_note_and_the_others_give_results(
     tiny_folder: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

@@ -85,6 +85,7 @@ def written(folder):
                         yield archive.read(name)
 
 
+@pytest.mark.thorough
 def test_planted_bias_is_measured(run, tmp_path):
     settings = ["vanilla", "conformity-sparse", "missing-choices", "vagueness", "few-shot-dense"]
     with FaultServer(by_rule(asked_as(settings, 8))).running() as server:

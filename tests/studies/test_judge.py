@@ -153,6 +153,7 @@ def _always(responses: Responses) -> Responses:
     return Responses(Responses.from_rows(rows).table, responses.run, responses.questions)
 
 
+@pytest.mark.thorough
 def test_the_default_has_something_to_show(tmp_path: Path) -> None:
     out, html, responses = tmp_path / "o.json", tmp_path / "o.html", tmp_path / "o.parquet"
     ran = command_line(

@@ -105,6 +105,7 @@ def test_models_without_a_common_question_are_told_so_and_not_of_orders() -> Non
     assert unslant.Leaderboard.of(two).page().headline.endswith(f"{reason} on some set")
 
 
+@pytest.mark.thorough
 def test_intervals_for_other_subjects_hold_for_the_board_too() -> None:
     found = unslant.leaderboard(["fair", "prefers-a"], "embedded", limit=60, across_subjects=True)
     for one in (*found.models, *found.entries):

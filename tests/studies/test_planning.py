@@ -49,6 +49,7 @@ def test_a_plan_of_the_run_itself_has_its_numbers(pilot: unslant.AuditResult) ->
     assert own.tokens == pytest.approx(pilot.cost.tokens, rel=0.1)
 
 
+@pytest.mark.thorough
 def test_json_parquet_and_result_give_the_same_plan(pilot: unslant.AuditResult, tmp_path: Path) -> None:
     pilot.to_json(tmp_path / "pilot.json")
     pilot.to_parquet(tmp_path / "pilot.parquet")

@@ -13,6 +13,7 @@ from unslant.studies.leaderboard.ranking import Pair, QuestionPool, compared
 RUNS = 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("orders", [1, 24])
 def test_the_sets_hold_every_true_rank(population: str, orders: int) -> None:

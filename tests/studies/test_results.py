@@ -33,6 +33,7 @@ from unslant.studies.debias.settings import AnswerKeywords, AnswerSettings
 BAD = "<script>alert(1)</script>\x1b[31m"
 
 
+@pytest.mark.thorough
 def test_every_result_says_how_it_was_made_in_the_same_words(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
         with subtests.test(name):
@@ -131,6 +132,7 @@ def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
                 assert (frame["answered"] <= frame["asked"]).all()
 
 
+@pytest.mark.thorough
 def test_a_plot_brings_all_it_needs(tmp_path: Path) -> None:
     chart = audited().plot()
     shown, about = chart._repr_mimebundle_()
@@ -255,6 +257,7 @@ def loaded() -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
 
 
+@pytest.mark.thorough
 def test_a_loaded_model_of_transformers_is_opened_with_its_tokenizer(loaded: tuple[Any, Any]) -> None:
     import transformers
 
