@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unslant.questions.fields import strip_numbering
+from unslant.questions import load_questions
+from unslant.questions.numbering import strip_numbering
 
 
 def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
@@ -21,6 +22,12 @@ def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
         ("i. red", "ii. green", "iii. blue"),
         ("0. 0. red", "1. 1. green", "2. 2. blue"),
         ("Option 1: red", "Option 2: green", "Option 3: blue"),
+        ("A.red", "B.green", "C.blue"),
+        ("A、red", "B、green", "C、blue"),
+        ("A．red", "B．green", "C．blue"),
+        ("（A）red", "（B）green", "（C）blue"),
+        ("A ) red", "B ) green", "C ) blue"),
+        ("A.red", "(B)green", " C) blue"),
     ):
         with subtests.test(options=options):
             assert strip_numbering(options) == ("red", "green", "blue")
@@ -31,7 +38,12 @@ def test_everything_else_stays(subtests: pytest.Subtests) -> None:
         ("1.5 hours", "2.5 hours", "3.5 hours"),
         ("1: wool; 2: silk", "1: silk; 2: wool"),
         ("0. red", "1. green", "blue"),
-        ("A. red", "C. green", "B. blue"),
+        ("A. red", "C. green", "D. blue"),
+        ("A.D.", "B.C."),
+        ("(1)(2)", "(2)", "(3)(1)"),
+        ("(1) and (2)", "(2) and (3)", "(3) and (1)"),
+        ("(c), (a), (b)", "(a), (b), (c)", "(b), (c), (a)"),
+        ("A、B", "B、C", "C、A"),
         ("(ii) and (iv) only", "(i) and (iii) only"),
         ("J. B. Rhine proved it", "J. B. Rhine denied it"),
         ("9:00 A.M.", "10:00 A.M."),
@@ -41,6 +53,26 @@ def test_everything_else_stays(subtests: pytest.Subtests) -> None:
     ):
         with subtests.test(options=options):
             assert strip_numbering(options) == options
+
+
+def test_what_the_options_name_stays_after_their_numbering(subtests: pytest.Subtests) -> None:
+    for named in (
+        ("(i) only", "(ii) only", "(iii) only"),
+        ("(1)(2)", "(2)", "(3)(1)"),
+        ("(a) and (c)", "(b) only", "(c) only"),
+        ("Both (A) and (R) are true", "(A) is true, (R) is false", "A new one"),
+    ):
+        with subtests.test(named=named):
+            assert strip_numbering([f"({letter}) {text}" for letter, text in zip("ABC", named, strict=True)]) == named
+
+
+def test_the_letters_of_the_options_name_the_answer_where_they_are_out_of_order() -> None:
+    """As where a page in two columns was read row by row."""
+    question = {"question": "Which is red?", "options": ["(A)grass", "(C)blood", "(B)sky", "(D)milk"]}
+    for answer, place in {"A": 0, "B": 2, "C": 1, "D": 3}.items():
+        (read,) = load_questions([{**question, "answer": answer}])
+        assert (read.options, read.answers) == (("grass", "blood", "sky", "milk"), {place})
+    assert load_questions([{**question, "answer": 1}])[0].answers == {1}
 
 
 @given(st.lists(st.text(), max_size=8))

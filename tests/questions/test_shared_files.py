@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unslant.questions import load_judging, load_math, load_questions
-from unslant.questions.fields import strip_numbering
+from unslant.questions.numbering import strip_numbering
 
 # file -> questions, questions with pinned options, questions whose numbering goes
 FILES = {

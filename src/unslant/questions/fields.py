@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answers import RawAnswer
+from unslant.questions.numbering import shuffled_letters, strip_numbering
 from unslant.questions.pinned import find_pinned
-from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS, ROMAN
+from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import BadRecord, Record, is_missing, parse_list, parse_written
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
     for name, aliases in {
         "id": "id question_id qid uid example_id guid idx index original_id",
-        "question": "question_stem question stem query question_text problem prompt conclusion goal ctx sentence",
-        "options": "options choices answer_choices candidates alternatives endings mc1_targets mc2_targets",
-        "answer": "answer answerkey answer_key answer_idx answer_index correct_answer correct_option correct_index "
-        "correct correct_answers correct_choice correct_answer_id correct_answer_index correct_answer_num gold target "
-        "label cop",
-        "context": "context passage passage_text flores_passage paragraph story article narrative dialogue premise "
-        "premises facts",
+        "question": "question_stem question stem query question_text problem problem_text prompt conclusion goal ctx "
+        "sentence",
+        "options": "options choices answer_choices answer_options candidates alternatives endings mc1_targets "
+        "mc2_targets",
+        "answer": "answer answerkey answer_key answer_idx answer_index answer_letter correct_answer correctanswer "
+        "correct_option correctoption correct_option_index correct_index correct_idx correct_letter correct_ans "
+        "correct correct_answers correct_choice correct_answer_id correct_answer_index correct_answer_num gold "
+        "gold_answer target label cop",
+        "context": "context passage passage_text flores_passage paragraph paragraph_text story article narrative "
+        "dialogue premise premises facts",
         "subject": "subject subject_name category topic topic_name domain",
         "source": "source dataset_source",
         "labels": "labels choice_labels",
@@ -32,10 +36,18 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     }.items()
 }
 """Field -> usual column names, in order of preference."""
+_LAST_RESORT = {
+    "question": ("text", "q", "mcq", "input"),
+    "options": ("answers", "target_scores"),
+    "context": ("text",),
+}
+"""Names that often mean something else; they are read only where no other column has the field."""
 _FAMILY = re.compile(
     r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
     re.IGNORECASE,
 )
+_TEXTS = ("text", "option", "content", "answer", "value", "name", "txt")
+"""Keys of an option's text in an object."""
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
 _SEEN = 500
@@ -77,6 +89,7 @@ def find_fields(
     origin: str,
     usual: Mapping[str, Sequence[str]] = CHOICE_FIELDS,
     needed: Sequence[str] = ("question", "options"),
+    records: Sequence[Record] = (),
 ) -> dict[str, str]:
     """Field -> column, from the user's mapping and the usual names; several option columns are joined by commas.
 
@@ -84,6 +97,7 @@ def find_fields(
         mapping: field -> column, or several columns ``"opa,opb,opc"`` for options or context; ``""`` leaves a field
             out.
         usual: all fields, and their usual column names.
+        records: a column that is empty in all of them gives way to another with a usual name.
 
     Raises:
         InputError: on an unknown field, a column that does not exist, or a needed field that cannot be found.
@@ -92,9 +106,16 @@ def find_fields(
         if field not in usual:
             raise InputError(f"unknown field {field!r} in the field mapping: {one_of(field, usual)}")
     found = find_columns(columns, {}, usual)
-    names = {field: mapping[field] if field in mapping else next(iter(found[field]), "") for field in usual}
-    if "options" not in mapping and names.get("options") == "":
-        names["options"] = ",".join(option_columns(columns))
+    names = {field: mapping[field] if field in mapping else _filled(found[field], records) for field in usual}
+    if usual is CHOICE_FIELDS:
+        if "options" not in mapping and not names["options"]:
+            names["options"] = ",".join(option_columns(columns))
+        for field, others in find_columns(columns, {}, _LAST_RESORT).items():
+            free = [column for column in others if column not in names.values()]
+            if free and field not in mapping and not names[field]:
+                names[field] = free[0]
+        if names["context"] == "text" and "context" not in mapping and _repeats(records, "text", names["question"]):
+            names["context"] = ""  # the whole prompt, perhaps with the answer
     tops = {column.split(".")[0] for column in columns}
     for field, name in mapping.items():
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
@@ -104,11 +125,26 @@ def find_fields(
         if not names.get(field):
             raise InputError.at(
                 origin,
-                f"no column was found for it among {', '.join(columns) or 'none'}; name it: --fields {field}="
+                f"no column was found for it among {', '.join(columns[:50]) or 'none'}{', ...' * (len(columns) > 50)}; "
+                f"name it: --fields {field}="
                 + ("COLUMN, or a column for each, --fields options=COLUMN,COLUMN" if field == "options" else "COLUMN"),
                 field=field,
             )
     return {field: name for field, name in names.items() if name}
+
+
+def _filled(columns: Sequence[str], records: Sequence[Record]) -> str:
+    """The first column with a value in any record, as AGIEval has its answers in ``label`` and an empty ``answer``."""
+    for column in columns[:-1]:
+        if not records or any(not is_missing(lookup(record.data, column)) for record in records):
+            return column
+    return columns[-1] if columns and records else "".join(columns[:1])
+
+
+def _repeats(records: Sequence[Record], column: str, question: str) -> bool:
+    """Whether most records have their question in another column too."""
+    pairs = [(text_of(lookup(one.data, question)).strip(), text_of(lookup(one.data, column))) for one in records]
+    return 2 * sum(bool(stem) and stem in text for stem, text in pairs) > len(pairs)
 
 
 def find_columns(
@@ -134,8 +170,9 @@ def find_columns(
 
 
 def usual_name(column: str) -> str:
-    """A column's name in the form used for comparison: lower case, with underscores."""
-    return re.sub(r"[ -]+", "_", column.strip().lower()).removeprefix("question.")
+    """A column's name in the form used for comparison: lower case, with underscores (also for ``camelCase``)."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.strip())
+    return re.sub(r"[ _-]+", "_", words.lower()).removeprefix("question.")
 
 
 def option_columns(columns: Sequence[str]) -> list[str]:
@@ -214,7 +251,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         BadRecord: if the question or its options cannot be used.
     """
     row, data = Row(record, names), record.data
-    if not is_missing(data.get("image")):
+    if not is_missing(image := data.get("image")) and image not in (False, [], {}):
         raise BadRecord("needs an image", "comes with an image, and only its text could be asked")
     stem = row.text("question")
     if not stem.strip():
@@ -224,7 +261,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
-    labels = labels or _labels(row.value("labels"), len(options))
+    labels = labels or _labels(row.value("labels"), len(options)) or shuffled_letters(options)
     texts = strip_numbering(options) if strip else options
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
@@ -266,10 +303,12 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
         # Python joins the texts of ['a' 'b'], so that the array would become a list of one text.
         if _NUMPY.search(value):
             raise BadRecord("options as NumPy prints them", "is an array as NumPy prints it; " + _AS_JSON, "options")
-        written = parse_written(value)
+        lines = [line for line in value.splitlines() if line.strip()]
+        written = lines if strip_numbering(lines) != tuple(lines) else parse_written(value)
         if written is None and "|" not in value:
             reason = (
-                f"is one text, {value[:60]!r}; write a list in JSON, texts with | between them, or a column for each"
+                f"is one text, {value[:60]!r}; write a list in JSON, texts with | between them, lines with A., B., C., "
+                "or a column for each"
             )
             raise BadRecord("options not a list", reason, "options")
         value = value.split("|") if written is None else written
@@ -314,15 +353,18 @@ def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[st
 
 
 def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
-    key = next((key for key in ("text", "option", "content", "answer", "value") if key in values[0]), None)
+    values = [{usual_name(str(key)): item for key, item in value.items()} for value in values]
+    key = next((key for key in _TEXTS if key in values[0]), None)
     if key is None:
         raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
     options = _texts([value.get(key) for value in values])
-    for name in ("isAnswer", "is_correct", "correct", "label"):
-        gold = _flags([value.get(name) for value in values])
-        if gold is not None:
+    for name in ("is_answer", "is_correct", "correct", "label"):
+        # Some files mark only the right options.
+        gold = _flags([value.get(name, False) for value in values])
+        if gold is not None and any(name in value for value in values):
             return options, (), gold
-    labels = next(([value.get(name) for value in values] for name in ("label", "key", "id") if name in values[0]), ())
+    names = ("label", "key", "id", "letter")
+    labels = next(([value.get(name) for value in values] for name in names if name in values[0]), ())
     return options, _labels(labels, len(options)), None
 
 
@@ -340,43 +382,3 @@ def _pinned(value: Any, n: int) -> tuple[int, ...] | None:
     if not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value):
         raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
     return tuple(sorted(set(value)))
-
-
-# Numbering inside option texts ("A) foo", "(1) bar", "0. baz")
-
-_PREFIX = re.compile(
-    r"\s*(?:(?:option|choice)\s+)?(?:[(\[](?P<inside>[a-z]+|\d+)[)\]][.:]?|(?P<bare>[a-z]+|\d+)(?:\)|[.:](?=\s|$)))\s*",
-    re.IGNORECASE,
-)
-_SCHEMES: tuple[Callable[[int], str], ...] = (
-    str,
-    lambda i: str(i + 1),
-    lambda i: chr(ord("a") + i),
-    lambda i: ROMAN[i] if i < len(ROMAN) else "",
-)
-
-
-def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
-    """The option texts without their numbering, if all of them are numbered in one running scheme.
-
-    Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ..., in either case, as ``A.``, ``A)``, ``A:``,
-    ``(A)`` or ``[A]``, alone or after "Option". Double numbering ("0. 0. foo") is removed twice. Texts such as
-    "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
-    """
-    texts = tuple(options)
-    starts = [0] * len(texts)
-    while (further := _past_numbering(texts, starts)) is not None:
-        starts = further
-    return tuple(text[start:] for text, start in zip(texts, starts, strict=True))
-
-
-def _past_numbering(texts: tuple[str, ...], starts: Sequence[int]) -> list[int] | None:
-    """Where the texts begin after one numbering at ``starts``; None if they are not numbered there."""
-    matches = [match for text, start in zip(texts, starts, strict=True) if (match := _PREFIX.match(text, start))]
-    if len(matches) < len(texts) or len(texts) < 2:
-        return None
-    names = [(match["inside"] or match["bare"]).lower() for match in matches]
-    if not any(names == [scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
-        return None
-    ends = [match.end() for match in matches]
-    return ends if any(end < len(text) for end, text in zip(ends, texts, strict=True)) else None

@@ -162,8 +162,10 @@ def read_source(
     apart = None if {"options", "answer"} & set(fields or ()) else answers_apart(source.records)
     records, note = pairs or apart or (reshape(source.records), "")
     columns = columns_of(records, source.origin)
-    names = find_fields(columns, {**source.fields, **(fields or {})}, source.origin)
+    names = find_fields(columns, {**source.fields, **(fields or {})}, source.origin, records=records)
 
+    written = set(columns) - {"authors"} == _CANONICAL  # by unslant
+    strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.
     drafts = bad.kept(
         (record, partial(draft, record, number, names, source.name, strip_numbering, detect_pinned))
@@ -184,8 +186,7 @@ def read_source(
     answers = whole_numbers([item.answer for item in drafts])
     drafts = [replace(item, answer=answer) for item, answer in zip(drafts, answers, strict=True)]
     base = source.answer_base if answer_base is None else answer_base
-    if base is None and set(columns) - {"authors"} == _CANONICAL:  # a file that unslant wrote
-        base = 0
+    base = 0 if base is None and written else base
     reader = AnswerReader.for_file(answers, base, answer_kind, source.origin)
 
     results = bad.kept((item.record, partial(_question, item, reader, bad)) for item in drafts)
@@ -378,10 +379,6 @@ def _digest(seed: int, name: str) -> bytes:
 
 
 def write_questions(questions: Iterable[AnyQuestion], path: str | Path) -> None:
-    """Write questions as canonical JSONL (gzipped if the path ends in ``.gz``); the loaders read it back as they were.
-
-    For multiple-choice questions whose option texts carry numbering on purpose, read back with
-    ``strip_numbering=False``.
-    """
+    """Write canonical JSONL (gzipped if the path ends in ``.gz``), which the loaders read back unchanged."""
     content = "".join(canonical_line(question) + "\n" for question in questions).encode()
     write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)

@@ -1,0 +1,69 @@
+"""Numbering inside option texts: "A) foo", "(1) bar", "0. baz"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from unslant.questions.question import ROMAN
+
+_PREFIX = re.compile(
+    r"\s*(?:(?:option|choice)\s+)?(?:[(\[（](?P<inside>[a-z]+|\d+)[)\]）][.:]?"
+    # "A.foo" is numbering, unlike "1.5 hours", "A.D." and "A、B".
+    r"|(?P<bare>[a-z]+|\d+)(?:\s?[)）]|、(?![a-z\d]\b)|[.:．：](?=\s|$)|(?<=[a-z])\s?[.:．：](?![a-z][.．])))\s*",
+    re.IGNORECASE,
+)
+_FURTHER = re.compile(r"(?:(?<=\S)|[,、]\s*|and\s+)[(\[（]?([a-h]|\d+)[)\]）]", re.IGNORECASE)
+"""Another name after the first: "(1)(2)", "(c), (a), (b)" and "(b) and (c)" name things, unlike "(C) (A) is true"."""
+_SCHEMES: tuple[Callable[[int], str], ...] = (
+    str,
+    lambda i: str(i + 1),
+    lambda i: chr(ord("a") + i),
+    lambda i: ROMAN[i] if i < len(ROMAN) else "",
+)
+
+
+def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
+    """The option texts without their numbering, if all of them are numbered in one running scheme.
+
+    Schemes: 0, 1, 2 ... / 1, 2, 3 ... / A, B, C ... / I, II, III ..., in either case, as ``A.``, ``A)``, ``A:``,
+    ``(A)`` or ``[A]``, alone or after "Option". Letters may be out of order, as (A), (C), (B), (D) where a page has two
+    columns. Double numbering ("0. 0. foo") is removed twice; "(A) (i) only" becomes "(i) only". Texts such as
+    "1.5 hours" or "(ii) and (iv) only" are not numbering and stay.
+    """
+    starts = [0] * len(options)
+    first, ends = names, _ = _numbering(options, starts)
+    while ends and names == first:
+        starts = ends
+        names, ends = _numbering(options, starts)
+    return tuple(text[start:] for text, start in zip(options, starts, strict=True))
+
+
+def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:
+    """The letters that the options carry, where these are out of order: the answer B is then the option "(B) ..."."""
+    names, _ = _numbering(options, [0] * len(options))
+    return tuple(names) if names != sorted(names) == _letters(len(names)) else ()
+
+
+def _kind(name: str) -> tuple[bool, bool]:
+    return name.isdigit(), name.isupper()
+
+
+def _letters(n: int) -> list[str]:
+    return [chr(ord("a") + i) for i in range(n)]
+
+
+def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], list[int]]:
+    """The names of one numbering that the texts have at ``starts``, and where each ends; empty without numbering."""
+    matches = [match for text, start in zip(texts, starts, strict=True) if (match := _PREFIX.match(text, start))]
+    if len(matches) < max(len(texts), 2) or all(match.end() == len(match.string) for match in matches):
+        return [], []
+    written = [match["inside"] or match["bare"] for match in matches]
+    names, ends = [name.lower() for name in written], [match.end() for match in matches]
+    further = [(name, _FURTHER.match(text, end)) for name, text, end in zip(written, texts, ends, strict=True)]
+    if any(m and m[1] != name and _kind(m[1]) == _kind(name) for name, m in further):
+        return [], []
+    shuffled = sorted(names) == _letters(len(names)) and not any(map(_PREFIX.match, texts, ends))
+    if shuffled or names in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
+        return names, ends
+    return [], []
