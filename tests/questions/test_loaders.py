@@ -139,6 +139,20 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
                 {"text": "sky", "isAnswer": False},
             ]
         },
+        {
+            "answers": [
+                {"name": "grass", "isCorrect": False},
+                {"name": "blood", "isCorrect": True},
+                {"name": "sky", "isCorrect": False},
+            ]
+        },
+        {"choices": [{"txt": "grass"}, {"txt": "blood", "correct": True}, {"txt": "sky"}]},
+        {"answers": ["grass", "blood", "sky"], "correctIndex": 1},
+        {"answer_options": ["grass", "blood", "sky"], "correctAnswer": "blood"},
+        {"target_scores": {"grass": 0, "blood": 1, "sky": 0}},
+        {"optionA": "grass", "optionB": "blood", "optionC": "sky", "answers": "B", "correctAnswer": "B"},
+        {"choices": "a. grass\nb. blood\n\nc. sky\n", "correct": "b"},
+        {"options": ["grass", "blood", "sky"], "answer": None, "label": "B"},
         {"options": ["0. grass", "1. blood", "2. sky"], "answer": "1. blood"},
         {"options": ["grass", "blood", "sky"], "answer": "y", "labels": ["x", "y", "z"]},
     ],
@@ -148,10 +162,32 @@ def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
     assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
 
 
-@pytest.mark.parametrize("name", ["ctx", "goal", "sentence", "prompt"])
+@pytest.mark.parametrize("name", ["ctx", "goal", "sentence", "prompt", "questionText", "problem_text", "q", "text"])
 def test_usual_names_of_the_question(write: Write, name: str) -> None:
     row = {"id": "q1", name: EXPECTED.stem, "options": list(EXPECTED.options), "answer": "B"}
     assert only(write([row])) == EXPECTED
+
+
+def test_a_column_named_text_is_the_passage_unless_it_repeats_the_question(write: Write) -> None:
+    rows = [{**ROW, "text": "Blood has iron."}, {**ROW, "id": "q2", "text": "Grass has none."}]
+    assert [question.context for question in load_questions(write(rows))] == ["Blood has iron.", "Grass has none."]
+    prompts = [{**row, "text": f"{row['question']} Answer: blood"} for row in rows]
+    assert not any(question.context for question in load_questions(write(prompts)))
+    assert load_questions(write(prompts), fields={"context": "text"})[0].context == "Which is red? Answer: blood"
+
+
+@pytest.mark.parametrize(
+    "header", ["question_text,option_a,option_b,correct_letter", "Q,Option A,Option B,CorrectAnswer"]
+)
+def test_a_header_of_compound_names(write: Write, header: str) -> None:
+    question = only(write(f"{header}\nWhich is red?,grass,blood,B\n", "set.csv"))
+    assert (question.stem, question.options, question.answers) == ("Which is red?", ("grass", "blood"), {1})
+
+
+def test_no_option_is_taken_for_a_header(write: Write) -> None:
+    assert (
+        len(load_questions(write("Which is read?,story,label,text,topic,A\nWhich is red?,a,b,c,d,B\n", "m.csv"))) == 2
+    )
 
 
 def test_what_pandas_writes(write: Write) -> None:
@@ -237,6 +273,7 @@ def test_a_wrong_mapping_is_refused(write: Write, mapping: dict[str, str], messa
         ("Ｃ", {2}),
         ("[]", set()),
         ("[0, 2]", {0, 2}),
+        ("A B C", {0, 1, 2}),
     ],
 )
 def test_none_or_several_right(write: Write, answer: object, expected: set[int]) -> None:
@@ -316,6 +353,12 @@ def test_numbering_is_taken_off_and_counted_or_kept(write: Write) -> None:
     assert load_questions(write(rows), strip_numbering=False)[0].options[0] == "0. grass"
 
 
+def test_what_remains_in_written_options_is_no_numbering(tmp_path: Path) -> None:
+    read = load_questions([{**ROW, "options": ["A. (i) only", "B. (ii) only", "C. (iii) only"]}])
+    write_questions(read, tmp_path / "written.jsonl")
+    assert load_questions(tmp_path / "written.jsonl").digest == read.digest
+
+
 def test_pinned_options_are_found_overridden_or_switched_off(write: Write) -> None:
     rows = [{**ROW, "options": ["a cat", "a dog", "both A and B"]}]
     questions = load_questions(write(rows))
@@ -339,6 +382,8 @@ def test_questions_with_an_image_are_left_out_and_counted(write: Write) -> None:
         write([ROW, {**ROW, "id": "q2", "image": "image.png"}, {**ROW, "id": "q3", "image": None}])
     )
     assert [question.id for question in questions] == ["q1", "q3"]
+    none = [{**ROW, "id": str(i), "image": image} for i, image in enumerate(("", False, [], {}))]
+    assert len(load_questions(write(none))) == 4
     assert questions.report.skipped == {"needs an image": 1}
 
 
@@ -433,6 +478,11 @@ def test_a_bad_line_is_refused_or_skipped_and_counted(write: Write, content: obj
         ("set.docx", "x", r"unknown file type '\.docx': use one of \.jsonl"),
         ("set.xls", "x", r"unknown file type '\.xls': save it as"),
         ("set.zip", "x", r"unknown file type '\.zip': unpack it"),
+        ("set.jsonl.tar.gz", "x", r"unknown file type '\.tar': unpack it"),
+        ("set.gift", "x", r"unknown file type '\.gift': save it as"),
+        ("set.yaml", "x", r"unknown file type '\.yaml': save it as \.json"),
+        ("set.txt", "Which is red?\nA. grass\nB. blood\nANSWER: B\n", r"not valid JSON.*; \.txt is read as JSON: save"),
+        ("set.json", json.dumps([{str(i): 0 for i in range(99)}]), r"among 0, 1, .*, 48, 49, \.\.\.; name it"),
         ("set.csv", b"PK\x03\x04x", r"is a zip or Excel file with the suffix of another type"),
         ("set.jsonl", b'{"question": "\xff"}', r"line 1: not UTF-8"),
         ("set.jsonl", '{"question": "x", "options": ["a", "b"]}', "no column was found .* an empty list"),
@@ -543,7 +593,7 @@ def test_written_questions_come_back(tmp_path: Path, questions: list[Question], 
     path = tmp_path / f"made{suffix}"
     questions[0] = replace(questions[0], authors=tuple(f"system {k}" for k in range(len(questions[0].options))))
     write_questions(questions, path)
-    assert list(load_questions(path, strip_numbering=False)) == questions
+    assert list(load_questions(path)) == questions
     book = {"question": "Who wrote it?", "options": ["one", "two"], "answer": 0, "authors": "A. Poet"}
     assert load_questions([book]).questions[0].authors == ()
 

@@ -505,6 +505,28 @@ def test_right_and_wrong_answers_in_columns_of_their_own(right: str, wrong: str)
         unslant.load_questions(rows)
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("correct_answer", "incorrect_answers"), ("correct", "incorrect"), ("right_answer", "distractors")],
+)
+def test_wrong_answers_in_a_list(right: str, wrong: str) -> None:
+    """As in the Open Trivia Database, whose texts are HTML."""
+    row = {
+        "question": "Who wrote &quot;Emma&quot;?",
+        right: "Austen",
+        wrong: ["Bront&euml;", "Eliot"],
+        "category": "books",
+    }
+    (question,) = questions = unslant.load_questions([row])
+    assert (question.stem, question.subject) == ('Who wrote "Emma"?', "books")
+    assert {*question.options} == {"Austen", "Brontë", "Eliot"}
+    assert [question.options[place] for place in question.answers] == ["Austen"]
+    assert questions.report.notes[0].endswith("HTML entities are decoded")
+    assert unslant.load_questions([row | {wrong: '["Bront&euml;", "Eliot"]'}]).digest == questions.digest
+    with pytest.raises(InputError, match=f"item 1: has no list of options, in JSON, in the column '{wrong}'"):
+        unslant.load_questions([row | {wrong: "Brontë; Eliot"}])
+
+
 def test_marks_at_the_options_leave_no_doubt_where_places_count_from() -> None:
     rows = [
         {"question": f"{i}?", "options": [{"text": f"{k}", "isAnswer": k == 1 + i % 2} for k in range(4)]}

@@ -74,7 +74,7 @@ def are_flags(items: Sequence[Any], n_options: int) -> bool:
 
 
 def parse_answer(text: str) -> Any:
-    """``[0, 2]``, ``A,C``, ``A and C``, ``AC`` or ``0;2`` written as text as a list; other texts as they are.
+    """``[0, 2]``, ``A,C``, ``A and C``, ``AC``, ``A C`` or ``0;2`` written as text as a list; other texts as they are.
 
     Full-width letters and commas, as in Chinese files, are the usual ones.
     """
@@ -83,8 +83,8 @@ def parse_answer(text: str) -> Any:
     plain = unicodedata.normalize("NFKC", text).strip()
     if _SEVERAL.fullmatch(plain):
         return _BETWEEN.split(plain)
-    if _TOGETHER.fullmatch(plain):
-        return list(plain)
+    if _TOGETHER.fullmatch(plain.replace(" ", "")):
+        return list(plain.replace(" ", ""))
     return plain if LETTER.fullmatch(plain) else text
 
 

@@ -27,6 +27,7 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
+from unslant.questions.fields import CHOICE_FIELDS, usual_name
 from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record
 
 SUFFIXES = {
@@ -43,7 +44,11 @@ SUFFIXES = {
     ".pq": "parquet",
 }
 _ROWS = 16
-_OTHERS = {".zip": "unpack it first", ".xls": "save it as .xlsx or .csv", ".ods": "save it as .xlsx or .csv"}
+_OTHERS = {
+    **dict.fromkeys((".zip", ".tar", ".tgz"), "unpack it first"),
+    **dict.fromkeys((".xls", ".ods", ".xml", ".gift"), "save it as .xlsx or .csv, one question per row"),
+    **dict.fromkeys((".yaml", ".yml"), "save it as .json, a list of questions"),
+}
 _PACKED = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "a gzip file", b"PAR1": "a Parquet file"}
 """First bytes of files that often have the wrong suffix."""
 _Row = tuple[int, list[str]]
@@ -63,7 +68,8 @@ _NAMES = frozenset(
     "question stem question_stem query prompt answer label cop answerkey id "
     "problem statement conclusion hypothesis options choices".split()
 )
-"""Names by which a header is recognised."""
+_COMPOUND = {name for field in ("question", "options", "answer") for name in CHOICE_FIELDS[field] if "_" in name}
+"""Names by which a header is recognised: no option is called so, as it may be called "story" or "label"."""
 
 
 def format_of(path: Path) -> str:
@@ -199,7 +205,9 @@ def _json(content: bytes, path: Path) -> Iterator[Record]:
         if error.msg == "Extra data":  # one object per line under a .json name, as many data sets have it
             yield from _jsonl(content, path)
             return
-        raise InputError.at(path, _wrong_json(error), line=error.lineno) from None
+        other = "; .txt is read as JSON: save questions in another form as .csv, one per row"
+        reason = _wrong_json(error) + other * (_inner(path).suffix.lower() == ".txt")
+        raise InputError.at(path, reason, line=error.lineno) from None
     except ValueError as error:
         raise InputError.at(path, f"not usable JSON: {error}") from None
     try:
@@ -342,7 +350,8 @@ def _under_header(rows: Iterable[_Row], unit: str, columns: Collection[str], sep
         if not any(map(str.strip, row)):
             continue
         if header is None:
-            if _column_names(row, columns):
+            # One usual name may be an option of the first question: "id" among "ego" and "superego".
+            if len(_column_names(row, columns)) > (_headerless(row) is not None):
                 header = [cell.strip() for cell in row]
                 twice = next((name for i, name in enumerate(header) if name and name in header[:i]), None)
                 if twice is not None:
@@ -369,7 +378,7 @@ _NO_HEADER = (
 
 
 def _column_names(row: list[str], columns: Collection[str]) -> set[str]:
-    return {cell.strip().lower() for cell in row} & (_NAMES | {name.strip().lower() for name in columns})
+    return {usual_name(cell) for cell in row} & (_NAMES | _COMPOUND | set(map(usual_name, columns)))
 
 
 def _headerless(row: list[str]) -> list[str] | None:

@@ -20,7 +20,7 @@ from unslant.files import check_plain, parse_json
 from unslant.questions.question import JudgingQuestion, MathQuestion, Question, QuestionSet
 
 MAX_RECORDS = 2_000_000
-_STEMS = {"question", "stem", "question_stem", "prompt", "paragraph", "passage"}
+_STEMS = {"question", "stem", "question_stem", "question_text", "prompt", "paragraph", "passage"}
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from html import unescape
 from typing import Any
 
 from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns, text_of, usual_name
@@ -31,32 +32,45 @@ def reshape(records: Sequence[Record]) -> list[Record]:
     return list(records)
 
 
-_RIGHT, _WRONG = (
-    re.compile("(?:correct|right)_answer"),
-    re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}"),
-)
+_RIGHT = re.compile("(?:correct|right)_answer")
+_WRONG = re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}")
+_LISTED = re.compile("(?:incorrect|wrong)(?:_answers)?|distractors")
+"""Columns with all wrong options in a list."""
 
 
 def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
-    """Records whose right option has a column of its own (as in GPQA and SciQ) with ``options`` in the place of these
-    columns, and a note for the report; None for records of another form."""
+    """Records whose right option has a column of its own (as in GPQA and SciQ, or with a list of the wrong ones as in
+    the Open Trivia Database, which spells its texts in HTML) with ``options`` in the place of these columns, and a note
+    for the report; None for records of another form."""
     names = {usual_name(column): column for column in column_names(records)}
+    lists = [column for name, column in names.items() if _LISTED.fullmatch(name)]
+    wrong = [column for name, column in names.items() if _WRONG.fullmatch(name)] + lists
     right = [column for name, column in names.items() if _RIGHT.fullmatch(name)]
-    wrong = [column for name, column in names.items() if _WRONG.fullmatch(name)]
+    right = right or [names[name] for name in ("correct", "right") if lists and name in names]
     others = [column for column in names.values() if column not in (*right, *wrong)]
     if len(right) != 1 or not wrong or set(CHOICE_FIELDS["options"]) & names.keys() or option_columns(others):
         return None
     parts = []
     for record in records:
-        texts = {column: text_of(record.data.get(column)).strip() for column in (*right, *wrong)}
-        problem = record.problem or f"has no text in the column {right[0]!r}" * (not texts[right[0]])
-        answer = texts[right[0]]
-        options = [{"text": text, "isAnswer": text == answer} for text in texts.values() if text]
+        data, problem = dict(record.data), record.problem
+        if lists:
+            data = {name: unescape(value) if isinstance(value, str) else value for name, value in data.items()}
+        texts = [text_of(data.pop(column, None)).strip() for column in (*right, *wrong) if column not in lists]
+        for column in lists:
+            value = data.pop(column, None)
+            value = parse_list(value) if isinstance(value, str) else value
+            if not isinstance(value, list):
+                problem = problem or f"has no list of options, in JSON, in the column {column!r}"
+                continue
+            texts += [unescape(text_of(text)).strip() for text in value]
+        answer = texts[0]
+        problem = problem or f"has no text in the column {right[0]!r}" * (not answer)
+        options = [{"text": text, "isAnswer": text == answer} for text in texts if text]
         # In the file's order, the right option would be first everywhere; no number may depend on that.
         options.sort(key=lambda option: blake2b(str(option["text"]).encode()).digest())
-        data = {name: value for name, value in record.data.items() if name not in texts}
         parts.append(Record(record.place, {**data, "options": options}, problem))
-    return parts, f"The file gives no order of options ({right[0]}, {wrong[0]}, ...): they are in a random, fixed one"
+    note = f"The file gives no order of options ({right[0]}, {wrong[0]}, ...): they are in a random, fixed one"
+    return parts, note + "; HTML entities are decoded" * bool(lists)
 
 
 def without_options(context: str) -> str:
