@@ -68,10 +68,10 @@ def test_what_the_options_name_stays_after_their_numbering(subtests: pytest.Subt
 
 def test_the_letters_of_the_options_name_the_answer_where_they_are_out_of_order() -> None:
     """As where a page in two columns was read row by row."""
-    question = {"question": "Which is red?", "options": ["(A)grass", "(C)blood", "(B)sky", "(D)milk"]}
+    question = {"question": "Which is red?", "options": ["(A)No.1", "(C)No.3", "(B)No.2", "(D)milk"]}
     for answer, place in {"A": 0, "B": 2, "C": 1, "D": 3}.items():
         (read,) = load_questions([{**question, "answer": answer}])
-        assert (read.options, read.answers) == (("grass", "blood", "sky", "milk"), {place})
+        assert (read.options, read.answers) == (("No.1", "No.3", "No.2", "milk"), {place})
     assert load_questions([{**question, "answer": 1}])[0].answers == {1}
 
 

@@ -36,18 +36,12 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     }.items()
 }
 """Field -> usual column names, in order of preference."""
-_LAST_RESORT = {
-    "question": ("text", "q", "mcq", "input"),
-    "options": ("answers", "target_scores"),
-    "context": ("text",),
-}
+_LAST_RESORT = {"question": "text q mcq input".split(), "options": ["answers", "target_scores"], "context": ["text"]}
 """Names that often mean something else; they are read only where no other column has the field."""
 _FAMILY = re.compile(
     r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
     re.IGNORECASE,
 )
-_TEXTS = ("text", "option", "content", "answer", "value", "name", "txt")
-"""Keys of an option's text in an object."""
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
 _SEEN = 500
@@ -135,10 +129,8 @@ def find_fields(
 
 def _filled(columns: Sequence[str], records: Sequence[Record]) -> str:
     """The first column with a value in any record, as AGIEval has its answers in ``label`` and an empty ``answer``."""
-    for column in columns[:-1]:
-        if not records or any(not is_missing(lookup(record.data, column)) for record in records):
-            return column
-    return columns[-1] if columns and records else "".join(columns[:1])
+    filled = (c for c in columns if any(not is_missing(lookup(record.data, c)) for record in records))
+    return next(filled, next(iter(columns), ""))
 
 
 def _repeats(records: Sequence[Record], column: str, question: str) -> bool:
@@ -354,14 +346,15 @@ def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[st
 
 def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
     values = [{usual_name(str(key)): item for key, item in value.items()} for value in values]
-    key = next((key for key in _TEXTS if key in values[0]), None)
+    key = next((key for key in "text option content answer value name txt".split() if key in values[0]), None)
     if key is None:
         raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
     options = _texts([value.get(key) for value in values])
     for name in ("is_answer", "is_correct", "correct", "label"):
+        marks = [value.get(name) for value in values]
         # Some files mark only the right options.
-        gold = _flags([value.get(name, False) for value in values])
-        if gold is not None and any(name in value for value in values):
+        gold = _flags([False if mark is None and any(marks) else mark for mark in marks])
+        if gold is not None:
             return options, (), gold
     names = ("label", "key", "id", "letter")
     labels = next(([value.get(name) for value in values] for name in names if name in values[0]), ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from string import ascii_lowercase
 
 from unslant.questions.question import ROMAN
 
@@ -15,6 +16,7 @@ _PREFIX = re.compile(
 )
 _FURTHER = re.compile(r"(?:(?<=\S)|[,、]\s*|and\s+)[(\[（]?([a-h]|\d+)[)\]）]", re.IGNORECASE)
 """Another name after the first: "(1)(2)", "(c), (a), (b)" and "(b) and (c)" name things, unlike "(C) (A) is true"."""
+_MARK = re.compile(r"[(\[（]?[a-z][)\]）]", re.IGNORECASE)
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -42,15 +44,12 @@ def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:
     """The letters that the options carry, where these are out of order: the answer B is then the option "(B) ..."."""
     names, _ = _numbering(options, [0] * len(options))
-    return tuple(names) if names != sorted(names) == _letters(len(names)) else ()
+    return tuple(names) if names != sorted(names) and _are_letters(names) else ()
 
 
-def _kind(name: str) -> tuple[bool, bool]:
-    return name.isdigit(), name.isupper()
-
-
-def _letters(n: int) -> list[str]:
-    return [chr(ord("a") + i) for i in range(n)]
+def _are_letters(names: Sequence[str]) -> bool:
+    """Whether the names are the first letters, in any order."""
+    return "".join(sorted(names)) == ascii_lowercase[: len(names)]
 
 
 def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], list[int]]:
@@ -58,12 +57,12 @@ def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], 
     matches = [match for text, start in zip(texts, starts, strict=True) if (match := _PREFIX.match(text, start))]
     if len(matches) < max(len(texts), 2) or all(match.end() == len(match.string) for match in matches):
         return [], []
-    written = [match["inside"] or match["bare"] for match in matches]
-    names, ends = [name.lower() for name in written], [match.end() for match in matches]
-    further = [(name, _FURTHER.match(text, end)) for name, text, end in zip(written, texts, ends, strict=True)]
-    if any(m and m[1] != name and _kind(m[1]) == _kind(name) for name, m in further):
+    names = [(match["inside"] or match["bare"]).lower() for match in matches]
+    ends = [match.end() for match in matches]
+    further = zip(names, map(_FURTHER.match, texts, ends), strict=True)
+    if any(m and m[1].lower() != name and m[1].isdigit() == name.isdigit() for name, m in further):
         return [], []
-    shuffled = sorted(names) == _letters(len(names)) and not any(map(_PREFIX.match, texts, ends))
+    shuffled = _are_letters(names) and not any(map(_MARK.match, texts, ends))
     if shuffled or names in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
         return names, ends
     return [], []

@@ -52,17 +52,16 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
         return None
     parts = []
     for record in records:
-        data, problem = dict(record.data), record.problem
+        data, problem, texts = dict(record.data), record.problem, list[str]()
+        for column in (*right, *wrong):
+            value = data.pop(column, None)
+            value = parse_list(value) if column in lists and isinstance(value, str) else value
+            if column in lists and not isinstance(value, list):
+                problem = problem or f"has no list of options, in JSON, in the column {column!r}"
+            texts += [text_of(text).strip() for text in (value if isinstance(value, list) else [value])]
         if lists:
             data = {name: unescape(value) if isinstance(value, str) else value for name, value in data.items()}
-        texts = [text_of(data.pop(column, None)).strip() for column in (*right, *wrong) if column not in lists]
-        for column in lists:
-            value = data.pop(column, None)
-            value = parse_list(value) if isinstance(value, str) else value
-            if not isinstance(value, list):
-                problem = problem or f"has no list of options, in JSON, in the column {column!r}"
-                continue
-            texts += [unescape(text_of(text)).strip() for text in value]
+            texts = list(map(unescape, texts))
         answer = texts[0]
         problem = problem or f"has no text in the column {right[0]!r}" * (not answer)
         options = [{"text": text, "isAnswer": text == answer} for text in texts if text]
