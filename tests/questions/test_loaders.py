@@ -171,6 +171,7 @@ def test_usual_names_of_the_question(write: Write, name: str) -> None:
 def test_a_column_named_text_is_the_passage_unless_it_repeats_the_question(write: Write) -> None:
     rows = [{**ROW, "text": "Blood has iron."}, {**ROW, "id": "q2", "text": "Grass has none."}]
     assert [question.context for question in load_questions(write(rows))] == ["Blood has iron.", "Grass has none."]
+    assert load_questions(write(rows)).report.notes[0].startswith("the column 'text' is read as a passage (fields=")
     prompts = [{**row, "text": f"{row['question']} Answer: blood"} for row in rows]
     assert not any(question.context for question in load_questions(write(prompts)))
     assert load_questions(write(prompts), fields={"context": "text"})[0].context == "Which is red? Answer: blood"
@@ -188,6 +189,15 @@ def test_no_option_is_taken_for_a_header(write: Write) -> None:
     assert (
         len(load_questions(write("Which is read?,story,label,text,topic,A\nWhich is red?,a,b,c,d,B\n", "m.csv"))) == 2
     )
+
+
+def test_an_empty_column_gives_way_and_that_is_said(write: Write) -> None:
+    rows = [{**ROW, "answer": None, "label": "B"}, {**ROW, "id": "q2", "answer": "", "label": "C"}]
+    questions = load_questions(write(rows))
+    assert [question.answers for question in questions] == [{1}, {2}]
+    assert questions.report.notes == ("the column 'answer' is empty, and 'label' has the answers",)
+    (first, _) = load_questions(write([{**rows[0], "answer": "A"}, rows[1] | {"answer": "A"}]))
+    assert first.answers == {0}
 
 
 def test_what_pandas_writes(write: Write) -> None:

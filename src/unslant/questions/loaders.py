@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
-from unslant.errors import InputError, one_of, shown
+from unslant.errors import InputError, for_the_caller, one_of, shown
 from unslant.files import parse_json, read_text
 from unslant.flags import pairs
 from unslant.questions.question import (
@@ -153,7 +153,7 @@ def read_source(
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
     from unslant.questions.answers import AnswerReader, whole_numbers
-    from unslant.questions.fields import draft, find_fields
+    from unslant.questions.fields import CHOICE_FIELDS, draft, find_columns, find_fields
     from unslant.questions.records import is_missing
     from unslant.questions.reshape import answers_apart, pairs_of, reshape
 
@@ -162,8 +162,14 @@ def read_source(
     apart = None if {"options", "answer"} & set(fields or ()) else answers_apart(source.records)
     records, note = pairs or apart or (reshape(source.records), "")
     columns = columns_of(records, source.origin)
-    names = find_fields(columns, {**source.fields, **(fields or {})}, source.origin, records=records)
+    given = {**source.fields, **(fields or {})}
+    names = find_fields(columns, given, source.origin, records=records)
 
+    usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")
+    if usual and usual != names["answer"]:
+        note += f"the column {usual!r} is empty, and {names['answer']!r} has the answers"
+    if names.get("context") == "text" and "context" not in given:
+        note += "; " * bool(note) + "the column 'text' is read as a passage (--fields context= leaves it out)"
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
     strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.
@@ -195,7 +201,7 @@ def read_source(
         fields=names,
         answers=reader.how,
         numbering_stripped=sum(numbered for _, numbered in results),
-        notes=tuple(filter(None, (note, reader.note))),
+        notes=tuple(map(for_the_caller, filter(None, (note, reader.note)))),
         doubts=reader.doubts,
     )
     return bad.whole(source.name, [question for question, _ in results], records, report), records
