@@ -44,12 +44,12 @@ def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:
     """The letters that the options carry, where these are out of order: the answer B is then the option "(B) ..."."""
     names, _ = _numbering(options, [0] * len(options))
-    return tuple(names) if names != sorted(names) and _are_letters(names) else ()
+    return tuple(names) if _in_two_columns(names) else ()
 
 
-def _are_letters(names: Sequence[str]) -> bool:
-    """Whether the names are the first letters, in any order."""
-    return "".join(sorted(names)) == ascii_lowercase[: len(names)]
+def _in_two_columns(names: Sequence[str]) -> bool:
+    """Whether the names are A, C, B, D or the like; in other orders, as in MMLU-Pro, answers are places."""
+    return len(names) > 3 and "".join([*names[::2], *names[1::2]]) == ascii_lowercase[: len(names)]
 
 
 def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], list[int]]:
@@ -62,7 +62,7 @@ def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], 
     further = zip(names, map(_FURTHER.match, texts, ends), strict=True)
     if any(m and m[1].lower() != name and m[1].isdigit() == name.isdigit() for name, m in further):
         return [], []
-    shuffled = _are_letters(names) and not any(map(_MARK.match, texts, ends))
+    shuffled = _in_two_columns(names) and not any(map(_MARK.match, texts, ends))
     if shuffled or names in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
         return names, ends
     return [], []
