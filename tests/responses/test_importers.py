@@ -273,6 +273,7 @@ def test_replies_and_choices(tmp_path: Path) -> None:
         ({"logprobs": [0.5, -1]}, "above 0"),
         ({"logprobs": ["a", "b"]}, "not a list of numbers"),
         ({"order": [0, 0]}, "does not name every option"),
+        ({"order": "BA"}, r"does not name every option.*leave it out"),
         ({"id": ""}, "id.*is missing"),
         ({"labels": ["A", "B", "C"]}, "3 labels for 2 options"),
         ({"options": ["red", "green"], "answer": "A"}, "shows 'green' here"),
@@ -285,6 +286,22 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict, message: st
         audit(path)
     assert "pages.jsonl" in str(caught.value)
     assert "line 2" in str(caught.value)
+
+
+def test_letters_without_options_ask_for_their_number(tmp_path: Path) -> None:
+    rows = [{"question_id": 0, "correct": "C", "predicted": "B", "is_correct": False, "response": "B"}]
+    with pytest.raises(InputError, match=r"number of options is not known.*COLUMN.*A\|B\|C\|D"):
+        audit(table(tmp_path / "letters.jsonl", rows))
+    assert audit(table(tmp_path / "labels.jsonl", [{**rows[0], "labels": "A|B|C|D"}])).metrics.means["accuracy"].n == 1
+
+
+@pytest.mark.parametrize("marker", ["N/A", "None", "unparsed", "E", "-1"])
+def test_a_word_for_no_answer_is_read_as_the_message_says(tmp_path: Path, marker: str) -> None:
+    pages = [{"id": k, "options": ["red", "blue"], "answer": "B", "pred": pred} for k, pred in enumerate(("B", marker))]
+    path = table(tmp_path / "pages.jsonl", pages)
+    with pytest.raises(InputError, match=r"read the column as replies .*pred.* and not as choices .*chosen"):
+        audit(path)
+    assert audit(path, reply="pred", chosen="").metrics.means["accuracy"].value == 0.5
 
 
 def lm_eval_line(**changes: object) -> dict:

@@ -167,7 +167,7 @@ def test_texts_that_are_labels_or_places_too(tmp_path: Path) -> None:
         ),
         ("question;pred", r'"answer": no column was found for it \(the right option\) among pred, question'),
         ("answer;pred", r'"id": no column was found for it \(of questions\) among answer, pred'),
-        ("id;answer;pred", r'line 2, field "labels": 0 labels for 0 options'),
+        ("id;answer;pred", r'line 2, field "labels": the number of options is not known'),
     ],
 )
 def test_what_a_table_lacks_is_named(tmp_path: Path, header: str, message: str) -> None:

@@ -273,8 +273,9 @@ class Row:
             "score": self.score(),
         }
         if n < 2 or len(labels) != n:
-            reason = f"{len(labels)} labels for {n} options; give labels, options or a number for each"
-            raise self.fail("labels", reason)
+            reason = f"{len(labels)} labels for {n} options" if n else "the number of options is not known"
+            reason += "; name the column of their texts (--fields options=COLUMN), or add a column labels, such as "
+            raise self.fail("labels", reason + "A|B|C|D")
         if logprobs is not None and logprobs.ndim == 2:
             if logprobs.shape != (factorial(n), n):
                 reason = f"holds {len(logprobs)} lists; {factorial(n)}, one for each order, can be read"
@@ -339,7 +340,8 @@ class Row:
         except (TypeError, ValueError):
             order = ()
         if sorted(order) != list(range(n)):
-            raise self.fail("order", f"{indices!r} does not name every option, 0 to {n - 1}, once")
+            reason = f"{indices!r} does not name every option, 0 to {n - 1}, once"
+            raise self.fail("order", reason + "; where options are listed as shown, leave it out (--fields order=)")
         return _shared(order)
 
     def places_of(
@@ -383,17 +385,13 @@ class Row:
                 found = found or READERS[reading](text, replace(raw, options=labels), 0)
             found = found or READERS["label"](text, replace(raw, labels=names), 0)
             if not found:
-                raise self.fail(
-                    key,
-                    f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, counted from 0 to "
-                    f"{len(labels) - 1}"
-                    + (", nor an option's text" if options else "")
-                    + (
-                        "; where places count from 1, subtract 1, or write letters"
-                        if is_place and int(text) == len(labels)
-                        else ""
-                    )
-                    + (" (leave it empty where there was no answer)" if key == "chosen" else ""),
-                )
+                reason = f"{item!r} is neither one of the labels {', '.join(labels)}, nor a place, counted from 0 to "
+                reason += f"{len(labels) - 1}" + ", nor an option's text" * bool(options)
+                if is_place and int(text) == len(labels):
+                    reason += "; where places count from 1, subtract 1, or write letters"
+                if key == "chosen":  # parsers write "N/A", "None" or -1 for a reply that they could not read
+                    reason += "; where this says that there was no answer, read the column as replies "
+                    reason += f"(--fields reply={self.names[key]}) and not as choices (--fields chosen=)"
+                raise self.fail(key, reason)
             places += found
         return _shared_places(frozenset(places))
