@@ -109,3 +109,19 @@ def test_what_is_open_is_said_with_the_questions_that_would_settle_it() -> None:
     assert unsettled(verdict(estimate(0.5, 0.1, 1))) == "on 1 question: too few for a verdict"
     assert unsettled(verdict(estimate(0.5, 0.1, 3)), "model") == "on 3 models: too few for a verdict"
     assert about(14321) == "14,000"
+
+
+def test_no_model_is_ahead_because_a_sample_shows_no_question_that_tells_it_from_the_other() -> None:
+    # what both know differs by a rare slip in one of 24 orders; a few other questions, by 3/4, which most samples miss
+    rng, held, claimed, repeats, size = np.random.default_rng(0), 0, 0, 200, 100
+    truth = 0.75 * 0.01 - 0.05 / 24
+    for _ in range(repeats):
+        slips = np.where(rng.random(size) < 0.05, -1 / 24, 0.0)
+        values = np.where(rng.random(size) < 0.01, 0.75, slips)
+        estimate = Bootstrap(size).mean(values, share=False, room="bounds, unsure")
+        held += estimate.low <= truth <= estimate.high
+        claimed += estimate.high < 0
+    assert held / repeats >= 0.93
+    assert not claimed  # the truth is above 0
+    shown = np.r_[np.full(4, 0.5), np.full(4, -0.5), np.zeros(size - 8)]
+    assert Bootstrap(size).mean(shown, share=False, room="bounds, unsure").high < 0.03

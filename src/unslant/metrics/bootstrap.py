@@ -178,7 +178,9 @@ class Bootstrap:
             )
             low = min(value, floor + width * max(low for low, _ in intervals))
             high = max(value, floor + width * min(high for _, high in intervals))
-        if spread is None or self._rare_may_be_missing(room, counted, off, width):
+        if difference := floor == -ceiling and room == "bounds, unsure":
+            off, width = np.minimum(off, np.abs(ratios)), ceiling
+        if spread is None or self._rare_may_be_missing(room, counted, off, width, difference):
             low, high = _with_unseen((low, value, high), (floor, ceiling), size, confidence, alike=spread is None)
         if swings:
             low, high = _with_swings((low, value, high), numerators[counted], denominators[counted], confidence)
@@ -223,10 +225,16 @@ class Bootstrap:
         method = f"two-phase {self.sampling.words}, all orders of {shown:,}"
         return Estimate(value, min(value, low), max(value, high), n, method, self.confidence)
 
-    def _rare_may_be_missing(self, room: Room, counted: Bools, off: Floats, width: float) -> bool:
-        """By the distances ``off`` of the values counted from the nearer bound, and by how many are unsure."""
-        near = (off > _AT_BOUND * width).sum() < max(LEAST_UNITS, len(off) * _RARE)
-        sure = room != "bounds" and self.sampling.units(counted & self.unsure) < LEAST_UNITS
+    def _rare_may_be_missing(
+        self, room: Room, counted: Bools, off: Floats, width: float, difference: bool = False
+    ) -> bool:
+        """By the distances ``off`` of the values counted from the nearer bound (of differences also from 0, which
+        they are wherever both are certain), and by how many are unsure."""
+        # One question on which two differ makes a skewed sample, and with it Student's quantile, wide enough: counted
+        # like shares, differences of models that answer alike would have intervals several times as wide as needed.
+        near = (off > _AT_BOUND * width).sum() < (1 if difference else max(LEAST_UNITS, len(off) * _RARE))
+        few = 1 if difference else LEAST_UNITS
+        sure = room != "bounds" and self.sampling.units(counted & self.unsure) < few
         return bool({"bounds": near, "bounds, unsure": near and sure, "unsure": sure}[room])
 
     def _spread(

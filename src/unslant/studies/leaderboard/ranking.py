@@ -141,8 +141,9 @@ class QuestionPool:
             return Estimate.undefined(lacking)
         weights = self._weights(mask)
         return self.bootstrap.ratio(
-            np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings
-        )
+            np.nan_to_num(values) * weights, weights, bounds=bounds, confidence=confidence, swings=swings,
+            room="bounds, unsure",
+        )  # fmt: skip
 
     def means(self, key: str) -> list[Estimate]:
         """The mean of each model, or why it has none."""
