@@ -161,7 +161,7 @@ def target_of(path: Path) -> tuple[Path, int | None]:
     """The file to replace, and its permissions if it exists."""
     mode, target = mode_of(path), Path(os.path.realpath(path))
     if mode is None and os.path.islink(path):
-        raise OutputError(f"{shown(path)}: cannot be written: is a link to nothing")
+        raise OutputError(f"{shown(path)}: cannot be written: is a broken link")
     if not os.path.isdir(target.parent):
         raise OutputError(f"{shown(path)}: cannot be written: there is no folder {shown(path.parent)}")
     if mode is None:

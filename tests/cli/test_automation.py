@@ -213,7 +213,7 @@ def test_a_table_without_a_shared_question_is_refused_before_the_model_is_opened
         ),
         (
             ["audit", "no/such/model", "--fail-if", "baseline.accuracy.difference<0"],
-            "--fail-if 'baseline.accuracy.difference<0': is about a baseline; add --baseline FILE",
+            "--fail-if 'baseline.accuracy.difference<0': needs a baseline; add --baseline FILE",
         ),
     ],
 )

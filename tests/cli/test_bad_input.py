@@ -121,7 +121,10 @@ def test_an_empty_value_in_a_file_is_the_default(unslant: Run, tmp_path: Path, m
         (("train", "prefers-a", "embedded", "--out", "nowhere", "--seed=-1"), "--seed -1: give 0 or more"),
         (("plan", "--available", "9" * 20), "--available 1e+20: give 1,000,000,000 or less"),
         (("study", "unbiased", "fair", "--shots", "9" * 20), "--shots 1e+20: give 1,000,000,000 or less"),
-        (("study", "unbiased", "fair", "--limit", "5", "--shots", "9" * 8), "worked examples wanted, of at most 4,000"),
+        (
+            ("study", "unbiased", "fair", "--limit", "5", "--shots", "9" * 8),
+            "worked examples requested, of at most 4,000",
+        ),
     ],
     ids=str,
 )

@@ -102,7 +102,11 @@ def test_a_function_that_fails_on_a_prompt_fails_on_that_one_alone() -> None:
 
     rows = unslant.audit(function, QUESTIONS, orders="given").to_pandas("responses")
     assert rows["status"].tolist() == ["ok", "error", "error", "error", "ok", "ok"]
-    assert rows["raw"].tolist()[1:4] == ["OSError: down", "returned NoneType, not a text", "returned float, not a text"]
+    assert rows["raw"].tolist()[1:4] == [
+        "OSError: down",
+        "returned NoneType, not a string",
+        "returned float, not a string",
+    ]
 
 
 @pytest.mark.timeout(60)

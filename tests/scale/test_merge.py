@@ -164,7 +164,7 @@ def test_two_plans_are_mixed(tmp_path: Path, score: Score, changed: dict[str, An
 def test_another_model(tmp_path: Path, score: Score) -> None:
     told = refused(tmp_path, score("1/2"), score("2/2", model="other"))
     assert told == (
-        "s1of2.parquet and s2of2.parquet do not belong together: they are of different models (model rule and other)"
+        "s1of2.parquet and s2of2.parquet do not belong together: they come from different models (model rule and other)"
     )
 
 
@@ -187,7 +187,7 @@ def test_identities(tmp_path: Path, score: Score, changed: dict[str, str], unlik
         found = Responses.from_parquet(path)
         replace(found, run=replace(found.run, identity=IDENTITY | own)).to_parquet(path)
     if unlike:
-        assert refused(tmp_path, *paths).endswith(f"they are of different models ({unlike})")
+        assert refused(tmp_path, *paths).endswith(f"they come from different models ({unlike})")
     else:
         assert merge(tmp_path / "m.parquet", paths) > 0
 

@@ -105,7 +105,7 @@ def test_actors_are_not_started_for_ever() -> None:
             raise RayActorError("The worker died because it ran out of memory.")
 
     pool = pool_of(Stillborn)
-    with pytest.raises(ModelError, match=f"{DEATHS} actors of Ray died while they loaded it"):
+    with pytest.raises(ModelError, match=f"{DEATHS} Ray actors died while loading it"):
         results(run(pool))
 
 

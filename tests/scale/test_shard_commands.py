@@ -122,7 +122,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
         ),
         (
             ["--shard", "1/2", "--dry-run"],
-            "--dry-run is for whole runs, and --shard asks part of one: leave out one of them",
+            "--dry-run is for whole runs, and --shard asks only part of one: leave one of them out",
         ),
         (["--shard", "1/2", "--responses", "no/s.parquet"], "no/s.parquet: cannot be written"),
         (["--shard", "1/2", "--responses", "s.parquet", "--plan", "no/p.json"], "no/p.json: cannot be written"),

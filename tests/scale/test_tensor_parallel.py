@@ -117,7 +117,7 @@ def test_a_process_that_ends_is_named(cut: Any) -> None:
     os.kill(parts_of(os.getpid())[1], signal.SIGKILL)
     with pytest.raises(ModelError, match=r"fair: process 2 of 2 ended \(without a word\).*scores so far are stored"):
         list(running)
-    with pytest.raises(ModelError, match="have been stopped: open it again"):
+    with pytest.raises(ModelError, match="were stopped: open the model again"):
         list(cut.score(PROMPTS))
     assert not parts_of(os.getpid())
 
@@ -167,12 +167,12 @@ def test_the_others_end_with_the_first() -> None:
 
 def test_a_model_that_cannot_be_cut_so_is_refused_at_once(uneven: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ModelError, match=r"its 6 and 3 attention heads cannot be cut into 2 parts: .*give tensor_parallel=3$"
+        ModelError, match=r"its 6 and 3 attention heads cannot be split into 2 parts: .*give tensor_parallel=3$"
     ):
         open_model(uneven, tensor_parallel=2)
     GPT2LMHeadModel(GPT2Config(vocab_size=8, n_embd=4, n_layer=1, n_head=2)).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(reference_path("fair")).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match=r"no plan for cutting a model of type gpt2: use device_map=.auto."):
+    with pytest.raises(ModelError, match=r"no tensor-parallel plan for models of type gpt2: use device_map=.auto."):
         open_model(str(tmp_path), tensor_parallel=2)
     assert not parts_of(os.getpid())
 

@@ -38,7 +38,7 @@ def test_a_model_that_saw_the_test_set_is_caught(result):
     assert result.vanilla_gain.low > 0.4
     assert result.ours_gain.value < 0.2
     assert result.excess.low > 0.2
-    assert "better on published than on altered questions, as after training" in result.headline
+    assert "better on published than on altered questions, as expected after training" in result.headline
 
 
 def test_the_result_is_plain_json_and_text(result, tmp_path):

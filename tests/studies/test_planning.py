@@ -277,7 +277,7 @@ def test_logs_of_one_order_plan_the_score(name: str) -> None:
         (("changed.json", "--difference", "0.1"), "holds numbers in a form that unslant does not write"),
         (("pilot.json", "--score", "0.7"), "the pilot has its own: leave out --score 0.7"),
         (("pilot.json", "--repeats", "2"), "labels are scored"),
-        (("pilot.json", "--log", "pilot.parquet"), "a pilot and a log: give one of them"),
+        (("pilot.json", "--log", "pilot.parquet"), "give a pilot or a log, not both"),
         (("--half-width", "0.1", "--output-price", "2"), "leave out --output-price"),
         (("--half-width", "0.1", "--baseline", "plan.json"), "Unknown option: --baseline"),
     ],

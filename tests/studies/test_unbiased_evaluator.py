@@ -143,7 +143,7 @@ def test_maths_without_labels_is_asked_through_its_answer_jitter():
 def test_settings_that_cannot_work_are_refused(questions):
     with pytest.raises(InputError, match="runs=0"):
         plan(questions, UnbiasedSettings(runs=0))
-    with pytest.raises(InputError, match="worked examples wanted"):
+    with pytest.raises(InputError, match="worked examples requested"):
         plan(QuestionSet.of(list(questions)[:3]), UnbiasedSettings(shots=5))
     none_right = QuestionSet.of([Question("q", "What is it?", ("a", "b"), frozenset())])
     with pytest.raises(InputError, match=r"no option is right \(1\)"):

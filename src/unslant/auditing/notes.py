@@ -132,8 +132,8 @@ def _decision_lines(responses: Responses) -> list[str]:
     if not len(rows):
         return []
     lines = [
-        "The server words the prompt and labels the options: A, B, ... are places from the top here, and whether "
-        "a habit is about labels or places cannot be known."
+        "The server writes the prompt and labels the options: A, B, ... are positions from the top here, so label and "
+        "position habits cannot be distinguished."
     ]
     probs = [np.exp(row) for row in rows.table["logprobs"].to_pylist() if row is not None]
     if len(probs) < _FEWEST:
@@ -146,7 +146,7 @@ def _decision_lines(responses: Responses) -> list[str]:
             lines.append(
                 f"The server rounds probabilities to {count(places, 'decimal')}: in {count(equal, 'response')} of "
                 f"{len(probs):,} the best options are equal, and the one that the server chose counts. PBM and other "
-                "numbers from probabilities are as coarse."
+                "numbers from probabilities are equally coarse."
             )
             break
     return lines
@@ -168,14 +168,14 @@ def _until_lines(result: AuditResult) -> list[str]:
         needed = until.questions * (step.half_width / until.half_width) ** 2
         why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
         lines.append(
-            f"Left open is ±{number(step.half_width, 4)}, where ±{until.half_width:g} was asked for: {why}. About "
-            f"{needed:,.0f} such questions would be needed."
+            f"The interval is ±{number(step.half_width, 4)}, wider than the ±{until.half_width:g} requested: {why}. "
+            f"About {needed:,.0f} such questions would be needed."
         )
     names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
     if names and not everything:
         lines.append(
-            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not spoil them. "
-            "All other intervals assume that the number of questions was fixed beforehand."
+            f"Intervals of {', '.join(names)} are anytime-valid: stopping when they are narrow does not invalidate "
+            "them. All other intervals assume that the number of questions was fixed beforehand."
         )
     return lines
 

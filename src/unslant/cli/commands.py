@@ -181,8 +181,8 @@ SHORT, ALL = ("--help", "-h"), "--help-all"
 OWN = "own"
 """Marks options that the settings of a command declare themselves rather than inherit."""
 EXIT_CODES = (
-    "Exit codes: 0 done, 2 bad input (one line says why), 3 more than half of the requests failed, 4 a condition of "
-    "--fail-if holds, 5 not written, 130 stopped."
+    "Exit codes: 0 done, 2 bad input (one line says why), 3 most requests failed or no reply had an answer, 4 a "
+    "condition of --fail-if holds, 5 not written, 130 stopped."
 )
 DEFAULTS = (
     "Defaults of options can be set in unslant.toml in the working directory, or another file named by --config FILE."

@@ -72,7 +72,7 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
             parts = Condition.parse(text).name.split(".")
             differs = parts[0] == "baseline" and parts[-1] in ("before", "now", "difference")
             if kind and differs and options.baseline is None:
-                raise InputError(f"--fail-if {text!r}: is about a baseline; add --baseline FILE")
+                raise InputError(f"--fail-if {text!r}: needs a baseline; add --baseline FILE")
         if options.baseline is not None:
             Baseline.check(options.baseline, kind, study)
     check_folder(options.out, options.figures, options.tables)

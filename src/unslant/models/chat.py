@@ -166,7 +166,7 @@ class FunctionChat(ChatModel):
         except (KeyboardInterrupt, SystemExit) as error:  # would end the thread of all requests, and the caller waits
             raise ModelError(f"{self.name} ended with {type(error).__name__}, as sys.exit() does") from error
         if not isinstance(text, str):
-            return Reply(0, None, f"returned {type(text).__name__}, not a text")
+            return Reply(0, None, f"returned {type(text).__name__}, not a string")
         return Reply(0, text)
 
 

@@ -50,7 +50,7 @@ class ShotChooser:
         usable = sorted((q for q in pool if len(q.answers) == 1 and (by_subject or not q.pinned)), key=lambda q: q.id)
         if len(usable) < k:
             raise InputError(
-                f"{k} worked examples wanted, but only {len(usable)} of {len(pool)} questions to choose from "
+                f"{k} worked examples requested, but only {len(usable)} of {len(pool)} questions to choose from "
                 "have exactly one right option and no pinned ones: use fewer shots or another file"
             )
         self._groups: dict[str, list[Question]] = defaultdict(list)
@@ -94,7 +94,7 @@ class ShotChooser:
             if _same(shot, question):
                 if (substitute := next(spare, None)) is None:
                     raise InputError(
-                        f"{self.k} worked examples wanted, but too few are left without question {question.id!r} "
+                        f"{self.k} worked examples requested, but too few are left without question {question.id!r} "
                         "itself: use fewer shots or another file"
                     )
                 shots[place] = substitute

@@ -103,7 +103,7 @@ class ShardOptions:
     def check_none(self, other: str) -> None:
         """InputError if a shard is given together with ``other``, an option for whole runs."""
         if self.shard:
-            raise InputError(f"{other} is for whole runs, and --shard asks part of one: leave out one of them")
+            raise InputError(f"{other} is for whole runs, and --shard asks only part of one: leave one of them out")
 
     def share(
         self,

@@ -105,7 +105,7 @@ def _check_same(one: _File, other: _File) -> None:
     if unlike := one.plan.differs_from(other.plan):
         raise InputError(f"{both} do not belong together: their {unlike} differ")
     if other.table.rows and (unlike := _models_differ(one.table.run, other.table.run)):  # an empty shard asked none
-        raise InputError(f"{both} do not belong together: they are of different models ({unlike})")
+        raise InputError(f"{both} do not belong together: they come from different models ({unlike})")
 
 
 def _models_differ(one: Run, other: Run) -> str:
@@ -146,7 +146,7 @@ def _check_complete(files: Sequence[_File]) -> None:
             )
         expected += length
     if expected != files[0].plan.rows:
-        raise InputError(f"the shards have {expected:,} rows, but the plan {files[0].plan.rows:,}; score them again")
+        raise InputError(f"the shards have {expected:,} rows, but the plan has {files[0].plan.rows:,}; rerun them")
 
 
 def _command(file: _File, index: int) -> str:

@@ -198,7 +198,7 @@ class ActorPool:
             except self._ray.exceptions.RayActorError as error:
                 self._idle.pop()
                 last = _reason(error)
-        raise ModelError(f"{self._model}: {DEATHS} actors of Ray died, one after the other ({last})")
+        raise ModelError(f"{self._model}: {DEATHS} Ray actors died in succession ({last})")
 
     def run(self, units: Sequence[Unit], ask: Callable[[Any, Unit], Any], prompts: Sequence[Prompt]) -> Iterator[Part]:
         """Do all of the work; yields results as they arrive, with positions among all prompts.
@@ -274,7 +274,7 @@ class ActorPool:
             if self._never_ready < DEATHS:  # a machine may be short of memory only briefly
                 return
             raise ModelError(
-                f"{self._model}: {DEATHS} actors of Ray died while they loaded it ({_reason(error)}); {_MEMORY}"
+                f"{self._model}: {DEATHS} Ray actors died while loading it ({_reason(error)}); {_MEMORY}"
             ) from None
         if self._about is None:
             self._about = about

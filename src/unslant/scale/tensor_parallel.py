@@ -58,7 +58,7 @@ class TensorParallelModel(Elsewhere):
         super().__init__(name)
         self.size = int(options.tensor_parallel or 1)
         if torch.cuda.is_available() and self.size > (there := torch.cuda.device_count()):
-            raise InputError(f"--tensor-parallel {self.size}: there are {there} GPUs here; give fewer")
+            raise InputError(f"--tensor-parallel {self.size}: this machine has {there} GPUs; give fewer")
         check_loads(name, options)
         _check_divides(name, config_of(name, options), self.size)
         self._parts = _Parts(name, options, self.size)
@@ -96,7 +96,8 @@ def _check_divides(name: str, config: Any, size: int) -> None:
     text = config.get_text_config()
     if not getattr(text, "base_model_tp_plan", None):
         raise ModelError(
-            f"{name}: transformers has no plan for cutting a model of type {text.model_type}: use --device-map=auto"
+            f"{name}: transformers has no tensor-parallel plan for models of type {text.model_type}: "
+            "use --device-map=auto"
         )
     heads = [getattr(text, key, None) for key in ("num_attention_heads", "num_key_value_heads")]
     common = math.gcd(*(count for count in heads if count))
@@ -104,7 +105,7 @@ def _check_divides(name: str, config: Any, size: int) -> None:
         sizes = [str(n) for n in range(2, common + 1) if not common % n]
         raise ModelError(
             f"{name}: its {' and '.join(str(count) for count in dict.fromkeys(heads) if count)} attention heads cannot "
-            f"be cut into {size} parts: "
+            f"be split into {size} parts: "
             + (f"give --tensor-parallel={' or '.join(sizes)}" if sizes else "use --device-map=auto")
         )
 
@@ -160,7 +161,7 @@ class _Parts:
 
     def _answer(self) -> Any:
         if self._ended:
-            raise ModelError(f"{self._model}: its processes have been stopped: open it again")
+            raise ModelError(f"{self._model}: its processes were stopped: open the model again")
         try:
             answer = pickle.load(self._processes[0].stdout)  # type: ignore[arg-type]
         except (EOFError, pickle.UnpicklingError):

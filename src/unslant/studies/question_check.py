@@ -314,7 +314,7 @@ def _lines(check: QuestionCheck) -> tuple[str, ...]:
         placed = "Too few questions to test whether right answers favour a position."
     elif where < LEVEL:
         most = max(range(len(at.counts)), key=lambda i: at.counts[i] - at.expected[i])
-        placed = f"Position {most + 1} is right {at.counts[most]:,} times, {at.expected[most]:,.0f} if all were equal."
+        placed = f"Position {most + 1} is right {at.counts[most]:,} times; chance would give {at.expected[most]:,.0f}."
     else:
         placed = f"No skew of right answers over positions is shown on {count(at.tested, 'question')}."
     if not check.longest.defined:

@@ -344,7 +344,7 @@ class TestShots:
             assert {shot.labels[0] for shot in presentation.shots} == {presentation.labels[0]}
 
     def test_too_few_is_an_error_that_says_so(self, world_questions):
-        with pytest.raises(InputError, match=r"5 worked examples wanted, but only 2"):
+        with pytest.raises(InputError, match=r"5 worked examples requested, but only 2"):
             apply(world_questions[0], (), pool_of(world_questions[:3]), shots=5)
 
     def test_may_come_from_another_set(self, world_questions, world_pool):

@@ -274,7 +274,7 @@ class TransformersModel(ResumableModel):
         budget = engine.token_budget // 2
         if budget < _MIN_BUDGET:
             raise ModelError(
-                f"{self.name}: out of memory even with {_MIN_BUDGET} tokens a batch; "
+                f"{self.name}: out of memory even with {_MIN_BUDGET} tokens per batch; "
                 "use a smaller --dtype or another --device"
             ) from error
         engine.token_budget = budget

@@ -270,7 +270,7 @@ class ShotMaker:
             InputError: if too few questions of the pool can serve.
         """
         if k > TRIES_FOR_SHOTS:
-            raise InputError(f"{k:,} worked examples wanted, of at most {TRIES_FOR_SHOTS:,}: use fewer shots")
+            raise InputError(f"{k:,} worked examples requested, of at most {TRIES_FOR_SHOTS:,}: use fewer shots")
         rng = _rng(question.id, self.seed, self.run, "shots")
         removed = set(rng.sample(range(k), k // 2))
         extra = rng.random() < 0.5
@@ -291,8 +291,8 @@ class ShotMaker:
                 shots.append(shot)
         if len(shots) < k:
             raise InputError(
-                f"question {question.id!r}: {k} worked examples wanted, but only {len(shots)} were found that can take "
-                f"{', '.join(self.combination) or 'no intervention'}: use fewer shots, or take them from a larger file"
+                f"question {question.id!r}: {k} worked examples requested, but only {len(shots)} were found that can "
+                f"take {', '.join(self.combination) or 'no intervention'}: use fewer shots, or draw from a larger file"
             )
         return tuple(shots)
 

@@ -237,7 +237,7 @@ class BaseRate(Study[BaseRateSettings]):
         tables = [load_recorded(path, fields=settings.fields, model=model) for path in given.log]
         models = sorted({table.run.model for table in tables})
         if len(models) > 1:
-            raise InputError(f"the files hold responses of several models: {', '.join(models)}; give those of one")
+            raise InputError(f"the files have responses of several models: {', '.join(models)}; give those of one")
         responses = replace(tables[0], table=pa.concat_tables([table.table for table in tables]))
         return BaseRateResult.of(responses, texts.questions if texts else None, settings.seed)
 

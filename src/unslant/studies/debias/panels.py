@@ -103,7 +103,7 @@ def _lines(result: DebiasResult, entries: Sequence[MethodEntry]) -> tuple[str, .
     }
     spent = [f"{method} {significant(n)}" for method, n in sorted(forwards.items(), key=lambda item: -item[1])]
     counted = any(forwards.values())  # a model of other people need not count what it is asked
-    parts = [f"presentations a question: {listed(spent, 5)}"] * counted
+    parts = [f"presentations per question: {listed(spent, 5)}"] * counted
     missing = list(dict.fromkeys(one.method for one in result.missing))
     parts += [f"no result from {listed(missing, 4)}"] * bool(missing)
     return (

@@ -175,7 +175,7 @@ def _corrected_line(result: JudgeResult) -> str:
             rates += f"; as published, {first.system} is first ({number(first['published'], 2)})"
         changed = sum(bool(one.change) for one in result.matches)
         pairs = f"{changed} of {count(len(result.matches), 'pair')} of systems" if changed else "no pair of systems"
-        return f"{rates}; correction changes what can be said of {pairs}."
+        return f"{rates}; correction changes the verdict on {pairs}."
     one, half, voted = (result.rights[key] for key in ("right_given", "right_mean", "right_voted"))
     if not (one.defined and result.rights["right_both"].defined):
         return ""

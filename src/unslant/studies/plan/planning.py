@@ -381,7 +381,7 @@ def plan(
 
 def _pilot(pilot: Any, log: Any, goal: PlanSettings) -> Pilot:
     if pilot is not None and log:
-        raise InputError("a pilot and a log: give one of them")
+        raise InputError("give a pilot or a log, not both")
     if pilot is None and not log:
         return Pilot.assumed(goal)
     check_unused("the pilot has its own", goal, only=_OF_PILOT)

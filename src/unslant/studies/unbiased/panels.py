@@ -108,7 +108,7 @@ def _guessing(metrics: BoatMetrics) -> str:
     # vanilla = known + (1 - known) * before: (1 - known) is the share of questions answered by a guess.
     guessed = (1 - metrics.vanilla.value) / (1 - before.value)
     lost = f"about {number(guessed * (before.value - after.value), 2)}".replace("about <", "less than ")
-    return f"{sentence}, so that luck alone loses {lost}."
+    return f"{sentence}, so guessing alone accounts for {lost} of that."
 
 
 def _worst(metrics: BoatMetrics) -> str:

@@ -266,7 +266,8 @@ def _headline(result: ContaminationResult) -> str:
     base, who = result.before.run.name, result.after.run.name
     if outcome.kind == "above":
         return (
-            f"Compared with {base}, {who} does {more} better on published than on altered questions, as after training"
+            f"Compared with {base}, {who} does {more} better on published than on altered questions, as expected "
+            "after training"
         )
     if outcome.kind == "below":
         return f"Compared with {base}, {who} does {more} worse on published than on altered questions"
