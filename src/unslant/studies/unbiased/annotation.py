@@ -237,7 +237,7 @@ class _Filled(TableRow):
 
 def _agreement(agreement: AnnotationAgreement) -> str:
     """How far people agree, and how many items are disputed."""
-    disputed = f"at least one person rejects {count(len(agreement.disputed), 'item')}."
+    disputed = f"{count(len(agreement.disputed), 'item')} called wrong by someone."
     if not agreement.agreement.defined:
         return disputed
     share = f"Two people agree on {with_interval(agreement.agreement, 2)} of the items"
