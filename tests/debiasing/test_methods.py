@@ -183,6 +183,8 @@ def test_aoi_shows_the_option_where_told_and_never_answers_it() -> None:
     (kept,) = debias(replace(method, renormalise=False), asker, [question]).outcomes
     np.testing.assert_allclose(kept.probs, [0.2, 0.2, 0.1])
     assert kept.abstain == pytest.approx(0.5)
+    (nothing_left,) = debias(method, Table(lambda name, contents: [0.0, 1.0, 0.0, 0.0]), [question]).outcomes
+    np.testing.assert_allclose(nothing_left.probs, [1 / 3] * 3)
     with pytest.raises(InputError, match="position"):
         debias(AuxiliaryOption(position="middle"), asker, [question])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from unslant.debiasing.asker import Asker, by_content
 from unslant.debiasing.base import Debiaser, Method, Outcome, each_of
 from unslant.errors import InputError, QuestionError
@@ -23,8 +25,8 @@ class AuxiliaryOption(Method):
     Args:
         text: of the added option.
         position: ``first``, ``last``, or the number of options above it.
-        renormalise: spread its probability over the question's own options; otherwise it keeps it
-            (``Outcome.abstain``).
+        renormalise: spread its probability over the question's own options, evenly if it has all of it; otherwise it
+            keeps it (``Outcome.abstain``).
     """
 
     text: str = "I don't know"
@@ -78,10 +80,14 @@ class _WithOption(Debiaser):
         outcomes = []
         for question, presentation, probs in zip(questions, presentations, self.asker.ask(presentations), strict=True):
             by_option = by_content(presentation, probs, len(question.options))
-            total = float(by_option.sum())
-            spread = self.method.renormalise
-            abstain = 0.0 if spread else max(0.0, 1 - total)
-            outcomes.append(Outcome.by_place(by_option / total if spread else by_option, 1, abstain))
+            total, abstain = float(by_option.sum()), 0.0
+            if not self.method.renormalise:
+                abstain = max(0.0, 1 - total)
+            elif total > 0:
+                by_option = by_option / total
+            else:
+                by_option = np.full(len(by_option), 1 / len(by_option))
+            outcomes.append(Outcome.by_place(by_option, 1, abstain))
         return outcomes
 
     def notes(self, questions: Sequence[Question]) -> tuple[str, ...]:
