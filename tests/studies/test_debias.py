@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,23 @@ from unslant.errors import InputError, ModelError
 from unslant.questions import Question, QuestionSet
 from unslant.studies.debias.measure_debiased import MEASURES, answer_listings, listing_orders, measured
 from unslant.studies.debias.result import DebiasResult
-from unslant.studies.debias.study import debias
+from unslant.studies.debias.study import _halves, debias
+
+
+@pytest.mark.parametrize("sizes", [[1] * 7, [5], [3, 3, 1, 1], [4, 1, 1], [2, 2, 2, 2, 2]])
+def test_questions_of_one_passage_are_in_one_half(sizes: list[int]) -> None:
+    """Else a method would be fitted on passages that it is measured on."""
+    passages = [f"passage {i}" for i, size in enumerate(sizes) for _ in range(size)]
+    questions = [
+        replace(q, context=text) for q, text in zip(make_questions([3] * len(passages)), passages, strict=True)
+    ]
+    for seed in range(20):
+        first, second = _halves(questions, seed)
+        assert first
+        assert {q.id for q in first}.isdisjoint(q.id for q in second)
+        assert [q.id for q in questions] == [q.id for q in questions if q in first or q in second]
+        assert len(sizes) == 1 or {q.context for q in first}.isdisjoint(q.context for q in second)
+        assert abs(len(second) - len(first)) <= 2 * max(sizes)
 
 
 @pytest.fixture(scope="module")

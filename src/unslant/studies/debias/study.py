@@ -188,10 +188,21 @@ def _all_inside(methods: Mapping[str, Method]) -> bool:
 
 
 def _halves(questions: list[Question], seed: int) -> tuple[list[Question], list[Question]]:
-    """Random halves for training and measuring, by seed and ids, so that they do not depend on the file's order."""
-    ids = sorted(question.id for question in questions)
-    question_rng("", seed, "halves").shuffle(ids)
-    first = set(ids[: len(ids) // 2])
+    """Random halves for training and measuring, by seed and ids, so that they do not depend on the file's order.
+
+    Questions of one passage stay together, as a method must not be fitted on the passages that it is measured on. Where
+    one passage covers everything, questions count on their own.
+    """
+    alone = len({question.context for question in questions}) == 1
+    units: dict[tuple[str, str], list[str]] = {}
+    for one in sorted(questions, key=lambda question: question.id):
+        units.setdefault(("", one.id) if alone or not one.context else (one.context, ""), []).append(one.id)
+    groups = [*units.values()]
+    question_rng("", seed, "halves").shuffle(groups)
+    first: set[str] = set()
+    for group in groups:
+        if len(first) + len(group) <= len(questions) // 2:
+            first.update(group)
     return [q for q in questions if q.id in first], [q for q in questions if q.id not in first]
 
 
