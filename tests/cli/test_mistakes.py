@@ -16,6 +16,7 @@ import openpyxl
 import pytest
 
 from tests.command_line import unslant
+from unslant.cli import app
 from unslant.models.hf.model import TransformersModel
 from unslant.models.open import Backend
 from unslant.presentations import present
@@ -328,3 +329,14 @@ def test_an_empty_name_is_not_taken_for_the_default(words: tuple[str, ...]) -> N
     assert (ran.code, ran.err) == (
         2, "error: the name of a model or of questions is empty; give one, or leave it out\n"
     )  # fmt: skip
+
+
+def test_a_broken_command_does_not_hide_that_another_is_unknown() -> None:
+    """The parser's own message imports every command, and ended in a traceback."""
+    app.command("package_that_is_not_there:command", name="broken")
+    try:
+        ran = unslant("nosuch")
+    finally:
+        del app["broken"]
+    assert ran.code == 2
+    assert ran.err.startswith('error: Unknown command "nosuch". Available commands: ')

@@ -24,6 +24,7 @@ from cyclopts import (
     Group,
     MissingArgumentError,
     Parameter,
+    UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
 )
@@ -212,10 +213,12 @@ def _run(words: Sequence[str]) -> int:
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
         return 2
     except CycloptsError as error:
-        text = str(error)
         if isinstance(error, UnknownOptionError):
             text = _unknown(error)
-        text = _said(error) or text
+        elif isinstance(error, UnknownCommandError):
+            text = _unknown_command(error)
+        else:
+            text = _said(error) or str(error)
         print(f"error: {shortened(' '.join(without_secrets(text).split()), _LONGEST_ERROR)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -250,6 +253,14 @@ def _unknown(error: UnknownOptionError) -> str:
         return f"Unknown option: {option}. Did you mean {known[near[0]]}?"
     command = " ".join(("unslant", *(error.command_chain or ())))
     return f"Unknown option: {option}. {command} --help-all lists all options"
+
+
+def _unknown_command(error: UnknownCommandError) -> str:
+    """The message on an unknown command. The parser's own imports every command, and fails where one is broken."""
+    (typed, *_), known = error.unused_tokens or [""], [name for name in error.app or () if not name.startswith("-")]
+    if near := get_close_matches(typed, known, 1):
+        return f'Unknown command "{typed}". Did you mean "{near[0]}"?'
+    return f'Unknown command "{typed}". Available commands: {", ".join(known)}'
 
 
 def call(words: Sequence[str], defaults: bool = True) -> None:
