@@ -131,7 +131,10 @@ def typed(name: str, value: Any, kind: Any) -> Any:
         raise InputError(f"{name} {value!r}: {one_of(str(value), filter(None, get_args(kind)))}")
     if kind is str and {*kinds} <= {str, NoneType} and not isinstance(value, str):
         if isinstance(value, Iterable) and not isinstance(value, Mapping | Set | bytes):
-            return ",".join(map(str, value))
+            parts = [str(part) for part in value]
+            if split := [part for part in parts if "," in part]:
+                raise InputError(f"{name}: {split[0]!r} has a comma, which separates the values")
+            return ",".join(parts)
         if isinstance(value, bool) or not isinstance(value, SupportsFloat | Path):
             raise InputError(f"{name} {value!r}: give a text")
         return str(value)

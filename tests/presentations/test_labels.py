@@ -51,6 +51,7 @@ def test_own_labels():
         ("A,,C", "label 2 is empty"),
         ("A,B,", "label 3 is empty"),
         ("A,B,A", "label 'A' is given twice"),
+        (["A", "B,C"], "label 'B,C' has a comma"),
     ],
 )
 def test_bad_label_sets_are_refused_in_one_line(spec, reason):

@@ -61,9 +61,13 @@ def parse_labels(spec: str | Sequence[str]) -> tuple[str, ...]:
     """The alphabet that ``--labels`` names: one of :data:`ALPHABETS`, or your own, a list or separated by commas.
 
     Raises:
-        InputError: on an unknown name, an empty label, or a label given twice.
+        InputError: on an unknown name, an empty label, a label given twice, or one of a list with a comma.
     """
-    spec = spec if isinstance(spec, str) else ",".join(spec)
+    if not isinstance(spec, str):
+        # settings, commands and stored runs write a list with commas between the labels
+        if split := [label for label in spec if "," in label]:
+            raise InputError(f"label {split[0]!r} has a comma, which separates labels: use another sign")
+        spec = ",".join(spec)
     if spec in ALPHABETS:
         return ALPHABETS[spec]
     if "," not in spec:
