@@ -347,7 +347,7 @@ def test_an_audit_finds_the_first_place_and_says_what_cannot_be_known(questions)
     assert found.metrics.means["fr"].defined
     assert {c.method for c in found.corrections if c.accuracy.defined} == {"vote", "pride", "gray-box"}
     notes = " ".join(found.page().notes)
-    assert "whether a habit is about labels or places cannot be known" in notes
+    assert "label and position habits cannot be distinguished" in notes
     assert "rounds" not in notes
     assert "[options]\nred\ngreen\nblue" in found.run.example_prompt
 
