@@ -64,3 +64,16 @@ def test_perfect_agreement_has_no_interval(kind: Kind, n: int) -> None:
         assert r.value == pytest.approx(sign)
         assert np.isnan([r.low, r.high]).all()
         assert r.note == "perfect agreement: no interval"
+
+
+@pytest.mark.parametrize(("levels", "tau", "n"), [(2, 0.0, 20), (2, 0.6, 57), (3, 0.0, 20), (2, 0.8, 57)])
+def test_kendalls_interval_holds_the_truth_where_values_are_tied(levels: int, tau: float, n: int) -> None:
+    """Fieller's variance, which assumes no ties, held it in 0.53 to 0.89 of the samples."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(300):
+        # y copies x in this share of the pairs, which is tau-b of two levels
+        x = rng.integers(0, levels, n)
+        y = np.where(rng.random(n) < tau, x, rng.integers(0, levels, n))
+        r, _ = correlation(x.astype(float).tolist(), y.astype(float).tolist(), "kendall")
+        covered.append(r.low <= tau <= r.high)
+    assert np.mean(covered) > 0.92

@@ -37,7 +37,8 @@ def correlation(
     """A correlation over the pairs without nan, with its interval, and the two-sided p-value.
 
     The interval takes artanh r as normal with variance 1/(n-3) (Fisher) for Pearson's r, (1 + r^2/2)/(n-3) (Bonett and
-    Wright 2000) for Spearman's rho, and 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for Kendall's tau-b.
+    Wright 2000) for Spearman's rho, and 0.437/(n-4) (Fieller, Hartley and Pearson 1957) for Kendall's tau-b, or more
+    where values are tied or the pairs vary more (:func:`_variance_of_tau`).
     Of fewer than ten pairs, p is exact: the share of all n! ways to pair x with y whose correlation is as far from 0.
     For more, it is the usual approximation, but at least 2/n!, the exact p of two rankings that agree completely.
 
@@ -61,13 +62,34 @@ def correlation(
         p = _exact_p(pairs[:, 0], pairs[:, 1], kind)
     else:  # Student's t gives 0 where the ranks agree completely
         p = max(float(test.pvalue), 2 / math.factorial(min(n, 100)))
-    scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (0.437, 4)}[kind]
+    scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (math.nan, 4)}[kind]
     if n <= less or abs(r) > 1 - 1e-9:  # Kendall's of 12 in the same order is 1 but for rounding
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
         return Estimate.bare(r, n, note), p
-    half = normal_quantile(CONFIDENCE) * math.sqrt(scale / (n - less))
+    variance = scale / (n - less) if kind != "kendall" else _variance_of_tau(pairs[:, 0], pairs[:, 1], r)
+    half = normal_quantile(CONFIDENCE) * math.sqrt(variance)
     low, high = (math.tanh(math.atanh(r) + step) for step in (-half, half))
     return Estimate(r, low, high, n, "Fisher z"), p
+
+
+def _variance_of_tau(x: Floats, y: Floats, tau: float) -> float:
+    """Variance of artanh of Kendall's tau-b, the larger of two.
+
+    Fieller's 0.437/(n-4) holds for normal values without ties: scores of three levels without an association vary 1.3
+    times as much. It is therefore scaled by the variance that tau-b has over all pairings of these values (Daniels
+    1944). That knows of no association, where tied values differ from these the more; the other variance is the
+    linearised one of tau-b, which alone is too small for ten pairs.
+    """
+    n = len(x)
+    a, b = (np.sign(values[:, None] - values) for values in (x, y))
+    (rows_a, size_a), (rows_b, size_b) = ((one.sum(axis=1), float((one**2).sum())) for one in (a, b))
+    threes = (rows_a @ rows_a / size_a - 1) * (rows_b @ rows_b / size_b - 1) / (n - 2)
+    by_chance = (4 * threes + 2) / (n * (n - 1))
+    without_ties = 2 * (2 * n + 5) / (9 * n * (n - 1))
+    influence = 2 * (a * b).sum(axis=1) / math.sqrt(size_a * size_b)
+    influence -= tau * ((a**2).sum(axis=1) / size_a + (b**2).sum(axis=1) / size_b)
+    linearised = n / (n - 1) * float(influence @ influence) / (1 - tau**2) ** 2
+    return max(0.437 / (n - 4) * float(by_chance) / without_ties, linearised)
 
 
 def _exact_p(x: Floats, y: Floats, kind: str) -> float:
