@@ -94,6 +94,27 @@ def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path:
     assert (ran.code, "report.html: is a folder" in ran.err) == (2, True)
 
 
+def test_a_folder_with_the_result_of_another_command_is_refused_before_any_work(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse")
+    assert unslant(*made, "--out", "results", "--quiet").code == 0
+    kept = {path.name: path.read_bytes() for path in Path("results").iterdir()}
+    again = unslant("audit", "fair", "--orders=reverse", "embedded", "--limit=4", "--out", "results", "--details")
+    assert again.code == 0, again.err
+    monkeypatch.setattr("unslant.models.open.open_model", lambda *_, **__: pytest.fail("work began"))
+    for other in (("audit", "prefers-a", *made[2:]), (*made[:4], 3, *made[5:]), ("study", "debias", *made[1:])):
+        ran = unslant(*other, "--out", "results")
+        assert ran.code == 2
+        assert "results: holds the result of unslant audit fair embedded --" in ran.err
+        assert "give another folder" in ran.err
+    assert {path.name for path in Path("results").iterdir()} == kept.keys()
+    for users in ("{}", '{"a":', "[1]", "0.5"):
+        Path("results/numbers.json").write_text(users)
+        ran = unslant(*made, "--out", "results")
+        assert (ran.code, ran.err.count("\n"), "give another folder" in ran.err) == (2, 1, True), ran.err
+        assert Path("results/numbers.json").read_text() == users
+
+
 def test_numbers_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ran = unslant("audit", "fair", "--limit", 4, "--orders", "reverse", "--json", "-", "--no-store")

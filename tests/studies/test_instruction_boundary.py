@@ -570,7 +570,9 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     assert "reused from the store" in again.err
     assert (tmp_path / "numbers.json").read_bytes() == first
     table = tmp_path / "numbered.parquet"
-    labelled = unslant(*command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more)
+    labelled = unslant(
+        *command[:4], "--settings", "vanilla", "--labels", "0", "--responses", table, *more[:-1], tmp_path / "other"
+    )
     numbered = list(Responses.from_parquet(table).rows())
     assert {row.labels[:2] for row in numbered} == {("0", "1")}
     answered = [row.raw in (*row.labels, "none") for row in numbered]  # it knows letters, which are no labels here

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 import unslant.experiment as o
-from unslant.errors import InputError, OutputError, UnslantError, first_line
+from unslant.errors import InputError, OutputError, UnslantError
 from unslant.extras import needed
 from unslant.reach import Reach
 from unslant.writing import write_all, write_atomically
@@ -162,6 +160,7 @@ def rerun(
       unslant rerun served.json --base-url http://127.0.0.1:8080/v1
     """
     from unslant.cli import repeat
+    from unslant.experiment.outputs import read_provenance
     from unslant.experiment.running import EXPECTED
 
     block = read_provenance(file)
@@ -176,41 +175,3 @@ def rerun(
     words += [f"--{name}" for name in ("details", "quiet") if getattr(outputs, name)]
     EXPECTED.set(None if anyway else block)
     repeat(block.command, file, f"unslant rerun {shlex.quote(str(file))}", trust, words)
-
-
-def read_provenance(path: Path) -> Any:
-    """The provenance in a file that we wrote.
-
-    Raises:
-        InputError: if the file cannot be read, is not ours, or holds several results.
-    """
-    from unslant.responses.provenance import checked_provenance
-
-    path = path / "provenance.json" if os.path.isdir(path) else path
-    try:
-        blocks = [block for block in _blocks(path) if block]
-    except (ValueError, TypeError) as error:
-        raise InputError.at(path, f"is not JSON, Parquet or HTML that unslant wrote: {first_line(error)}") from None
-    if len(blocks) != 1:
-        raise InputError.at(
-            path, "holds several results; give the file of one" if blocks else "is not a result of ours"
-        )
-    return checked_provenance(blocks[0], path)
-
-
-def _blocks(path: Path) -> Iterator[Any]:
-    from unslant.files import parse_json, read_text
-    from unslant.responses.checks import read_table
-    from unslant.responses.provenance import META_NAME
-
-    if path.suffix.lower() == ".parquet":
-        yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
-    elif path.suffix.lower() in (".html", ".htm"):
-        tag = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
-        yield from parse_json(unescape(tag[1])) if tag else ()
-    else:
-        value = parse_json(read_text(path))
-        if isinstance(value, list):
-            yield from value
-        elif isinstance(value, dict):
-            yield value if "versions" in value else value.get("provenance")

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+import shlex
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line
 from unslant.experiment import OutputOptions, ReportOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
 from unslant.extras import needed
-from unslant.files import dump_json
+from unslant.files import dump_json, parse_json, read_text
+from unslant.reach import COMMAND
 from unslant.responses import Responses
+from unslant.responses.provenance import META_NAME, Provenance, checked_provenance
 from unslant.scale import ShardOptions
 from unslant.writing import check_writable, locked_folder, mode_of, print_whole, write_all, write_atomically
 
@@ -83,12 +89,64 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
     for name, path in files_of(options).items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
+    if options.out is not None:
+        _check_same_command(options.out)
+
+
+def _check_same_command(folder: Path) -> None:
+    """Refuse a folder with the numbers of another command: its files would be lost, or mixed with those to come."""
+    command, numbers = COMMAND.get().repeatable, folder / FILES["json"]
+    if command[:1] == ("merge",) or not os.path.exists(numbers):  # merged numbers record the command of their shards
+        return
+    try:
+        before = read_provenance(numbers).command
+    except InputError as error:
+        raise InputError(f"{error}; give another folder") from None
+    # However they are typed: --limit=4 is --limit 4, and options come in any order.
+    typed = (chain(*(word.split("=", int(word.startswith("--"))) for word in words)) for words in (before, command))
+    if len({tuple(sorted(words)) for words in typed}) > 1:
+        made = shlex.join(["unslant", *before]) if before else "a Python call"
+        raise InputError.at(folder, f"holds the result of {made}; give another folder")
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:
     """Option of :data:`FILES` -> the file named, or the one in the folder of ``--out``; None if it is not written."""
     in_folder = {name: options.out / file if options.out else None for name, file in FILES.items()}
     return {name: getattr(options, name, None) or file for name, file in in_folder.items()}
+
+
+def read_provenance(path: Path) -> Provenance:
+    """The provenance in a file that we wrote.
+
+    Raises:
+        InputError: if the file cannot be read, is not ours, or holds several results.
+    """
+    path = path / "provenance.json" if os.path.isdir(path) else path
+    try:
+        blocks = [block for block in _blocks(path) if block]
+    except (ValueError, TypeError) as error:
+        raise InputError.at(path, f"is not JSON, Parquet or HTML that unslant wrote: {first_line(error)}") from None
+    if len(blocks) != 1:
+        raise InputError.at(
+            path, "holds several results; give the file of one" if blocks else "is not a result of ours"
+        )
+    return checked_provenance(blocks[0], path)
+
+
+def _blocks(path: Path) -> Iterator[Any]:
+    from unslant.responses.checks import read_table
+
+    if path.suffix.lower() == ".parquet":
+        yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
+    elif path.suffix.lower() in (".html", ".htm"):
+        tag = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
+        yield from parse_json(unescape(tag[1])) if tag else ()
+    else:
+        value = parse_json(read_text(path))
+        if isinstance(value, list):
+            yield from value
+        elif isinstance(value, dict):
+            yield value if "versions" in value else value.get("provenance")
 
 
 def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[], object]) -> None:
