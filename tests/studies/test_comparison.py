@@ -17,6 +17,7 @@ from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.experiment.comparison import UNPAIRED, Comparison, agreements
 from unslant.experiment.result import Paired
+from unslant.experiment.study import Study
 from unslant.metrics import METRICS, Estimate, PairedDifference, wilson
 from unslant.models.base import Scored
 from unslant.prompts import Prompt
@@ -325,3 +326,23 @@ def test_one_model_that_is_left_is_described_and_none_is_an_error() -> None:
     assert result.headline.startswith("last scores")
     with pytest.warns(UserWarning, match="left out"), pytest.raises(ModelError, match="no connection; no connection"):
         audit([stops_after(3), stops_after(3, "n")], questions)
+
+
+def test_a_result_that_left_a_model_out_is_made_again_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ask, fails = Study.responses_of, [True]
+
+    def responses_of(self: Any, job: Any, place: int) -> Any:
+        if place and fails:
+            raise ModelError("no connection")
+        return ask(self, job, place)
+
+    monkeypatch.setattr(Study, "responses_of", responses_of)
+    models = ("-m", "fair", "-m", "prefers-a")
+    with pytest.warns(UserWarning, match="prefers-a is left out"):
+        ran = unslant("audit", *models, "--limit", 4, "--orders", "reverse", "--json", "a.json")
+    assert ran.code == 3, ran.err
+    fails.clear()
+    again = unslant("rerun", "a.json", "--json", "b.json", "--quiet")
+    assert again.code == 0, again.err
+    assert "failed_models" not in Path("b.json").read_text()
