@@ -310,3 +310,7 @@ def test_all_right_as_published_is_not_taken_for_certain() -> None:
     given = {one.orders: one for one in plan.designs}["given"]
     assert plan.pilot.published == 21 / 22
     assert given.questions > 60  # 32, were all right for certain
+
+
+def test_a_fine_target_is_not_rounded_to_a_finer_one() -> None:
+    assert "±0.0010, and differences of 0.0014 " in unslant.plan(half_width=0.001).headline

@@ -53,7 +53,8 @@ def page(result: PlanResult) -> Page:
 
 def _headline(result: PlanResult) -> str:
     best = result.best
-    width, difference = number(best.half_width), number(best.difference)
+    digits = 3 if best.half_width > 0.005 else 4  # as the table: ±0.001 for 0.0014 would promise too much
+    width, difference = number(best.half_width, digits), number(best.difference, digits)
     in_phases = best.orders == "auto" and best.questions > MOST_WHOLE and not result.pilot.in_words
     about_k = "about " * (in_phases or len(result.pilot.by_options) > 1)
     if best.reached:
