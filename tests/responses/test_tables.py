@@ -286,6 +286,22 @@ def test_an_empty_choice_is_not_right_and_null_is_no_answer(empty: str | None, s
     assert metrics["counts"]["failed_rows"] == 8 - scored
 
 
+@pytest.mark.parametrize(("more", "scored"), [({}, 8), ({"error": "timeout"}, 4), ({"reply": None}, 4)])
+def test_a_choice_that_the_table_counts_as_wrong_is_wrong_without_a_name(more: dict[str, Any], scored: int) -> None:
+    rows = [{**row, "is_correct": row["chosen"] == row["answer"]} for row in ROWS]
+    rows = [{**row, **({"chosen": None, "is_correct": False, **more} if i >= 4 else {})} for i, row in enumerate(rows)]
+    metrics = audit(log=rows).to_dict()["metrics"]
+    assert metrics["means"]["accuracy"]["n"] == scored
+    assert metrics["counts"]["failed_rows"] == 8 - scored
+
+
+@pytest.mark.parametrize("chosen", [["A", "B", "A"], [0, 1, 0], "A, B, A", ["w", "x", "w"], '["B", "B"]'])
+def test_several_samples_in_one_list_are_refused(chosen: Any) -> None:
+    rows = [{**row, "options": ["w", "x", "y", "z"], "chosen": chosen if i == 2 else "B"} for i, row in enumerate(ROWS)]
+    with pytest.raises(InputError, match=r"names . twice.*write a row for each.*repeat"):
+        audit(log=rows)
+
+
 def test_an_empty_cell_of_csv_is_an_empty_text(tmp_path: Path) -> None:
     rows = [{**BARS[0], "chosen": 1.0}, {**BARS[1], "chosen": None}]
     assert [row.status for row in load(tmp_path / "mine.csv", csv(rows)).rows()] == ["ok", "unparsed"]

@@ -299,20 +299,19 @@ class Row:
                 raise self.fail("logprobs", f"holds {len(logprobs)} numbers for {n} options")
             return [Logged(logprobs=logprobs, **common)]
         if self.get("chosen") is not None:
-            chosen = self.places_of("chosen", labels, options, names, readings["chosen"])
-            return [Logged(chosen=chosen, **common)]
+            return [Logged(chosen=self.places_of("chosen", labels, options, names, readings["chosen"]), **common)]
         # An empty text is a reply without an answer, as of a model that only thought; null is none at all.
         reply = lookup(self.data, self.names["reply"]) if self.names["reply"] else None
-        reply = None if is_missing(reply) and not isinstance(reply, str) else reply
         reply = reply.get("content") if isinstance(reply, Mapping) else reply
         if not isinstance(reply, str | int | float | None):
-            kind = type(reply).__name__
-            raise self.fail("reply", f"is {kind}, and not a text; name the column with the reply's text")
-        reply = None if reply is None else str(reply)
+            raise self.fail("reply", f"is {type(reply).__name__}, and not a text; name the column with the text")
         alone = self.names["chosen"] and not any(self.names[key] for key in ANSWERS if key != "chosen")
-        if alone and isinstance(lookup(self.data, self.names["chosen"]), str):  # likewise: an empty text, and not null
+        # Likewise an empty text, and not null, unless the table itself counts it as wrong, as after a failed parser.
+        judged = common["score"] == 0 and is_missing(self.data.get("error"))
+        if alone and (judged or isinstance(lookup(self.data, self.names["chosen"]), str)):
             return [Logged(status="unparsed", **common)]
-        return [Logged.of_reply(reply, finish_reason=self.get("finish_reason"), **common)]
+        text = None if is_missing(reply) and not isinstance(reply, str) else str(reply)
+        return [Logged.of_reply(text, finish_reason=self.get("finish_reason"), **common)]
 
     def score(self) -> float | None:
         """How far the table itself counts the answer as right, from 0 to 1; None where it does not say so."""
@@ -358,7 +357,8 @@ class Row:
             raise self.fail(key, "is missing")
         places: list[int] = []
         n = len(labels) if key == "answer" and not self.own_labels else 0  # a reply may name both of two options
-        if are_flags(items := RawAnswer(value, options, options, (*labels, *names)).items, n):
+        items = RawAnswer(value, options, options, (*labels, *names)).items
+        if (key == "answer" or len(items) == len(labels)) and are_flags(items, n):
             raise self.fail(key, FLAGS)
         for item in items:
             number = integer(item)
@@ -393,5 +393,7 @@ class Row:
                     reason += "; where this says that there was no answer, read the column as replies "
                     reason += f"(--fields reply={self.names[key]}) and not as choices (--fields chosen=)"
                 raise self.fail(key, reason)
+            if key == "chosen" and not set(found).isdisjoint(places):
+                raise self.fail(key, f"names {labels[found[0]]} twice; write a row for each sample (repeat 0, 1, ...)")
             places += found
         return _shared_places(frozenset(places))
