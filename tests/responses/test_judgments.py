@@ -98,6 +98,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ({"verdict": "perhaps"}, r"line 1, field .verdict.: .perhaps. is not a verdict: A, B or tie"),
         ({"order": "CD"}, r"field .order.: .CD. is not an order: AB, BA"),
         ({"a": ""}, r"field .response_A.: is missing; name its column"),
+        ({"verdict": ["A", "B", "A"]}, r"line 1, field .verdict.: .*: write a row for each sample \(repeat 0, 1"),
     ):
         with pytest.raises(InputError, match=message):
             logged(tmp_path / "own.jsonl", [row | change], fields)

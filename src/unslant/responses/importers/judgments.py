@@ -196,6 +196,8 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
     answers = [_LETTERS.index(one) if one in _LETTERS else one for one in parts]
     if not all(type(one) is int and 0 <= one < n for one in answers):
         raise BadRecord("no verdict", f"{value!r}: give labels, A to {_LETTERS[n - 1]}, or 0 to {n - 1}", field)
+    if len(set(answers)) < len(answers):
+        raise BadRecord("several samples", f"{value!r}: write a row for each sample (repeat 0, 1, ...)", field)
     return frozenset(one for one in answers if isinstance(one, int)) or None
 
 
