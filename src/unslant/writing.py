@@ -329,7 +329,7 @@ def _unfailing(stream: TextIO | None, original: TextIO | None, descriptor: int) 
     return io.TextIOWrapper(
         io.BufferedWriter(_Outlet(descriptor, "wb", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors=stream.errors if stream else "backslashreplace",
+        errors=stream.errors if stream and stream.errors != "strict" else "backslashreplace",  # such as ASCII
         line_buffering=descriptor == 2 or bool(stream and stream.isatty()),
     )
 

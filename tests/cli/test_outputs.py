@@ -75,6 +75,15 @@ def test_a_full_standard_output_is_one_line(words: tuple[str, ...], tmp_path: Pa
         )  # fmt: skip
 
 
+def test_a_standard_output_in_ascii_gets_every_line(tmp_path: Path) -> None:
+    questions = tmp_path / "q.jsonl"
+    questions.write_text('{"question": "Dónde?", "options": ["Málaga", "Vigo"], "answer": 0}\n', "utf-8")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "UNSLANT_HOME": str(tmp_path)}
+    ran = run("questions", "check", questions, stdout=subprocess.PIPE, env=ascii_only)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "M\\xe1laga" in ran.stdout
+
+
 @pytest.mark.thorough
 def test_a_reader_who_leaves_early_and_a_closed_standard_output_lose_no_file(tmp_path: Path) -> None:
     recorded = tmp_path / "replies.jsonl"
