@@ -33,7 +33,13 @@ RESULTS = ("AnnotationAgreement", "QuestionCheck", "Report", "TrainingLog")
 NAMES = [name for name in unslant.__all__ if has_example(name)]
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.thorough) for name in STUDIES)])
+SECONDS = {"audit", "compare", "leaderboard", "train", *STUDIES}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.thorough if name in SECONDS else ()) for name in (*NAMES, *STUDIES)],
+)
 def test_examples_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     about = inspect.getdoc(named(name)) or ""

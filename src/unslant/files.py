@@ -291,11 +291,15 @@ def _under(key: str) -> str:
     return f"{key[:60].encode('utf-8', 'backslashreplace').decode()!r}: " if key else ""
 
 
-def dump_json(value: object, indent: int | None = 2) -> str:
-    """JSON, with a line end; numbers that JSON does not have are ``null`` (``nan``), ``"inf"`` and ``"-inf"``."""
+def dump_json(value: object, indent: int | None = 2, *, ascii: bool = False) -> str:
+    """JSON, with a line end; numbers that JSON does not have are ``null`` (``nan``), ``"inf"`` and ``"-inf"``.
+
+    Args:
+        ascii: write other characters as ``\\u00e9``, which is the same JSON in every encoding.
+    """
     from unslant.arrays import jsonable  # NumPy, which the command line does without
 
-    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=ascii, allow_nan=False) + "\n"
 
 
 # Small inputs, such as templates and tables, checked by pydantic; an error is one line

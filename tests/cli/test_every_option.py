@@ -16,17 +16,20 @@ from tests.cli import options_table as table
 from tests.cli.option_trials import OPTIONS, ROWS, without_effect
 from unslant.cli import app
 
-SECONDS = ("--figures", "--html", "--out", "--tables", "--charts", "--log", "--train", "--no-transfer")
+SECONDS = (
+    *("--store", "--repeat-sample", "--figures", "--html", "--out", "--tables", "--charts", "--log", "--train"),
+    "--no-transfer",
+)
 """Options that take seconds; ``make test`` tries the others of the audit, and of each other command its own and one of
 models."""
-SLOW = ("train", "lm-eval")
+SLOW = ("train", "lm-eval", "plan", "study")
 """Commands whose options, but those of models, take seconds."""
 ROOT = Path(__file__).parents[2]
 
 
 def quick(command: str, option: str) -> bool:
     """Whether ``make test`` tries an option of a command."""
-    if command in SLOW:
+    if command.split()[0] in SLOW:
         return False
     own = (
         elsewhere.OTHERS[command].rows.keys() - table.OUTPUTS.keys() - table.MODEL.keys()

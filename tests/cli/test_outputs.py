@@ -82,6 +82,8 @@ def test_a_standard_output_in_ascii_gets_every_line(tmp_path: Path) -> None:
     ran = run("questions", "check", questions, stdout=subprocess.PIPE, env=ascii_only)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "M\\xe1laga" in ran.stdout
+    ran = run("questions", "check", questions, "--json", "-", stdout=subprocess.PIPE, env=ascii_only)
+    assert "\xa0%" in json.loads(ran.stdout)["lines"][1]
 
 
 @pytest.mark.thorough

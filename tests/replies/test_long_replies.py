@@ -23,12 +23,25 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
 @pytest.mark.parametrize(
     "unit",
     [
-        *("<|im_end|>", '{"a":', "\u0301\u0323", "\x0b", "9", "\u200b"),
+        *('{"a":', "9"),
         *(
             pytest.param(unit, marks=pytest.mark.thorough)
-            for unit in ("\\boxed{", "answer ", "confidence (", "除A外", "😊", "Sure! ", "A and ", " 😊 x", "A yes. ")
+            for unit in (
+                *(
+                    "<|im_end|>",
+                    "\u0301\u0323",
+                    "\x0b",
+                    "\u200b",
+                    "\\boxed{",
+                    "answer ",
+                    "confidence (",
+                    "除A外",
+                    "😊",
+                    "Sure! ",
+                ),
+                *("😊", "Sure! ", "A and ", " 😊 x", "A yes. ", "I hope this helps! ", "1 1/2 ", "5 million "),
+            )
         ),
-        *(pytest.param(unit, marks=pytest.mark.thorough) for unit in ("I hope this helps! ", "1 1/2 ", "5 million ")),
     ],
 )
 def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):

@@ -312,5 +312,6 @@ def test_all_right_as_published_is_not_taken_for_certain() -> None:
     assert given.questions > 60  # 32, were all right for certain
 
 
+@pytest.mark.thorough
 def test_a_fine_target_is_not_rounded_to_a_finer_one() -> None:
     assert "±0.0010, and differences of 0.0014 " in unslant.plan(half_width=0.001).headline

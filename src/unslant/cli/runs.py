@@ -44,7 +44,7 @@ def list_(
         runs = opened.runs.all()
     if json:
         now = time.time()
-        print(dump_json([asdict(run) | {"age": now - run.updated} for run in runs]), end="")
+        print(dump_json([asdict(run) | {"age": now - run.updated} for run in runs], ascii=True), end="")
         return
     if not runs:
         print("no runs yet")

@@ -269,8 +269,7 @@ def _stream(options: ReportOptions) -> TextIO:
 
 def write_json(value: object, path: Path) -> None:
     """Write a value to a file, or to standard output (:data:`STDOUT`); OutputError if it cannot be written."""
-    text = dump_json(value)
     if path == STDOUT:
-        print_whole(text)
+        print_whole(dump_json(value, ascii=True))  # the terminal may have another encoding than JSON
     else:
-        write_atomically(path, text)
+        write_atomically(path, dump_json(value))
