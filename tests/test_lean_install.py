@@ -106,6 +106,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int,
         return folder, lean(*work, *(command for _, command, _ in MISSING), folder=folder)
 
 
+@pytest.mark.thorough
 def test_logs_results_reports_and_served_audits(ran: tuple[Path, list[tuple[int, str, str]]]) -> None:
     folder, found = ran
     assert [code for code, *_ in found[: len(WORK)]] == [0] * len(WORK), found

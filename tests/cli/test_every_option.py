@@ -16,27 +16,14 @@ from tests.cli import options_table as table
 from tests.cli.option_trials import OPTIONS, ROWS, without_effect
 from unslant.cli import app
 
-SECONDS = (
-    *("--store", "--repeat-sample", "--figures", "--html", "--out", "--tables", "--charts", "--log", "--train"),
-    "--no-transfer",
-)
-"""Options that take seconds; ``make test`` tries the others of the audit, and of each other command its own and one of
-models."""
-SLOW = ("train", "lm-eval", "plan", "study")
-"""Commands whose options, but those of models, take seconds."""
+QUICK = ("--limit", "--orders", "--labels", "--fields", "--retries", "--seed", "--shots")
+"""Options of the audit that ``make test`` tries; ``make test-thorough`` tries all of every command."""
 ROOT = Path(__file__).parents[2]
 
 
 def quick(command: str, option: str) -> bool:
     """Whether ``make test`` tries an option of a command."""
-    if command.split()[0] in SLOW:
-        return False
-    own = (
-        elsewhere.OTHERS[command].rows.keys() - table.OUTPUTS.keys() - table.MODEL.keys()
-        if command in elsewhere.OTHERS
-        else table.OWN.get(command, {})
-    )
-    return option not in SECONDS and (command == "audit" or option in {"--retries", *own})
+    return command == "audit" and option in QUICK
 
 
 def test_every_option_has_a_row_or_a_test() -> None:

@@ -94,6 +94,7 @@ def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path:
     assert (ran.code, "report.html: is a folder" in ran.err) == (2, True)
 
 
+@pytest.mark.thorough
 def test_a_folder_with_the_result_of_another_command_is_refused_before_any_work(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse")

@@ -85,6 +85,7 @@ def alone(model: TransformersModel, prompts: Sequence[Prompt]) -> list[NDArray[n
     return results
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["llama", "gemma2", "phi3-longrope"])
 @pytest.mark.parametrize("engine", ["tree", "plain"])
 def test_both_engines_equal_every_candidate_run_alone(zoo_model: ZooFolder, name, engine):

@@ -189,6 +189,7 @@ def test_rows_of_the_published_order_have_lm_evals_answers(name: str, both: Call
     assert right == {one["doc_id"]: bool(one["acc"]) for one in runs.theirs["samples"][f"own_{name}"]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", _each(KINDS))
 def test_what_is_scored_is_recognised(name: str, both: Callable[[str], Both]) -> None:
     assert {one.kind for one in both(name).documents(name).values()} == {KINDS[name]}

@@ -119,6 +119,7 @@ class Failing(RuleModel):
             yield Scored(scored.index, None, "no reply") if self.fails(prompt.group) else scored
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compared", [AuditComparison.of, Leaderboard.of])
 def test_runs_that_answered_are_compared_though_another_failed(compared: Callable[[list[Any]], Any]) -> None:
     questions = list(load_questions("embedded").questions[:24])
