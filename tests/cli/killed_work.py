@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.cli.attacked_outputs import commands, contents, in_own_process, is_new, prepare, restore, words_of
+from tests.cli.attacked_outputs import commands, contents, earlier, in_own_process, is_new, prepare, restore, words_of
 
 SAMPLED = "audit fair embedded --elicit generate --temperature 1 --max-tokens 6 --limit 3 --connections 2 --quiet"
 SAMPLED += " --orders reverse"
@@ -69,7 +69,7 @@ def killed(name: str, words: list[str], rng: random.Random, kills: int) -> dict[
     if code := ended(run(words)):
         return {"command": name, "tried": 0, "within": 0, "wrong": [f"exit {code}: {Path('said').read_text()}"]}
     lasts, new, replies = time.monotonic() - began, contents(), kept() if name == REPLIES else 0
-    old = dict.fromkeys(new, b"old\n")
+    old = earlier(new)
     for attempt in range(kills):
         shutil.rmtree("home", ignore_errors=True)
         restore(old)

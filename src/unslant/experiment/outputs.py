@@ -96,7 +96,9 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
 def _check_same_command(folder: Path) -> None:
     """Refuse a folder with the numbers of another command: its files would be lost, or mixed with those to come."""
     command, numbers = COMMAND.get().repeatable, folder / FILES["json"]
-    if command[:1] == ("merge",) or not os.path.exists(numbers):  # merged numbers record the command of their shards
+    if command[:1] == ("merge",):  # merged numbers record the command of their shards
+        return
+    if not os.path.exists(numbers) or not os.path.getsize(numbers):  # a run that was killed leaves an empty file
         return
     try:
         before = read_provenance(numbers).command
