@@ -98,6 +98,8 @@ def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path:
 def test_a_folder_with_the_result_of_another_command_is_refused_before_any_work(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse")
+    assert unslant(*made[:5], "--seed", 5, "--out", "seeds", "--quiet").code == 0
+    assert unslant(*made[:4], 5, "--seed", 4, "--out", "seeds", "--quiet").code == 2  # the same words, but not the same
     assert unslant(*made, "--out", "results", "--quiet").code == 0
     kept = {path.name: path.read_bytes() for path in Path("results").iterdir()}
     again = unslant("audit", "fair", "--orders=reverse", "embedded", "--limit=4", "--out", "results", "--details")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from html import unescape
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -104,11 +103,20 @@ def _check_same_command(folder: Path) -> None:
         before = read_provenance(numbers).command
     except InputError as error:
         raise InputError(f"{error}; give another folder") from None
-    # However they are typed: --limit=4 is --limit 4, and options come in any order.
-    typed = (chain(*(word.split("=", int(word.startswith("--"))) for word in words)) for words in (before, command))
-    if len({tuple(sorted(words)) for words in typed}) > 1:
+    if _options(before) != _options(command):
         made = shlex.join(["unslant", *before]) if before else "a Python call"
         raise InputError.at(folder, f"holds the result of {made}; give another folder")
+
+
+def _options(words: Sequence[str]) -> list[list[str]]:
+    """The words of a command, each option with its value, however they are typed: ``--limit=4`` is ``--limit 4``."""
+    parts: list[list[str]] = []
+    for word in words:
+        if not word.startswith("-") and parts and len(parts[-1]) == 1 and parts[-1][0].startswith("-"):
+            parts[-1].append(word)
+        else:
+            parts.append(word.split("=", 1) if word.startswith("-") else [word])
+    return sorted(parts)
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:

@@ -62,11 +62,14 @@ def correlation(
         p = _exact_p(pairs[:, 0], pairs[:, 1], kind)
     else:  # Student's t gives 0 where the ranks agree completely
         p = max(float(test.pvalue), 2 / math.factorial(min(n, 100)))
-    scale, less = {"pearson": (1.0, 3), "spearman": (1 + r * r / 2, 3), "kendall": (math.nan, 4)}[kind]
+    less = 4 if kind == "kendall" else 3
     if n <= less or abs(r) > 1 - 1e-9:  # Kendall's of 12 in the same order is 1 but for rounding
         note = f"too few {of} for an interval" if n <= less else "perfect agreement: no interval"
         return Estimate.bare(r, n, note), p
-    variance = scale / (n - less) if kind != "kendall" else _variance_of_tau(pairs[:, 0], pairs[:, 1], r)
+    if kind == "kendall":
+        variance = _variance_of_tau(pairs[:, 0], pairs[:, 1], r)
+    else:
+        variance = (1 + r * r / 2 if kind == "spearman" else 1.0) / (n - less)
     half = normal_quantile(CONFIDENCE) * math.sqrt(variance)
     low, high = (math.tanh(math.atanh(r) + step) for step in (-half, half))
     return Estimate(r, low, high, n, "Fisher z"), p
