@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 import torch
 
 import unslant
+from unslant.models.hf import model as hf_model
+from unslant.models.hf.identity import PROMPTS, spread
+from unslant.prompts import Prompt
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +35,23 @@ def test_audits_in_several_threads_give_the_numbers_of_one(fair) -> None:
         together = list(pool.map(accuracy, range(8)))
     assert together == [accuracy(i) for i in range(8)]
     assert fair.unwrapped.model.config._attn_implementation != "unslant_tree"
+
+
+def test_two_threads_that_encode_at_the_same_time_leave_a_sample_that_the_next_call_can_use(monkeypatch) -> None:
+    opened = unslant.open_model("fair").unwrapped
+    prompts = [Prompt(f"question {i}", (" A", " B")) for i in range(PROMPTS)]
+    both = threading.Barrier(2)
+
+    def slow_spread(*given: Any) -> Any:
+        chosen = spread(*given)
+        both.wait(timeout=20)
+        return chosen
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as pool:
+        patched.setattr(hf_model, "spread", slow_spread)
+        list(pool.map(opened.encode, [prompts, prompts]))
+    opened.encode(prompts)
+    assert len(opened.sample) == PROMPTS
 
 
 @pytest.mark.thorough

@@ -578,6 +578,6 @@ def test_the_authors_file_runs_end_to_end(tmp_path, shared_data, monkeypatch):
     answered = [row.raw in (*row.labels, "none") for row in numbered]  # it knows letters, which are no labels here
     assert [row.status for row in numbered] == ["ok" if one else "unparsed" for one in answered]
     assert labelled.code == (0 if any(answered) else 3), labelled.err
-    refused = unslant(*command[:4], "--fields", "question=nosuch", *more)
+    refused = unslant(*command[:4], "--fields", "question=nosuch", *more[:-1], tmp_path / "third")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "nosuch" in refused.err

@@ -247,7 +247,9 @@ class TransformersModel(ResumableModel):
             ModelError: see :meth:`Encoder.encode`.
         """
         encoded = self.encoder.encode(prompts, apart=apart)
-        self.sample += spread(encoded, PROMPTS - len(self.sample))
+        # Read once and assigned once: several threads may encode at the same time.
+        if len(sample := self.sample) < PROMPTS:
+            self.sample = sample + spread(encoded, PROMPTS - len(sample))
         rows, too_long = int(self.model.get_input_embeddings().weight.shape[0]), dict[str, int]()
         for prompt, item in zip(prompts, encoded, strict=True):
             if (largest := max(int(ids.max(initial=0)) for ids in (item.context, *item.candidates))) >= rows:
