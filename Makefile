@@ -5,6 +5,8 @@
 #   make dist     build wheel and sdist into dist/, and check them
 #   make real     everything on a real model of 135M parameters, which it fetches: docs/real-model.md
 PYTHON ?= python3
+# Bytecode is kept: without it, each worker and each command that a test starts compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
