@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -245,7 +246,9 @@ def coins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return about
 
 
-def test_a_backend_of_another_package_is_an_entry_point(coins: Path, questions: Path) -> None:
+def test_a_backend_of_another_package_is_an_entry_point(
+    coins: Path, questions: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     audited("coin:fair", questions)
     asked = models_open.open_model("coin:fair", top=7).info
     assert (asked.name, asked.identity) == ("fair", {"model": "fair", "top": "7"})
@@ -255,7 +258,10 @@ def test_a_backend_of_another_package_is_an_entry_point(coins: Path, questions: 
         ("coins:NONE", "there is no NONE in coins"),
         ("missing_coins:BACKEND", "the backend coin needs missing_coins"),
     ):
-        (coins / "entry_points.txt").write_text(f"[unslant.backends]\ncoin = {place}\n")
+        newer = tmp_path / place.replace(":", "-") / coins.name  # a path of its own: entry points are looked up once
+        shutil.copytree(coins, newer)
+        (newer / "entry_points.txt").write_text(f"[unslant.backends]\ncoin = {place}\n")
+        monkeypatch.syspath_prepend(newer.parent)
         ran = command_line("audit", "coin:fair", questions)
         assert (ran.code, why in ran.err) == (2, True), ran.err
 

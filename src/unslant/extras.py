@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,10 +57,16 @@ def missing(error: ImportError, what: str = "this") -> str:
 
 def with_plugins(rows: Mapping[str, str], group: str) -> dict[str, str]:
     """A table of ``name -> module:object`` with the rows that installed packages add as entry points of a group."""
+    # Our names win: installing a package must not change a command that worked before.
+    return _plugins(group, tuple(sys.path)) | dict(rows)
+
+
+@functools.cache
+def _plugins(group: str, path: tuple[str, ...]) -> dict[str, str]:
+    """Entry points of a group, looked up once a search path: it reads the metadata of all installed packages."""
     from importlib.metadata import entry_points  # slow to import, and few commands need it
 
-    # Our names win: installing a package must not change a command that worked before.
-    return {point.name: point.value for point in entry_points(group=group)} | dict(rows)
+    return {point.name: point.value for point in entry_points(group=group)}
 
 
 def load_row(home: str, what: str) -> Any:

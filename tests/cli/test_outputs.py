@@ -75,6 +75,7 @@ def test_a_full_standard_output_is_one_line(words: tuple[str, ...], tmp_path: Pa
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_standard_output_in_ascii_gets_every_line(tmp_path: Path) -> None:
     questions = tmp_path / "q.jsonl"
     questions.write_text('{"question": "Dónde?", "options": ["Málaga", "Vigo"], "answer": 0}\n', "utf-8")

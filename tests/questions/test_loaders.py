@@ -552,6 +552,7 @@ def test_limit_draws_a_seeded_sample_that_grows(write: Write) -> None:
     assert small.report.n_loaded == 200
 
 
+@pytest.mark.thorough
 def test_a_limit_draws_subjects_in_proportion(write: Write) -> None:
     subjects = ["law"] * 100 + ["art"] * 50 + ["bee"] * 40 + ["one"] * 10
     path = write([{**ROW, "id": str(i), "subject": subject} for i, subject in enumerate(subjects)])

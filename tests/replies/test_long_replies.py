@@ -44,6 +44,7 @@ CITIES = ("Lisbon", "Paris", "Oslo", "Rome")
         ),
     ],
 )
+@pytest.mark.thorough
 def test_a_megabyte_of_one_token_is_read_by_every_reader(unit):
     reply = (unit * MEGABYTE)[:MEGABYTE]
     assert len(clean(reply)) <= LIMIT + 2

@@ -44,6 +44,7 @@ def encodings(spec: Any) -> Iterator[Mapping[str, Any]]:
             yield from encodings(item)
 
 
+@pytest.mark.thorough
 def test_the_first_screen_says_who_what_and_how_sure(subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):
@@ -65,6 +66,7 @@ def test_the_first_screen_says_who_what_and_how_sure(subtests: pytest.Subtests) 
             )  # a log of another harness may not tell
 
 
+@pytest.mark.thorough
 def test_navigation_is_in_words_not_sentences(subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):
@@ -90,6 +92,7 @@ def test_no_chart_without_a_name_axis_titles_and_n(subtests: pytest.Subtests) ->
                     assert not fields or any(one.get("title") for one in fields), (chart.id, channel)
 
 
+@pytest.mark.thorough
 def test_a_fitted_axis_says_where_it_begins(subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):
@@ -105,6 +108,7 @@ def test_a_fitted_axis_says_where_it_begins(subtests: pytest.Subtests) -> None:
                         assert whole or "(axis " in told, (chart.id, channel, ends, told)
 
 
+@pytest.mark.thorough
 def test_a_meaning_has_one_colour_in_every_chart(subtests: pytest.Subtests) -> None:
     for name in RESULTS:
         with subtests.test(name):

@@ -102,6 +102,7 @@ def test_a_table_says_what_it_takes() -> None:
     assert "; LuaLaTeX with a font that has é語" in to_latex(table(("é語", HALF, OTHER, 1, "")))
 
 
+@pytest.mark.thorough
 def test_every_number_of_every_table_stands_in_a_column_that_is_wide_enough(subtests: pytest.Subtests) -> None:
     """What siunitx would refuse or set too wide: LaTeX may not be at hand, so the columns are read here."""
     for name in RESULTS:

@@ -70,6 +70,7 @@ def questions(n: int = 6) -> list[unslant.Question]:
     return [unslant.Question(f"q{i}", f"Is it {i}?", ("yes", "no", "may be"), frozenset({i % 3})) for i in range(n)]
 
 
+@pytest.mark.thorough
 def test_every_result_introduces_itself_in_a_few_lines(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
         with subtests.test(name):
@@ -81,6 +82,7 @@ def test_every_result_introduces_itself_in_a_few_lines(subtests: pytest.Subtests
             assert "".join(result.headline.split())[:300] in "".join(repr(result).split())
 
 
+@pytest.mark.thorough
 def test_every_result_shows_itself_in_a_notebook(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
         with subtests.test(name):
@@ -98,6 +100,7 @@ def test_names_from_outside_are_text_in_a_notebook_and_at_the_prompt() -> None:
     assert "\x1b" not in repr(found)
 
 
+@pytest.mark.thorough
 def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
         with subtests.test(name):
@@ -114,6 +117,7 @@ def test_every_number_of_every_result_is_a_row_with_its_key_in_json(subtests: py
                 assert found == value or (found is None and math.isnan(value))
 
 
+@pytest.mark.thorough
 def test_a_result_is_a_row_a_question(subtests: pytest.Subtests) -> None:
     for name, make in RESULTS.items():
         result = make()
