@@ -106,6 +106,23 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         logged(tmp_path / "own.jsonl", [row | {"response_A": "x", "response_B": "y"}], {"answer_one": "a"})
 
 
+PAIR = {"id": "p", "question": "Why?", "response_A": "one", "response_B": "two words"}
+
+
+def test_decisions_as_people_and_spreadsheets_write_them(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for decision, preferred in (
+        (1, {0}), (2, {1}), (1.0, {0}), ("2.0", {1}), ("both_bad", {0, 1}), ("tie (bothbad)", {0, 1}), ("", None),
+    ):  # fmt: skip
+        with subtests.test(decision=decision):
+            (table,) = logged(tmp_path / "own.jsonl", [PAIR | {"decision": decision, "label": "A"}])
+            assert chosen(table) == [((0, 1), preferred)]
+    # 0 is a tie in some files and the first answer in others; -1 to 1 is a scale.
+    for decision in (0, -1, "+1", "-2"):
+        with subtests.test(decision=decision), pytest.raises(InputError, match=r"is not a verdict: A, B or tie \(also 1,"):
+            logged(tmp_path / "own.jsonl", [PAIR | {"decision": decision}])
+    assert chosen(logged(tmp_path / "own.jsonl", [PAIR | {"reply": "-1"}])[0]) == [((0, 1), None)]
+
+
 def test_lists_with_ties(tmp_path: Path) -> None:
     row = {"id": "1", "question": "A colour?", "chosen": ["red", "blue"], "rejected": ["five", "six"]}
     (table,) = logged(

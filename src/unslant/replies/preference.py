@@ -46,7 +46,7 @@ for _name, _letter, _digit, _place in (("one", "A", "1", "{compared_first}"), ("
     )
 _rule = partial(pattern, parts=_SIDE)
 _BRACKET = _rule(r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]")
-_WHOLE = _rule(r"\W{0,4}{verdict}\W{0,4}")
+_WHOLE = _rule(r"(?!\W{0,3}[-+−]\d)\W{0,4}{verdict}\W{0,4}")  # -1 is a rating
 _FIELD = _rule(
     r"(?:(?:^|(?<=[.!?] ))[ \[(]{0,3}{preference_field}[\])]{0,2}(?: is)? ?(?:[:=]|(?<=\]) ?)[ \"'(]{0,3}|⟦ ?)"
     r"{verdict}(?= ?(?:[.,;!)\]\"'⟧]|\n|\Z|\(| - |{preferred_after}))",

@@ -182,15 +182,16 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
 
     Of two: A, B, A>B, tie, ...; of more: labels (A, B, ...) or numbers from 0, one or a list.
     """
-    text = str("" if value is None else value).strip()
+    text = str("" if value is None else value).strip().removesuffix(".0")  # 1.0, as spreadsheets write 1
     if text.lower() in _NO_DECISION:
         return None
     if n == 2 and not isinstance(value, list):
-        if text.lower().startswith("tie"):  # "tie (bothbad)"
+        if text.lower().startswith(("tie", "both")):  # "tie (bothbad)", "both_bad"
             return frozenset({0, 1})
         read = extract_preference(text)
         if read.status != "ok":
-            raise BadRecord("no verdict", f"{text!r} is not a verdict: A, B or tie (also A>B, B>A, A=B)", field)
+            allowed = "A, B or tie (also 1, 2, A>B, B>A, A=B), or nothing where there was no decision"
+            raise BadRecord("no verdict", f"{text!r} is not a verdict: {allowed}", field)
         return frozenset("AB".index(label) for label in read.labels)
     parts = value if isinstance(value, list) else [value]
     answers = [_LETTERS.index(one) if one in _LETTERS else one for one in parts]
