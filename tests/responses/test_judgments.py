@@ -118,9 +118,37 @@ def test_decisions_as_people_and_spreadsheets_write_them(tmp_path: Path, subtest
             assert chosen(table) == [((0, 1), preferred)]
     # 0 is a tie in some files and the first answer in others; -1 to 1 is a scale.
     for decision in (0, -1, "+1", "-2"):
-        with subtests.test(decision=decision), pytest.raises(InputError, match=r"is not a verdict: A, B or tie \(also 1,"):
+        with (
+            subtests.test(decision=decision),
+            pytest.raises(InputError, match=r"is not a verdict: A, B or tie \(also 1,"),
+        ):
             logged(tmp_path / "own.jsonl", [PAIR | {"decision": decision}])
     assert chosen(logged(tmp_path / "own.jsonl", [PAIR | {"reply": "-1"}])[0]) == [((0, 1), None)]
+
+
+def test_a_table_with_the_columns_of_votes_keeps_its_texts_and_orders(tmp_path: Path) -> None:
+    row = {"question_id": 7, "model_a": "amber", "model_b": "birch", "winner": "B", "prompt": "Why?", "response_a": "one",
+           "response_b": "two", "label": "A"}  # fmt: skip
+    (table,) = logged(tmp_path / "own.jsonl", [row | {"order": "AB"}, row | {"order": "BA"}])
+    assert chosen(table) == [((0, 1), {1}), ((1, 0), {0})]
+    assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
+    assert table.rows()[0].answers == {0}
+
+
+def test_conversations_are_one_answer_each(tmp_path: Path) -> None:
+    def talk(answer: str, parts: bool = False) -> list[dict[str, Any]]:
+        said = [{"type": "text", "text": answer, "image": None}] if parts else answer
+        return [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": said}]
+
+    record = {"id": 0, "prompt": talk("")[:1], "chosen": talk("one"), "rejected": talk("two"), "decision": "B"}
+    (table,) = logged(tmp_path / "own.jsonl", [record])
+    assert chosen(table) == [((0, 1), {1})]
+    assert (table.questions[0].id, table.questions[0].stem) == ("0", "Why?")
+    assert table.questions[0].options == ("one", "two")
+    vote = {"id": "x", "model_a": "amber", "model_b": "birch", "winner": "model_b"}
+    vote |= {"conversation_a": talk("one", True), "conversation_b": talk("two", True)}
+    (table,) = logged(tmp_path / "arena.jsonl", [vote])
+    assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
 
 
 def test_lists_with_ties(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
@@ -97,14 +97,13 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
 
 def _votes(data: _Row) -> Iterator[_Row]:
     judge = _first(data.get("judge") or data.get("judge_id") or "judge")
-    talks = [talk if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
-    question = next((turn["content"] for turn in talks[0] if turn.get("role") == "user"), "")
-    replies = [[str(turn["content"]) for turn in talk if turn.get("role") == "assistant"] for talk in talks]
+    talks = [data.get(f"conversation_{side}") for side in "ab"]
+    number = data["question_id"] if "question_id" in data else data["id"]
     yield {
         "judge": "people" if _PERSON.fullmatch(judge) else judge,
-        "id": _joined(data, "question_id", "turn", "model_a", "model_b"),
-        "question": question or data["question_id"],
-        "responses": ["\n\n".join(turns) for turns in replies],
+        "id": "/".join([str(number), _joined(data, "turn", "model_a", "model_b")]),
+        "question": _text(talks[0], "user") or number,
+        "responses": [_text(talk) for talk in talks],
         "systems": [data["model_a"], data["model_b"]],
         "preferred": str(data["winner"]).replace("model_", ""),
     }
@@ -134,6 +133,20 @@ def _joined(data: _Row, *keys: str) -> str:
     return "/".join(str(data[key]) for key in keys if key in data)
 
 
+def _is_conversation(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
+    """Whether a value is a list of messages, with roles and contents."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) and "role" in one for one in value)
+
+
+def _text(value: object, role: str = "assistant") -> str:
+    """A text, or what one side says in a conversation; empty for null."""
+    if not _is_conversation(value):
+        return "" if value is None else str(value)
+    contents = [turn["content"] for turn in value if turn["role"] == role]
+    parts = [content if isinstance(content, list) else [{"text": content}] for content in contents]
+    return "\n\n".join(str(part.get("text") or "") for one in parts for part in one)
+
+
 def _digest(*texts: object) -> str:
     return hashlib.sha256("\x1f".join(map(str, texts)).encode()).hexdigest()[:12]
 
@@ -161,7 +174,10 @@ def pair_of(row: _Row) -> Question:
         BadRecord: naming the field.
     """
     if "chosen" in row:
-        sides = [one if isinstance(one, list) else [one] for one in (row["chosen"], row["rejected"])]
+        sides = [
+            one if isinstance(one, list) and not _is_conversation(one) else [one]
+            for one in (row["chosen"], row["rejected"])
+        ]
         texts, right = [*sides[0], *sides[1]], frozenset(range(len(sides[0])))
     else:
         texts = row["responses"] if "responses" in row else [row["response_A"], row["response_B"]]
@@ -169,10 +185,12 @@ def pair_of(row: _Row) -> Question:
             raise BadRecord("no list", "is not a list of answers", "responses")
         right = _answers(row.get("label"), len(texts), "label") or frozenset()
     systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
-    name, subject = str(row.get("id") or _digest(row["question"], *texts)), str(row.get("subject") or "")
-    authors = tuple(map(str, systems))
+    stem, options = _text(row["question"], "user"), tuple(map(_text, texts))
+    name = _digest(stem, *options) if row.get("id") in (None, "") else str(row["id"])
     try:
-        return Question(name, str(row["question"]), tuple(map(str, texts)), right, subject=subject, authors=authors)
+        return Question(
+            name, stem, options, right, subject=str(row.get("subject") or ""), authors=tuple(map(str, systems))
+        )
     except ValueError as error:
         raise BadRecord("unusable", str(error)) from None
 
@@ -259,7 +277,7 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
 _FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
     "JudgeBench": (frozenset({"judgments", "response_A", "response_B"}), _judge_bench),
     "MT-Bench": (frozenset({"model_1", "model_2", "g1_winner", "g2_winner"}), _mt_bench),
-    "MT-Bench votes": (frozenset({"model_a", "model_b", "winner", "question_id"}), _votes),
+    "MT-Bench votes": (frozenset({"model_a", "model_b", "winner"}), _votes),
     "AlpacaEval": (frozenset({"output_1", "output_2", "generator_1", "generator_2", "preference"}), _alpaca),
 }
 _TABLE = "a table of judgements"
@@ -268,11 +286,12 @@ _UNPLACED = "The log does not say which answer was shown first: nothing is said 
 
 def _format(head: Head) -> str:
     """The format of a file; empty if it holds no judgements."""
-    if name := next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), ""):
-        return name
     fields = {key for key, names in find_columns(sorted(head.names), head.fields, FIELDS).items() if names}
     answers = any(needed <= fields for needed in ({"response_A", "response_B"}, {"chosen", "rejected"}, {"responses"}))
-    return _TABLE if answers and fields & {"decision", "reply", "scores"} else ""
+    # A table may have every column of votes too, and has texts and orders besides, which votes do not.
+    if answers and fields & {"decision", "reply", "scores"}:
+        return _TABLE
+    return next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), "")
 
 
 def check_fields(fields: Mapping[str, str], of: str) -> None:
