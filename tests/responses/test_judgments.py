@@ -97,7 +97,8 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     for change, message in (
         ({"verdict": "perhaps"}, r"line 1, field .verdict.: .perhaps. is not a verdict: A, B or tie"),
         ({"order": "CD"}, r"field .order.: .CD. is not an order: AB, BA"),
-        ({"a": ""}, r"field .response_A.: is missing; name its column"),
+        ({"a": None}, r"line 1, field .a.: is empty"),
+        ({"reply": ["A", "B"]}, r"line 1, field .reply.: is a list; write a row for each sample \(repeat 0, 1"),
         ({"verdict": ["A", "B", "A"]}, r"line 1, field .verdict.: .*: write a row for each sample \(repeat 0, 1"),
     ):
         with pytest.raises(InputError, match=message):
@@ -127,8 +128,8 @@ def test_decisions_as_people_and_spreadsheets_write_them(tmp_path: Path, subtest
 
 
 def test_a_table_with_the_columns_of_votes_keeps_its_texts_and_orders(tmp_path: Path) -> None:
-    row = {"question_id": 7, "model_a": "amber", "model_b": "birch", "winner": "B", "prompt": "Why?", "response_a": "one",
-           "response_b": "two", "label": "A"}  # fmt: skip
+    row = {"question_id": 7, "model_a": "amber", "model_b": "birch", "winner": "B", "prompt": "Why?", "label": "A",
+           "response_a": "one", "response_b": "two"}  # fmt: skip
     (table,) = logged(tmp_path / "own.jsonl", [row | {"order": "AB"}, row | {"order": "BA"}])
     assert chosen(table) == [((0, 1), {1}), ((1, 0), {0})]
     assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
@@ -151,6 +152,33 @@ def test_conversations_are_one_answer_each(tmp_path: Path) -> None:
     assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
 
 
+def test_a_decision_may_name_a_system_or_its_column(tmp_path: Path) -> None:
+    row = {key: value for key, value in PAIR.items() if key != "id"} | {"model_a": "amber", "model_b": "birch"}
+    for decision in ("birch", "model_b"):
+        (table,) = logged(tmp_path / "own.jsonl", [row | {"winner": decision, "order": o} for o in ("AB", "BA")])
+        assert chosen(table) == [((0, 1), {1}), ((1, 0), {1})]
+    with pytest.raises(InputError, match=r"field .winner.: .B. may be a system or a place, which differ"):
+        logged(tmp_path / "own.jsonl", [row | {"model_a": "B", "model_b": "A", "winner": "B"}])
+
+
+def test_failed_judgements_are_no_ties_and_stay_with_their_judge(tmp_path: Path) -> None:
+    scores = [[7, 5], [-1, -1], [None, 3], "[2, 2]"]
+    (table,) = logged(tmp_path / "own.jsonl", [PAIR | {"id": str(k), "scores": two} for k, two in enumerate(scores)])
+    assert chosen(table) == [((0, 1), {0}), ((0, 1), None), ((0, 1), None), ((0, 1), {0, 1})]
+    said = {"judgment": {"judge_model": "critic", "response": "[[A>B]]"}, "decision": "A>B"}
+    records = [{"pair_id": "p", "question": "Why?", "response_A": "one", "response_B": "two", "label": "A>B",
+                "judge_name": "arena_hard", "judgments": two} for two in ([said, said], [None, None])]  # fmt: skip
+    (table,) = logged(tmp_path / "bench.jsonl", [one | {"pair_id": str(k)} for k, one in enumerate(records)])
+    assert table.run.model == "critic"
+    assert [row.status for row in table.rows()] == ["ok", "ok", "error", "error"]
+
+
+def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
+    (table,) = logged(tmp_path / "own.jsonl", [PAIR | {"response_A": "", "decision": "B"}])
+    assert chosen(table) == [((0, 1), {1})]
+    assert table.questions[0].options == ("", "two words")
+
+
 def test_lists_with_ties(tmp_path: Path) -> None:
     row = {"id": "1", "question": "A colour?", "chosen": ["red", "blue"], "rejected": ["five", "six"]}
     (table,) = logged(
@@ -158,7 +186,7 @@ def test_lists_with_ties(tmp_path: Path) -> None:
     )
     assert [set(found.chosen or ()) for found in table.rows()] == [{0, 1}, {2}]
     assert {found.answers for found in table.rows()} == {frozenset({0, 1})}
-    with pytest.raises(InputError, match="holds 1 for 4 answers"):
+    with pytest.raises(InputError, match=r"field .scores.: \[1\] is not a list of 4 numbers"):
         logged(tmp_path / "scores.jsonl", [row | {"scores": [1]}])
 
 

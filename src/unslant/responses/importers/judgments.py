@@ -18,6 +18,7 @@ import hashlib
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 
@@ -25,7 +26,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
-from unslant.questions.records import BadRecord, Record, whole_number
+from unslant.questions.records import BadRecord, Record, parse_list, whole_number
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer
@@ -67,7 +68,7 @@ def _judge_bench(data: _Row) -> Iterator[_Row]:
         raise BadRecord("judgments", f"holds {len(judgments)}; one, or two (the second swapped)", "judgments")
     judge = next((one["judgment"]["judge_model"] for one in judgments if one and "judge_model" in one["judgment"]), "")
     about = {key: data.get(key) for key in ("question", "response_A", "response_B", "label")}
-    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": judge or data.get("judge_name", "judge")}
+    about |= {"id": data["pair_id"], "subject": data.get("source"), "judge": judge}
     for order, one in zip(("AB", "BA"), judgments, strict=False):
         if not one:
             yield about | {"order": order}
@@ -160,8 +161,10 @@ def columns_of(record: Record, fields: Mapping[str, str]) -> dict[str, str]:
     columns = {key: names[0] if names else "" for key, names in find_columns(record.data, fields, FIELDS).items()}
     answers = ("responses",) if columns["responses"] else ("response_A", "response_B")
     for key in ("question", *(("chosen", "rejected") if columns["chosen"] else answers)):
-        if record.data.get(columns[key]) in (None, ""):
-            raise BadRecord(f"{key} missing", f"is missing; name its column: --fields {key}=COLUMN", key)
+        # An empty text is an answer; where there is a column for it, a system gave it.
+        if record.data.get(columns[key]) in ((None, "") if key == "question" else (None,)):
+            reason = "is empty" if columns[key] else f"is missing; name its column: --fields {key}=COLUMN"
+            raise BadRecord(f"{key} missing", reason, columns[key] or key)
     return {key: name for key, name in columns.items() if name}
 
 
@@ -235,6 +238,32 @@ def _order(value: object, n: int) -> tuple[int, ...] | None:
     raise BadRecord("no order", f"{value!r} is not an order: {allowed}", "order")
 
 
+def _best(scores: object, n: int, field: str) -> frozenset[int]:
+    """The answers with the highest score; none where a score is missing."""
+    values = parse_list(scores) if isinstance(scores, str) else scores
+    if not isinstance(values, list) or len(values) != n:
+        raise BadRecord("scores", f"{scores!r} is not a list of {n} numbers, one for each answer", field)
+    numbers = [math.nan if value is None else float(value) for value in values]
+    # FairEval and FastChat write -1 for every answer where they could not read the scores of a reply.
+    if any(map(math.isnan, numbers)) or set(numbers) == {-1.0}:
+        return frozenset()
+    return frozenset(i for i in range(n) if numbers[i] == max(numbers))
+
+
+def _decided(decision: object, pair: Question, at_place: tuple[int, ...], columns: Mapping[str, str]) -> frozenset[int]:
+    """The answers that a decision prefers: named by their place, or by their system or its column (model_a)."""
+    text, field = str(decision), columns.get("decision", "decision")
+    systems = {columns[key]: i for i, key in enumerate(("system_A", "system_B")) if key in columns}
+    readings = {frozenset({i}) for i, name in enumerate(pair.authors) if name == text}
+    if text in systems:
+        readings.add(frozenset({systems[text]}))
+    elif not readings or extract_preference(text).status == "ok":
+        readings.add(frozenset(at_place[k] for k in _answers(decision, len(at_place), field) or ()))
+    if len(readings) > 1:
+        raise BadRecord("no verdict", f"{text!r} may be a system or a place, which differ; rename the systems", field)
+    return next(iter(readings))
+
+
 def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     """One verdict of one judge, as a page whose options are the answers; ``columns`` name the fields in errors."""
     pair = pair_of(row)
@@ -242,16 +271,17 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     order = _order(row.get("order"), n)
     at_place, labels = order or tuple(range(n)), _LETTERS[:n]
     preferred: frozenset[int] | None = None
+    if isinstance(reply, list):
+        reason = (
+            "is a list; write a row for each sample (repeat 0, 1, ...), or name another column: --fields reply=COLUMN"
+        )
+        raise BadRecord("several samples", reason, columns.get("reply", "reply"))
     if row.get("scores") is not None:
-        scores = [float(score) for score in row["scores"]]
-        if len(scores) != n:
-            raise BadRecord("scores", f"holds {len(scores)} for {n} answers", columns["scores"])
-        preferred = frozenset(i for i in range(n) if scores[i] == max(scores) and not any(map(math.isnan, scores)))
+        preferred = _best(row["scores"], n, columns["scores"])
     elif "preferred" in row:
         preferred = _answers(row["preferred"], n, "winner")
     elif "decision" in row:
-        places = _answers(row["decision"], n, columns.get("decision", "decision"))
-        preferred = frozenset(at_place[k] for k in places or ())
+        preferred = _decided(row["decision"], pair, at_place, columns)
     elif reply is not None:
         read = extract_preference(str(reply), labels)
         preferred = frozenset(at_place[labels.index(label)] for label in read.labels if read.status == "ok")
@@ -304,17 +334,18 @@ def read(head: Head) -> list[Log]:
     """One log for each judge of a file."""
     name = _format(head)
     check_fields(head.fields, _TABLE)
-    by_judge: dict[str, list[Logged]] = {}
+    by_judge: defaultdict[str, list[Logged]] = defaultdict(list)
     for record in head.rows([*head.fields.values(), *head.names]):
         try:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in _FORMATS else columns_of(record, head.fields)
                 table_row = {key: record.data[column] for key, column in columns.items()}
                 for row in _FORMATS[name][1](record.data) if name in _FORMATS else [table_row]:
-                    judge = str(row.get("judge") or head.path.stem)
-                    by_judge.setdefault(judge, []).append(_page(row, record.place, columns))
+                    by_judge[str(row.get("judge") or "")].append(_page(row, record.place, columns))
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
+    if unnamed := by_judge.pop("", []):  # a judgement that failed may not name its judge
+        by_judge[next(iter(by_judge)) if len(by_judge) == 1 else head.path.stem] += unnamed
     task = head.path.name.split(".")[0]
     notes = {judge: () if all(page.placed for page in pages) else (_UNPLACED,) for judge, pages in by_judge.items()}
     return [
