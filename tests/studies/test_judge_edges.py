@@ -219,6 +219,17 @@ def test_judges_whose_files_list_answers_otherwise_are_compared_by_their_texts()
     assert JudgeComparison.of([JudgeResult.of(one), JudgeResult.of(others)]).agreement[0]["share"].n == 0
 
 
+def test_judges_of_pairs_with_equal_texts_are_compared_by_place() -> None:
+    """As of logs without texts: two judges that never agree do not agree by having chosen the same text."""
+    pairs = [replace(pair(f"q{k}"), options=("", "")) for k in range(60)]
+    tables = [
+        responses([(one, [(order, {(k + j) % 2}) for order in BOTH]) for k, one in enumerate(pairs)]) for j in (0, 1)
+    ]
+    agreed = JudgeComparison.of([JudgeResult.of(table) for table in tables])
+    assert agreed.agreement[0]["share"].value == 0
+    assert agreed.agreement[0]["kappa"].value == pytest.approx(-1)
+
+
 def test_judges_are_compared_from_python_and_from_files(tmp_path: Path) -> None:
     pages = [(pair(f"q{k}"), [(order, {0}) for order in BOTH]) for k in range(30)]
     one = JudgeResult.of(responses(pages))

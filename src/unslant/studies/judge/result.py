@@ -227,6 +227,8 @@ def _votes(result: JudgeResult) -> Iterator[tuple[tuple[str, ...], Sequence[Any]
     v, texts = result.verdicts, {question.id: question for question in result.responses.questions}
     for name, stem, winners in zip(v.ids, v.stems, v.voted, strict=True):
         if winners.any():
-            options: Sequence[Any] = texts[name].options if name in texts else range(len(winners))
+            options: Sequence[Any] = texts[name].options if name in texts else ()
+            if len(set(options)) < len(winners):  # logs without texts, or equal answers: only their places differ
+                options = [*enumerate(options)] or range(len(winners))
             answers = frozenset(options[i] for i in np.flatnonzero(winners).tolist())
             yield (name, stem, *sorted(map(str, options))), options, answers
