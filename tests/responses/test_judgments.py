@@ -83,6 +83,49 @@ def test_alpaca_eval_preferences_are_numbers(tmp_path: Path) -> None:
     assert table.questions[0].authors == ("base", "new")
     with pytest.raises(InputError, match=r"3 is not a number from 1 to 2"):
         logged(tmp_path / "annotations.json", [records[0] | {"preference": 3}])
+    # AlpacaFarm names no generators; pandas writes NaN for a missing number, and a CSV has texts.
+    farm = [{key: one[key] for key in ("instruction", "output_1", "output_2")} | {"input": "this"} for one in records]
+    for k, value in enumerate(("2.0", 0, float("nan"))):
+        (table,) = logged(tmp_path / "farm.json", [farm[k] | {"preference": value}])
+        assert chosen(table) == [((0, 1), ({1}, {0, 1}, None)[k])]
+        assert table.questions[0].stem == f"Do {k}\n\nthis"
+
+
+def test_llm_bar_has_both_orders_and_winners_by_their_number_in_the_file(tmp_path: Path) -> None:
+    def verdicts(*winners: str | None) -> dict[str, Any]:
+        names = ("swap = False", "swap = True")
+        return {name: {"completion": ["...", "stop"], "winner": one} for name, one in zip(names, winners, strict=True)}
+
+    record = {"input": "Do", "output_1": "one", "output_2": "two", "label": 2}
+    logs = [[["metrics", "stop"], verdicts("1", "2")], [verdicts("1", "2"), verdicts("2", "2")], [verdicts(None, "1")]]
+    for judge in ("GPT-4", "Falcon"):
+        (tmp_path / judge / "CoT").mkdir(parents=True)
+        records = [record | {"input": f"Do {k}", "results": results} for k, results in enumerate(logs)]
+        (tmp_path / judge / "CoT" / "result.json").write_text(json.dumps(records))
+    tables = tables_of("judge", tmp_path)
+    assert sorted(table.run.model for table in tables) == ["Falcon/CoT", "GPT-4/CoT"]
+    assert chosen(tables[0]) == [
+        ((0, 1), {0}), ((1, 0), {1}), ((0, 1), {1}), ((1, 0), {1}), ((0, 1), None), ((1, 0), {0}),
+    ]  # fmt: skip
+    assert {row.answers for row in tables[0].rows()} == {frozenset({1})}
+
+
+def test_panda_lm_has_three_people_and_zero_for_a_tie(tmp_path: Path) -> None:
+    record = {"idx": 0, "cmp_key": "amber_birch", "instruction": "Do", "input": float("nan"), "response1": "",
+              "response2": "two", "annotator1": 2, "annotator2": 0, "annotator3": 1}  # fmt: skip
+    tables = logged(tmp_path / "testset-v1.json", [record])
+    assert [table.run.model for table in tables] == ["annotator1", "annotator2", "annotator3"]
+    assert [chosen(table) for table in tables] == [[((0, 1), {1})], [((0, 1), {0, 1})], [((0, 1), {0})]]
+    assert (tables[0].questions[0].options, tables[0].questions[0].authors) == (("", "two"), ("amber", "birch"))
+
+
+def test_reward_bench_says_whether_the_chosen_answer_won(tmp_path: Path) -> None:
+    record = {"id": 3, "prompt": "Why?", "chosen": "one", "rejected": "two", "subset": "hard", "results": 1}
+    (table,) = logged(tmp_path / "scores.jsonl", [record | {"id": k, "results": x} for k, x in enumerate((1, 0, 0.5))])
+    assert chosen(table) == [((0, 1), {0}), ((0, 1), {1}), ((0, 1), {0, 1})]
+    assert {row.answers for row in table.rows()} == {frozenset({0})}
+    with pytest.raises(InputError, match="does not say which of several answers won"):
+        logged(tmp_path / "scores.jsonl", [record | {"rejected": ["two", "three"]}])
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@
 JudgeBench             ``response_A``, ``response_B``, ``label``, ``judgments``: two, the second of the swapped order
 MT-Bench, pairs        ``model_1``, ``model_2``, ``g1_winner``, ``g2_winner`` (swapped, but named by its model)
 MT-Bench, Arena votes  ``model_a``, ``model_b``, ``winner``, ``judge``; which answer came first is not logged
-AlpacaEval             ``output_1``, ``output_2``, ``generator_1``, ``generator_2``, ``preference`` (1 to 2, 1.5 is a
-                       tie); the order shown was random, and is not logged
+AlpacaEval             ``output_1``, ``output_2``, ``generator_1``, ``generator_2``, ``preference`` (1 to 2, 0 and 1.5
+                       are ties); the order shown was random, and is not logged
+LLMBar                 ``output_1``, ``output_2``, ``label``, ``results``: both orders, winners as numbered in the file
+PandaLM                ``response1``, ``response2``, ``cmp_key``, ``annotator1`` to ``annotator3`` (0 is a tie): people
+RewardBench            ``chosen``, ``rejected``, ``results`` (1 if the chosen one won, 0.5 for a tie); no orders either
 a table                :data:`FIELDS`, under names of your own by ``--fields FIELD=COLUMN``
 =====================  =========================================================================================
 
@@ -26,7 +29,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
-from unslant.questions.records import BadRecord, Record, parse_list, whole_number
+from unslant.questions.records import BadRecord, Record, is_missing, parse_list, whole_number
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer
@@ -84,7 +87,7 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
     question = _USER_QUESTION.search(prompt)
     for order, game in (("AB", "g1"), ("BA", "g2")):
         yield {
-            "judge": _first(data["judge"]),
+            "judge": data["judge"][0] if isinstance(data["judge"], list) else data["judge"],  # with its prompt
             "id": _joined(data, "question_id", "turn", "model_1", "model_2"),
             "question": question[1] if question else f"question {data['question_id']}",
             "responses": [match[1] if match else "" for match in texts],
@@ -97,7 +100,7 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
 
 
 def _votes(data: _Row) -> Iterator[_Row]:
-    judge = _first(data.get("judge") or data.get("judge_id") or "judge")
+    judge = str(data.get("judge") or data.get("judge_id") or "")
     talks = [data.get(f"conversation_{side}") for side in "ab"]
     number = data["question_id"] if "question_id" in data else data["id"]
     yield {
@@ -111,13 +114,14 @@ def _votes(data: _Row) -> Iterator[_Row]:
 
 
 def _alpaca(data: _Row) -> Iterator[_Row]:
-    value, systems = data["preference"], [data["generator_1"], data["generator_2"]]
-    if value is not None and not (isinstance(value, int | float) and (value == 0 or 1 <= value <= 2)):
-        raise BadRecord("no verdict", f"{value!r} is not a number from 1 to 2, or null", "preference")
+    value = None if is_missing(data["preference"]) else float(data["preference"])
+    if value is not None and not (value == 0 or 1 <= value <= 2):
+        raise BadRecord("no verdict", f"{value:g} is not a number from 1 to 2, or null", "preference")
+    systems = [str(data[key]) for key in ("generator_1", "generator_2") if data.get(key)]
     yield {
-        "judge": data.get("annotator") or "judge",
-        "id": "/".join([_digest(data["instruction"]), *map(str, systems)]),
-        "question": data["instruction"],
+        "judge": data.get("annotator"),
+        "id": "/".join([_digest(_with_input(data), data["output_1"], data["output_2"]), *systems]),
+        "question": _with_input(data),
         "responses": [data["output_1"], data["output_2"]],
         "systems": systems,
         "preferred": None if value is None else "tie" if value in (0, 1.5) else "AB"[value > 1.5],
@@ -125,9 +129,32 @@ def _alpaca(data: _Row) -> Iterator[_Row]:
     }
 
 
-def _first(judge: object) -> str:
-    """The name of a judge; MT-Bench has it in a list with its prompt."""
-    return str(judge[0] if isinstance(judge, list) else judge)
+def _llm_bar(data: _Row) -> Iterator[_Row]:
+    about = {"question": data["input"], "responses": [data["output_1"], data["output_2"]], "label": data["label"]}
+    verdicts = data["results"][-1]  # of a judge that decides again where its verdicts differ, the last
+    for order, swapped in (("AB", False), ("BA", True)):
+        one = verdicts[f"swap = {swapped}"]
+        yield about | {"order": order, "preferred": one["winner"], "reply": one["completion"][0]}
+
+
+def _panda_lm(data: _Row) -> Iterator[_Row]:
+    about = {"id": data["idx"], "question": _with_input(data), "responses": [data["response1"], data["response2"]]}
+    for judge in ("annotator1", "annotator2", "annotator3"):
+        preferred = "tie" if data[judge] == 0 else data[judge]
+        yield about | {"systems": data["cmp_key"].split("_"), "judge": judge, "preferred": preferred}
+
+
+def _reward_bench(data: _Row) -> Iterator[_Row]:
+    if isinstance(data["rejected"], list) and not _is_conversation(data["rejected"]):
+        raise BadRecord("no verdict", "does not say which of several answers won; give scores, one for each", "results")
+    preferred = {1: "A", 0.5: "tie", 0: "B"}[data["results"]]
+    about = {key: data.get(key) for key in ("id", "chosen", "rejected")} | {"subject": data.get("subset")}
+    yield about | {"judge": data.get("model"), "question": data["prompt"], "preferred": preferred}
+
+
+def _with_input(data: _Row) -> str:
+    """An instruction, with its input where it has one."""
+    return "\n\n".join(str(data[key]) for key in ("instruction", "input") if not is_missing(data.get(key)))
 
 
 def _joined(data: _Row, *keys: str) -> str:
@@ -308,7 +335,10 @@ _FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
     "JudgeBench": (frozenset({"judgments", "response_A", "response_B"}), _judge_bench),
     "MT-Bench": (frozenset({"model_1", "model_2", "g1_winner", "g2_winner"}), _mt_bench),
     "MT-Bench votes": (frozenset({"model_a", "model_b", "winner"}), _votes),
-    "AlpacaEval": (frozenset({"output_1", "output_2", "generator_1", "generator_2", "preference"}), _alpaca),
+    "AlpacaEval": (frozenset({"instruction", "output_1", "output_2", "preference"}), _alpaca),
+    "LLMBar": (frozenset({"input", "output_1", "output_2", "label", "results"}), _llm_bar),
+    "RewardBench": (frozenset({"prompt", "chosen", "rejected", "results"}), _reward_bench),
+    "PandaLM": (frozenset({"idx", "cmp_key", "response1", "response2", "annotator1"}), _panda_lm),
 }
 _TABLE = "a table of judgements"
 _UNPLACED = "The log does not say which answer was shown first: nothing is said about places."
@@ -345,7 +375,8 @@ def read(head: Head) -> list[Log]:
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
     if unnamed := by_judge.pop("", []):  # a judgement that failed may not name its judge
-        by_judge[next(iter(by_judge)) if len(by_judge) == 1 else head.path.stem] += unnamed
+        of_file = "/".join(head.path.parts[-3:-1]) if name == "LLMBar" else ""  # JUDGE/PROMPT/result.json
+        by_judge[next(iter(by_judge)) if len(by_judge) == 1 else of_file or head.path.stem] += unnamed
     task = head.path.name.split(".")[0]
     notes = {judge: () if all(page.placed for page in pages) else (_UNPLACED,) for judge, pages in by_judge.items()}
     return [
@@ -355,7 +386,7 @@ def read(head: Head) -> list[Log]:
 
 
 IMPORTER = Importer(
-    "judgements (JudgeBench, MT-Bench, AlpacaEval, or a table with response_A, response_B and decision or reply)",
+    f"judgements ({', '.join(_FORMATS)}, or a table with response_A, response_B and decision or reply)",
     lambda head: bool(_format(head)),
     read,
 )

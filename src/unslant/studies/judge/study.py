@@ -115,8 +115,9 @@ class Judge(Study[JudgeSettings]):
     from the probabilities of the labels, or with --elicit=generate from the reply. Reward models (reward:NAME) score
     each answer by itself. Without arguments, asks the reference model prefers-a about embedded pairs.
 
-    With --log, reads logged verdicts: from JudgeBench, MT-Bench or AlpacaEval, or from a table of your own
-    (question, response_A, response_B, decision or reply, order, label, system_A, system_B; --fields names its columns).
+    With --log, reads logged verdicts: from JudgeBench, MT-Bench, AlpacaEval, LLMBar, PandaLM or RewardBench, or from a
+    table of your own (question, response_A, response_B, decision or reply, order, label, system_A, system_B; --fields
+    names its columns).
     Several judges are compared side by side.
 
     Examples:
