@@ -219,6 +219,23 @@ def test_judges_whose_files_list_answers_otherwise_are_compared_by_their_texts()
     assert JudgeComparison.of([JudgeResult.of(one), JudgeResult.of(others)]).agreement[0]["share"].n == 0
 
 
+@pytest.mark.parametrize("pairs", (30, 200))
+def test_a_judge_that_always_prefers_the_longer_answer_is_named(pairs: int) -> None:
+    """Wald's interval of so strong a preference would include none."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 200, (pairs, 2)).tolist()
+    questions = [
+        replace(pair(f"q{k}", answers={k % 2}), options=("x" * a, "y" * (a + b))) for k, (a, b) in enumerate(sizes)
+    ]
+    for longer in (True, False):
+        result = JudgeResult.of(responses([(one, [(order, {int(longer)}) for order in BOTH]) for one in questions]))
+        length = next(one for one in result.habits if one.name == "length")
+        assert length.verdict.kind == ("above" if longer else "below")
+        assert f"prefers {'longer' if longer else 'shorter'} answers (the longer one gets {float(longer):.2f}" in str(
+            result.page().lines
+        )
+
+
 def test_judges_of_pairs_with_equal_texts_are_compared_by_place() -> None:
     """As of logs without texts: two judges that never agree do not agree by having chosen the same text."""
     pairs = [replace(pair(f"q{k}"), options=("", "")) for k in range(60)]

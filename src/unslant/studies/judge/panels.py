@@ -17,6 +17,7 @@ from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, percent, unsettled, with_interval
 from unslant.reports.page import QuestionBrowser, packed_bytes, packed_probs
 from unslant.studies.judge.result import NONE_IN_ODDS, NONE_WITHIN, JudgeComparison, JudgeHabit, JudgeResult
+from unslant.studies.judge.strengths import SEPARATED
 from unslant.studies.judge.verdicts import Verdicts
 
 MOST_BYTES = 5_000_000
@@ -157,6 +158,9 @@ def _named(result: JudgeResult, one: JudgeHabit) -> str:
     if one.name == "place":
         first = with_interval(result.places["first"], 2)
         return f"prefers the answer shown {'first' if above else 'last'} (the first gets {first} of clear verdicts)"
+    if one.name == "length" and abs(estimate.value) > SEPARATED:  # a rule, whose odds are no number to read
+        share = with_interval(result.lengths["longer"], 2)
+        return f"prefers {'longer' if above else 'shorter'} answers (the longer one gets {share} of clear verdicts)"
     if one.name == "length":
         value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
         odds = with_interval(Estimate(value, low, high, estimate.n, estimate.method), 2)

@@ -40,6 +40,10 @@ Mansournia (2015). It hardly matters next to a hundred verdicts; where a system 
 with a wide interval instead of infinity. The pseudo-opponent has strength 0, which fixes the origin of the scale."""
 _FEWEST = 20
 """Verdicts below which nothing is fitted."""
+SEPARATED = np.log(100)
+"""Log-odds of a place, or of twice the length, beyond which its standard error is that of a score test. Wald's grows
+faster than the coefficient as verdicts approach a rule (Hauck and Donner 1977): of a judge that always prefers the
+longer answer, it would say that this could be chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,31 +136,50 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     if systems:
         two = np.searchsorted([v.systems.index(name) for name in systems], v.system[used][:, :2])
         np.add.at(met, (two[:, 0], two[:, 1]), 1)
-    return Fit(tuple(names), *_regression(X, y, clusters), n, len(used), met + met.T)
+    habitual = [names.index(name) for name in (PLACE, LENGTH) if name in names]
+    return Fit(tuple(names), *_regression(X, y, clusters, habitual), n, len(used), met + met.T)
 
 
-def _regression(X: Floats, y: Floats, clusters: Ints) -> tuple[Floats, Floats]:
-    """Logistic regression and its sandwich covariance; see :data:`PRIOR`."""
+def _regression(X: Floats, y: Floats, clusters: Ints, habitual: Sequence[int]) -> tuple[Floats, Floats]:
+    """Logistic regression and its sandwich covariance; see :data:`PRIOR`, and for the coefficients of habits,
+    :data:`SEPARATED`."""
     n, parameters = X.shape
     weights = np.concatenate([np.ones(n), np.full(parameters, PRIOR)])
     clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(parameters)])
     X, y = np.concatenate([X, np.eye(parameters)]), np.concatenate([y, np.full(parameters, 0.5)])
 
-    def loss(beta: Floats) -> tuple[float, Floats]:
-        eta = X @ beta
-        return float(weights @ (np.logaddexp(0, eta) - y * eta)), X.T @ (weights * (expit(eta) - y))
+    def fit(X: Floats) -> Floats:
+        def loss(beta: Floats) -> tuple[float, Floats]:
+            eta = X @ beta
+            return float(weights @ (np.logaddexp(0, eta) - y * eta)), X.T @ (weights * (expit(eta) - y))
 
-    def information(beta: Floats) -> Floats:
-        p = expit(X @ beta)
+        def hessian(beta: Floats) -> Floats:
+            return information(X, X @ beta)
+
+        start = np.zeros(X.shape[1])
+        return np.asarray(minimize(loss, start, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-8}).x)
+
+    def information(X: Floats, eta: Floats) -> Floats:
+        p = expit(eta)
         return np.asarray((X * (weights * p * (1 - p))[:, None]).T @ X)
 
-    beta = minimize(
-        loss, np.zeros(parameters), jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}
-    ).x
-    sums = np.zeros((int(clusters.max()) + 1, len(beta)))
-    np.add.at(sums, clusters, X * (weights * (y - expit(X @ beta)))[:, None])
-    groups, bread = np.unique(clusters).size, np.linalg.inv(information(beta))
-    return beta, bread @ (sums.T @ sums * groups / max(1, groups - len(beta))) @ bread
+    def scores(eta: Floats) -> Floats:
+        sums = np.zeros((int(clusters.max()) + 1, parameters))
+        np.add.at(sums, clusters, X * (weights * (y - expit(eta)))[:, None])
+        return sums
+
+    beta = fit(X)
+    sums, bread = scores(X @ beta), np.linalg.inv(information(X, X @ beta))
+    groups = np.unique(clusters).size
+    covariance = bread @ (sums.T @ sums * groups / max(1, groups - len(beta))) @ bread
+    for j in (j for j in habitual if abs(beta[j]) > SEPARATED):
+        others = np.delete(X, j, 1)
+        eta = others @ fit(others)
+        efficient = scores(eta) @ np.linalg.inv(information(X, eta))[j]
+        scale = np.ones(parameters)
+        scale[j] = abs(beta[j] / efficient.sum()) * np.sqrt((efficient**2).sum() / covariance[j, j])
+        covariance *= np.outer(scale, scale)
+    return beta, covariance
 
 
 def win_rates(fit: Fit) -> dict[str, Estimate]:
