@@ -219,6 +219,13 @@ def test_judges_whose_files_list_answers_otherwise_are_compared_by_their_texts()
     assert JudgeComparison.of([JudgeResult.of(one), JudgeResult.of(others)]).agreement[0]["share"].n == 0
 
 
+def test_the_headline_does_not_take_a_missing_decision_for_another_verdict() -> None:
+    pages = [(pair(f"q{k}"), [((0, 1), {0}), ((1, 0), None if k < 9 else {0})]) for k in range(30)]
+    headline = JudgeResult.of(responses(pages)).page().headline
+    assert "changes 0.30 (0.16 to 0.48) of its verdicts on 30 pairs" in headline
+    assert "swapped, counting 9 pairs without a decision in an order; it is right" in headline
+
+
 @pytest.mark.parametrize("pairs", (30, 200))
 def test_a_judge_that_always_prefers_the_longer_answer_is_named(pairs: int) -> None:
     """Wald's interval of so strong a preference would include none."""

@@ -135,6 +135,8 @@ def headline(result: JudgeResult) -> str:
     swapped = "reordered" if result.verdicts.exists.shape[1] > 2 else "swapped"
     flips = with_interval(same.taken_from(1.0), 2)
     sentence = f"{name} changes {flips} of its verdicts on {same.n:,} pairs when answers are {swapped}"
+    if undecided := result.changes["no decision in an order"]:
+        sentence += f", counting {count(undecided, 'pair')} without a decision in an order"
     return sentence + (f"; it is right in both orders on {number(right, 2)}" if right.defined else "")
 
 
