@@ -397,6 +397,19 @@ def test_questions_with_an_image_are_left_out_and_counted(write: Write) -> None:
     assert questions.report.skipped == {"needs an image": 1}
 
 
+@pytest.mark.parametrize("column", ["image_url", "Image Path", "image_1", "images", "has_image", "img"])
+def test_an_image_has_many_names(write: Write, column: str) -> None:
+    values: list[object] = ["http://example.org/1.png", True, ["1.png", None]]
+    empty: list[object] = ["", None, False, [], {}, "False", "no", [None], 0]
+    rows = [{**ROW, "id": str(i), column: value} for i, value in enumerate(values + empty)]
+    questions = load_questions(write(rows))
+    assert [question.id for question in questions] == [str(i) for i in range(3, 12)]
+    assert questions.report.skipped == {"needs an image": 3}
+    assert f"comes with an image ({column})" in questions.report.first_skipped["needs an image"]
+    described = {**ROW, "image_caption": "A dog", "imagery": "vivid", "figure_of_speech": "x"}
+    assert len(load_questions(write([described]))) == 1
+
+
 @pytest.mark.parametrize("n", [2, 100])
 def test_two_to_twenty_six_options(write: Write, n: int) -> None:
     question = only(write([{**ROW, "options": [f"thing {i} of many" for i in range(n)], "answer": n - 1}]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from sys import intern
 from typing import Any
 
@@ -42,6 +43,10 @@ _FAMILY = re.compile(
     r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
     re.IGNORECASE,
 )
+_IMAGE = re.compile(
+    r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
+)
+_NO_IMAGE = {"", "no", "false", "0", "none", "null", "nan", "n/a"}
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
 _SEEN = 500
@@ -243,8 +248,8 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         BadRecord: if the question or its options cannot be used.
     """
     row, data = Row(record, names), record.data
-    if not is_missing(image := data.get("image")) and image not in (False, [], {}):
-        raise BadRecord("needs an image", "comes with an image, and only its text could be asked")
+    if image := next((c for c, value in data.items() if _is_image(c) and _has_image(value)), ""):
+        raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = row.text("question")
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
@@ -277,6 +282,17 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
             "authors": tuple(authors) if named else (),
         },
     )
+
+
+@cache
+def _is_image(column: str) -> bool:
+    return _IMAGE.fullmatch(usual_name(column)) is not None
+
+
+def _has_image(value: Any) -> bool:
+    """Whether a cell holds an image, or its place, or says that there is one."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return any(part != {} and text_of(part).strip().casefold() not in _NO_IMAGE for part in parts)
 
 
 def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
