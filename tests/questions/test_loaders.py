@@ -241,6 +241,45 @@ def test_multirc_in_its_two_nested_forms(write: Write) -> None:
         assert question.answers == {0, 1}
 
 
+PASSAGE = "Ann lives in Rome. Bob lives in Oslo."
+EACH = ["in Bonn", "in Rome", "in Oslo"]
+ABOUT_IT = [
+    {"question": "Where is Ann?", "options": EACH, "answer": "B"},
+    {"question": "Where is Bob?", "options": EACH, "answer": "C"},
+]
+IN_LISTS = {"questions": [q["question"] for q in ABOUT_IT], "options": [EACH, EACH], "answers": ["B", "C"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ([{"id": "p", "article": PASSAGE, **IN_LISTS}], ["p/0", "p/1"]),
+        (json.dumps({"id": "p", "article": PASSAGE, **IN_LISTS}, indent=1), ["p/0", "p/1"]),
+        (json.dumps({"article": PASSAGE, "questions": ABOUT_IT}), ["set/0", "set/1"]),
+        ([{"ID": 7, "Passage": PASSAGE, "Questions": ABOUT_IT}], ["7/0", "7/1"]),
+        ([{"passage": PASSAGE, "questions": [{"id": f"q{i}", **ABOUT_IT[i]} for i in (0, 1)]}], ["q0", "q1"]),
+        ([{"title": "x", "paragraphs": [{"context": PASSAGE, "qas": [q]} for q in ABOUT_IT]}], ["set/0", "set/1"]),
+        (json.dumps({"data": [{"paragraphs": [{"context": PASSAGE, "qas": ABOUT_IT}]}]}), ["set/0", "set/1"]),
+    ],
+)
+def test_questions_about_a_passage_are_read_with_it(write: Write, content: object, ids: list[str]) -> None:
+    questions = load_questions(write(content, "set.json" if isinstance(content, str) else "set.jsonl"))
+    assert [question.id for question in questions] == ids
+    assert [question.answers for question in questions] == [{1}, {2}]
+    for question, record in zip(questions, ABOUT_IT, strict=True):
+        assert (question.context, question.stem, list(question.options)) == (PASSAGE, record["question"], EACH)
+
+
+def test_passages_with_missing_answers_or_questions_are_counted(write: Write) -> None:
+    short = {"id": "r", "article": PASSAGE, **IN_LISTS, "answers": ["B"]}
+    questions = load_questions(write([{"id": "p", "article": PASSAGE, **IN_LISTS}, short]), skip_bad=True)
+    assert [question.id for question in questions] == ["p/0", "p/1"]
+    message = "line 2: has 2 questions, and not as many items in 'answer'"
+    assert message in questions.report.first_skipped["not a record"]
+    with pytest.raises(InputError, match="line 1, question 2: is null, not a JSON object with question"):
+        load_questions(write([{"passage": PASSAGE, "questions": [ABOUT_IT[0], None]}]))
+
+
 def test_field_mapping_by_name(write: Write) -> None:
     path = write("Frage;x\n".replace(";", ",") + "Was ist rot?,1\n", "set.csv")
     with pytest.raises(InputError, match=r'field "options": no column was found for it among Frage, x'):

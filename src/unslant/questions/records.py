@@ -21,6 +21,7 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "question_text", "prompt", "paragraph", "passage"}
+_PASSAGES = {"context", "article", "story", "narrative", "dialogue", "text"}
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -145,7 +146,8 @@ def items_of(data: object) -> list[Any]:
     lists = {
         key: value for key, value in data.items() if isinstance(value, list) and value and isinstance(value[0], Mapping)
     }
-    if lists and not _STEMS & data.keys():
+    about = "questions" in lists and any(isinstance(value, str) and name in _PASSAGES for name, value in data.items())
+    if lists and not about and not _STEMS & data.keys():
         lists = {key: lists[key] for key in ("questions", "data") if key in lists} or lists
         if len(lists) > 1:
             raise ValueError(f"holds several lists of records, {', '.join(map(repr, lists))}: give only one of them")

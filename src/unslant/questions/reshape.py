@@ -10,21 +10,23 @@ from html import unescape
 from typing import Any
 
 from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns, text_of, usual_name
-from unslant.questions.records import Record, parse_list
+from unslant.questions.records import Record, parse_list, record_of
 
+_LISTS = {**dict(zip(CHOICE_FIELDS["options"], CHOICE_FIELDS["options"], strict=True)), "answers": "answer"}
+"""Columns that hold a list for each question of a passage, and the names of their items."""
 _OPTIONS_IN_CONTEXT = re.compile(r"(?:\A|\n)Options:\n.*\Z", re.DOTALL)
 
 
 def reshape(records: Sequence[Record]) -> list[Record]:
     """One record per question; records that already have this form are returned unchanged.
 
-    Other forms are MultiRC in its two nested forms (``paragraph.questions`` and ``passage.questions``) and in the Hub's
-    flat form (one row per candidate answer, with ``idx.paragraph`` and ``idx.question``), and the files of P3's authors
-    (``correct_answers``, ``dataset_source``), which give several questions about one passage the same id.
+    Other forms are a passage with its questions (:func:`_questions_about`), MultiRC in the Hub's flat form (one row per
+    candidate answer, with ``idx.paragraph`` and ``idx.question``), and the files of P3's authors (``correct_answers``,
+    ``dataset_source``), which give several questions about one passage the same id.
     """
     first = next((record.data for record in records if not record.problem), {})
-    if any(isinstance(first.get(key), Mapping) and "questions" in first[key] for key in ("paragraph", "passage")):
-        return [part for record in records for part in _passage_questions(record)]
+    if _list_of_questions(first):
+        return [part for record in records for part in _questions_about(record)]
     if isinstance(first.get("idx"), Mapping) and {"paragraph", "question", "answer", "label"} <= first.keys():
         return _candidate_rows(records)
     if {"correct_answers", "dataset_source"} <= first.keys():
@@ -98,26 +100,46 @@ def _numbered(id: Any, seen: Counter[str]) -> Any:
     return id if seen[str(id)] == 1 else f"{id}#{seen[str(id)]}"
 
 
-def _passage_questions(record: Record) -> list[Record]:
-    if record.problem:
+def _list_of_questions(data: Mapping[str, Any]) -> str:
+    """The column with the questions about a passage; empty where the record is a question itself."""
+    names = {usual_name(column): column for column in data}
+    if not names.keys().isdisjoint(CHOICE_FIELDS["question"]):
+        return ""
+    for name in ("questions", "qas", "paragraphs", "paragraph", "passage"):
+        value = data.get(names.get(name, ""))
+        parts = value if isinstance(value, list) else [value]
+        nested = any(isinstance(part, Mapping) and _list_of_questions(part) for part in parts)
+        if nested or (isinstance(value, list) and name in ("questions", "qas")):
+            return names[name]
+    return ""
+
+
+def _questions_about(record: Record) -> list[Record]:
+    """One record per question about a passage, each with what the record says of the passage.
+
+    Questions are objects in a list (QuALITY, AR-LSAT), perhaps in an object with the passage (MultiRC) or in a list of
+    such objects (SQuAD); or texts, with lists of as many options and answers (RACE).
+    """
+    data = dict(record.data)
+    if record.problem or not (column := _list_of_questions(data)):
         return [record]
-    passage = record.data.get("paragraph") or record.data.get("passage")
-    questions = passage.get("questions") if isinstance(passage, Mapping) else None
-    if not isinstance(passage, Mapping) or not isinstance(questions, list):
-        return [Record(record.place, {}, "has no list of questions under its paragraph")]
-    group = record.data.get("id", record.data.get("idx", ""))
+    inner = data.pop(column)
+    if isinstance(inner, Mapping):
+        return _questions_about(Record(record.place, {**data, "context": inner.get("text", ""), **inner}))
+    names = {usual_name(name): name for name in data}
+    if all(isinstance(question, str) for question in inner):
+        columns = {"question": inner, **{to: data.pop(names[name]) for name, to in _LISTS.items() if name in names}}
+        if uneven := [to for to, items in columns.items() if not isinstance(items, list) or len(items) != len(inner)]:
+            return [Record(record.place, {}, f"has {len(inner)} questions, and not as many items in {uneven[0]!r}")]
+        inner = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    group = next((data.pop(names[name]) for name in ("id", "idx") if name in names), None)
     parts: list[Record] = []
-    for number, question in enumerate(questions):
-        if not isinstance(question, Mapping):
-            parts.append(Record(record.place, {}, f"question {number} of the paragraph is not an object"))
-            continue
-        data = {
-            "id": f"{group}/{question.get('idx', number)}",
-            "question": question.get("question"),
-            "context": passage.get("text", ""),
-            "options": question.get("answers"),
-        }
-        parts.append(Record(f"{record.place}, question {number + 1}", data))
+    for number, question in enumerate(inner):
+        place = f"{record.place}, question {number + 1}"
+        if isinstance(question, Mapping):
+            id = {} if group is None else {"id": f"{group}/{question.get('idx', number)}"}
+            question = {**data, **id, **question}
+        parts += _questions_about(record_of(place, question))
     return parts
 
 
