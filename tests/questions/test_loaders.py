@@ -152,6 +152,8 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
         {"target_scores": {"grass": 0, "blood": 1, "sky": 0}},
         {"optionA": "grass", "optionB": "blood", "optionC": "sky", "answers": "B", "correctAnswer": "B"},
         {"choices": "a. grass\nb. blood\n\nc. sky\n", "correct": "b"},
+        {"options": "a ) grass , b ) blood , c ) sky", "correct": "b"},
+        {"choices": "(A) grass (B) blood (C) sky", "answer": "B"},
         {"options": ["grass", "blood", "sky"], "answer": None, "label": "B"},
         {"options": ["0. grass", "1. blood", "2. sky"], "answer": "1. blood"},
         {"options": ["grass", "blood", "sky"], "answer": "y", "labels": ["x", "y", "z"]},
@@ -239,6 +241,25 @@ def test_multirc_in_its_two_nested_forms(write: Write) -> None:
         assert question.context == "Ann lives in Rome."
         assert question.options == ("in Rome", "in Italy", "in Paris")
         assert question.answers == {0, 1}
+
+
+def test_options_at_the_end_of_the_question(write: Write) -> None:
+    rows = [
+        {"question": "Which is red? A. grass B. blood C. sky", "answer": ["B"]},
+        {"question": "Which is blue?\n(A) grass\n(B) blood\n(C) sky", "answer": "(C)"},
+    ]
+    questions = load_questions(write(rows))
+    assert [question.stem for question in questions] == ["Which is red?", "Which is blue?"]
+    assert [question.options for question in questions] == [EXPECTED.options] * 2
+    assert [question.answers for question in questions] == [{1}, {2}]
+    assert questions.report.notes == ("options are taken from the end of the texts in 'question'",)
+    third = {"question": "Which is green? A. grass B. grass A. sky", "answer": "A"}
+    with pytest.raises(InputError, match=r'line 3, field "options": its text does not end with options A\., B\.'):
+        load_questions(write([*rows, third]))
+    with pytest.raises(InputError, match='field "options": no column was found'):
+        load_questions(write([{"question": "Which is red?", "answer": "B"}]))
+    with pytest.raises(InputError, match='field "question": is missing or empty'):
+        load_questions(write([{"question": "A. grass B. blood C. sky", "answer": "B"}]))
 
 
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unslant.questions import load_questions
-from unslant.questions.numbering import strip_numbering
+from unslant.questions.numbering import split_options, strip_numbering
 
 
 def test_consistent_numbering_goes(subtests: pytest.Subtests) -> None:
@@ -86,3 +86,54 @@ def test_stripping_twice_changes_no_more(options: list[str]) -> None:
 def test_added_numbering_is_taken_off_again(options: list[str]) -> None:
     texts = tuple(option.strip() or "r" for option in options)
     assert strip_numbering([f"{chr(65 + i)}) {text}" for i, text in enumerate(texts)]) == texts
+
+
+def test_options_written_into_a_text(subtests: pytest.Subtests) -> None:
+    stem, options = "Which is red?", ("grass", "blood, fresh", "sky")
+    for text in (
+        "Which is red? A. grass B. blood, fresh C. sky",
+        "Which is red? (A) grass (B) blood, fresh (C) sky",
+        "Which is red?\nOptions:\n(A) grass\n(B) blood, fresh\n(C) sky",
+        "Which is red?\n\nA) grass\nB) blood, fresh\nC) sky\nAnswer:",
+        "Which is red? a ) grass , b ) blood, fresh , c ) sky",
+        "Which is red?\nA．grass；B．blood, fresh；C．sky\n",
+        "Which is red? A: grass; B: blood, fresh; C: sky",
+    ):
+        with subtests.test(text):
+            assert split_options(text) == (stem, options)
+    assert split_options("I. Grass. II. Sky. Which? A. I only B. II only C. both") == (
+        "I. Grass. II. Sky. Which?",
+        ("I only", "II only", "both"),
+    )
+    assert split_options("下列正确的是（ ）A．草B．血C．天") == ("下列正确的是（ ）", ("草", "血", "天"))
+    assert split_options("(A) yes (B) no") == ("", ("yes", "no"))
+
+
+def test_a_text_that_may_hold_no_options_is_left_alone(subtests: pytest.Subtests) -> None:
+    for text in (
+        "Which is red?",
+        "Who spoke? A: Hello! B: Good morning.",  # speakers
+        "Which? A. grass B. blood C. sky\n\nWho? A. Ann B. Bob C. Cy",  # two questions
+        "Vitamin A. is it? A. no B. yes C. both",
+        "Which? A. grass B. blood D. sky",
+        "Which? A. grass B. blood C. sky\n\nThe sky is blue.",
+        "Which? A. grass B. blood C. sky\nAnswer: B",
+        "Which? A. grass B. blood C. sky.D. sea",
+        "Which? A. B. blood C. sky",
+        "Which? (A) x (B) y (C) z, or A. x B. y C. z",
+    ):
+        with subtests.test(text):
+            assert split_options(text) is None
+
+
+@given(
+    stem=st.text("xyz .?\n", max_size=20),
+    options=st.lists(
+        st.text("uvw 01\n", min_size=1).map(str.split).filter(bool).map(" ".join), min_size=3, max_size=26
+    ),
+    form=st.sampled_from(["{}. ", "({}) ", "{}) ", "[{}] ", "{}: "]),
+    between=st.sampled_from([" ", "\n", ", ", " ; "]),
+)
+def test_options_written_into_a_text_are_found_again(stem: str, options: list[str], form: str, between: str) -> None:
+    listed = between.join(form.format(chr(ord("A") + i)) + option for i, option in enumerate(options))
+    assert split_options(f"{stem} {listed}") == (stem.strip(), tuple(options))

@@ -82,6 +82,11 @@ def test_every_column_is_shown_with_three_values() -> None:
     }
 
 
+def test_a_column_may_hold_two_fields() -> None:
+    (first, _) = unslant.check_questions([{"question": "Was? A. x B. y C. z", "answer": "B"}] * 2).columns
+    assert (first.column, first.field) == ("question", "question, options")
+
+
 def test_nothing_odd_in_level_questions() -> None:
     level = [
         {"question": f"{i}?", "options": [f"{i}a", f"{i}b", f"{i}c", f"{i}d"], "answer": "ABCD"[i % 4]}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from sys import intern
 from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answers import RawAnswer
-from unslant.questions.numbering import shuffled_letters, strip_numbering
+from unslant.questions.numbering import shuffled_letters, split_options, strip_numbering
 from unslant.questions.pinned import find_pinned
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
-from unslant.questions.records import BadRecord, Record, is_missing, parse_list, parse_written
+from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_list, parse_written, usual_name
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
@@ -43,10 +42,6 @@ _FAMILY = re.compile(
     r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
     re.IGNORECASE,
 )
-_IMAGE = re.compile(
-    r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
-)
-_NO_IMAGE = {"", "no", "false", "0", "none", "null", "nan", "n/a"}
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
 _SEEN = 500
@@ -113,6 +108,8 @@ def find_fields(
             free = [column for column in others if column not in names.values()]
             if free and field not in mapping and not names[field]:
                 names[field] = free[0]
+        if "options" not in mapping and not names["options"] and _hold_options(records, names["question"]):
+            names["options"] = names["question"]
         if names["context"] == "text" and "context" not in mapping and _repeats(records, "text", names["question"]):
             names["context"] = ""  # the whole prompt, perhaps with the answer
     tops = {column.split(".")[0] for column in columns}
@@ -144,6 +141,12 @@ def _repeats(records: Sequence[Record], column: str, question: str) -> bool:
     return 2 * sum(bool(stem) and stem in text for stem, text in pairs) > len(pairs)
 
 
+def _hold_options(records: Sequence[Record], column: str) -> bool:
+    """Whether most texts of a column end with options."""
+    texts = [text_of(lookup(one.data, column)) for one in records if column and not one.problem]
+    return 2 * sum(split_options(text) is not None for text in texts) > len(texts)
+
+
 def find_columns(
     names: Iterable[str], fields: Mapping[str, str], usual: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
@@ -164,12 +167,6 @@ def find_columns(
         there = name in present or all(part.strip().split(".")[0] in tops for part in name.split(","))
         columns[key] = (name,) if name and there else ()
     return columns
-
-
-def usual_name(column: str) -> str:
-    """A column's name in the form used for comparison: lower case, with underscores (also for ``camelCase``)."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.strip())
-    return re.sub(r"[ _-]+", "_", words.lower()).removeprefix("question.")
 
 
 def option_columns(columns: Sequence[str]) -> list[str]:
@@ -248,12 +245,17 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         BadRecord: if the question or its options cannot be used.
     """
     row, data = Row(record, names), record.data
-    if image := next((c for c, value in data.items() if _is_image(c) and _has_image(value)), ""):
+    if image := image_in(data):
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
-    stem = row.text("question")
+    stem = _texts_of(data, names["question"])
+    if names["options"] != names["question"]:
+        options, labels, gold = options_in(data, names["options"])
+    elif parts := split_options(stem):
+        (stem, options), labels, gold = parts, (), None
+    else:
+        raise BadRecord("options missing", "its text does not end with options A., B., C., ...", "options")
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
-    options, labels, gold = options_in(data, names["options"])
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
@@ -284,17 +286,6 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     )
 
 
-@cache
-def _is_image(column: str) -> bool:
-    return _IMAGE.fullmatch(usual_name(column)) is not None
-
-
-def _has_image(value: Any) -> bool:
-    """Whether a cell holds an image, or its place, or says that there is one."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    return any(part != {} and text_of(part).strip().casefold() not in _NO_IMAGE for part in parts)
-
-
 def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
     """Option texts, their labels (or none), and the right indices if they come with the options.
 
@@ -314,6 +305,8 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
         lines = [line for line in value.splitlines() if line.strip()]
         written = lines if strip_numbering(lines) != tuple(lines) else parse_written(value)
         if written is None and "|" not in value:
+            if (parts := split_options(value)) and not parts[0]:
+                return parts[1], (), None
             reason = (
                 f"is one text, {value[:60]!r}; write a list in JSON, texts with | between them, lines with A., B., C., "
                 "or a column for each"

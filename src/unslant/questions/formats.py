@@ -27,8 +27,8 @@ from unslant.files import (
     read_bytes,
     read_parquet,
 )
-from unslant.questions.fields import CHOICE_FIELDS, usual_name
-from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record
+from unslant.questions.fields import CHOICE_FIELDS
+from unslant.questions.records import MAX_RECORDS, Record, class_names, items_of, record_of, row_record, usual_name
 
 SUFFIXES = {
     ".jsonl": "jsonl",

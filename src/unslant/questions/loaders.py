@@ -170,6 +170,8 @@ def read_source(
         note += f"the column {usual!r} is empty, and {names['answer']!r} has the answers"
     if names.get("context") == "text" and "context" not in given:
         note += "; " * bool(note) + "the column 'text' is read as a passage (--fields context= leaves it out)"
+    if names["options"] == names["question"]:
+        note += "; " * bool(note) + f"options are taken from the end of the texts in {names['question']!r}"
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
     strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.

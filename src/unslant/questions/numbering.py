@@ -17,6 +17,9 @@ _PREFIX = re.compile(
 _FURTHER = re.compile(r"(?:(?<=\S)|[,、]\s*|and\s+)[(\[（]?([a-h]|\d+)[)\]）]", re.IGNORECASE)
 """Another name after the first: "(1)(2)", "(c), (a), (b)" and "(b) and (c)" name things, unlike "(C) (A) is true"."""
 _MARK = re.compile(r"[(\[（]?[a-z][)\]）]", re.IGNORECASE)
+_INLINE = re.compile(r"(?<![A-Za-z0-9.(（\[])(?P<open>[(（\[]?)(?P<name>[A-Za-z])\s?(?P<close>[)）\].．、:：])\s*")
+_HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\s*\Z", re.IGNORECASE)
+_ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\s*\Z", re.IGNORECASE)
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -39,6 +42,33 @@ def strip_numbering(options: Sequence[str]) -> tuple[str, ...]:
         starts = ends
         names, ends = _numbering(options, starts)
     return tuple(text[start:] for text, start in zip(options, starts, strict=True))
+
+
+def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """The text before options that are written into it after A, B, C, ..., and the options; None where that is unclear.
+
+    As in "Which is red? A. grass B. blood C. sky", "(A) grass (B) blood" and "a ) grass , b ) blood , c ) sky". It is
+    unclear where a letter occurs twice in one form, or more text follows the last option.
+    """
+    text = _ANSWER.sub("", text)
+    forms: dict[tuple[str, str, bool], list[re.Match[str]]] = {}
+    for match in _INLINE.finditer(text):
+        forms.setdefault((match["open"], match["close"], match["name"].isupper()), []).append(match)
+    runs = []
+    for (opening, _, _), matches in forms.items():
+        names = "".join(match["name"] for match in matches).upper()
+        run = matches[max(names.find("A"), 0) :]
+        # Two letters without brackets may be those who speak, as in "A: Hello! B: Good morning."
+        if len(run) > 1 + (not opening) and names.endswith(ascii_lowercase[: len(run)].upper()):
+            runs.append(run)
+    if len(runs) != 1:
+        return None
+    ends = [*(match.start() for match in runs[0][1:]), len(text)]
+    options = tuple(text[match.end() : end].rstrip(" \t\n,;，；") for match, end in zip(runs[0], ends, strict=True))
+    missed = rf"\n\s*(?:\n|answer\b)|(?<![a-z\d]){ascii_lowercase[len(options) % 26]}\s?\{runs[0][-1]['close']}."
+    if not all(options) or re.search(missed, options[-1], re.IGNORECASE):
+        return None
+    return _HEADING.sub("", text[: runs[0][0].start()]).strip(), options
 
 
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,10 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "question_text", "prompt", "paragraph", "passage"}
 _PASSAGES = {"context", "article", "story", "narrative", "dialogue", "text"}
+_IMAGE = re.compile(
+    r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
+)
+_NO_IMAGE = {"", "{}", "no", "false", "0", "none", "null", "nan", "n/a"}
 _WHOLE = re.compile(r"\s*(-?\d{1,17})[.,]0+\s*")
 
 
@@ -92,6 +97,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value.tolist() if hasattr(value, "tolist") else value  # NumPy's scalars and arrays
+
+
+@lru_cache(1024)
+def usual_name(column: str) -> str:
+    """A column's name in the form used for comparison: lower case, with underscores (also for ``camelCase``)."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.strip())
+    return re.sub(r"[ _-]+", "_", words.lower()).removeprefix("question.")
+
+
+def image_in(data: Mapping[str, Any]) -> str:
+    """The column with an image, its place or the word that there is one; empty without any."""
+    for column in filter(lambda column: _IMAGE.fullmatch(usual_name(column)), data):
+        parts = data[column] if isinstance(data[column], list | tuple) else [data[column]]
+        if any(str(part).strip().casefold() not in _NO_IMAGE for part in parts):
+            return column
+    return ""
 
 
 def is_missing(value: Any) -> bool:

@@ -42,7 +42,7 @@ class ColumnUse(Jsonable):
 
     Attributes:
         column: its name.
-        field: the field it was read as; empty if it was not used.
+        field: the field it was read as, or several with commas between them; empty if it was not used.
         examples: its first values, shortened.
     """
 
@@ -190,7 +190,8 @@ def _columns(records: Sequence[Record], fields: Mapping[str, str]) -> tuple[Colu
     uses: dict[str, str] = {}
     for field, names in fields.items():
         for column in [names] if names in columns else [part.strip() for part in names.split(",")]:
-            uses[column if column in columns else column.split(".")[0]] = field
+            column = column if column in columns else column.split(".")[0]
+            uses[column] = f"{uses[column]}, {field}" if column in uses else field
     return tuple(
         ColumnUse(c, uses.get(c, ""), _examples(lookup(record.data, c) for record in readable)) for c in columns
     )
