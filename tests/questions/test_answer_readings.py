@@ -48,6 +48,25 @@ def test_labels_that_are_numbers_say_where_numbers_count_from() -> None:
     assert "counting from 1" in found.report.doubts[0]
 
 
+@pytest.mark.parametrize("answers", [[2, 3, 1], ["2", "3", "1"], [[2], ["3"], ["1"]]])
+def test_numbers_before_the_options_say_where_numbers_count_from(answers: list[Any]) -> None:
+    numbered = [
+        {"question": f"Q{i}", "options": ["1. x", "2. y", "3. z", "4. w"], "answer": a} for i, a in enumerate(answers)
+    ]
+    assert [question.answers for question in load_questions(numbered)] == [{1}, {2}, {0}]
+    assert (
+        "are read as counting from 1, but 3 of 3 could also count from 0" in load_questions(numbered).report.doubts[0]
+    )
+    (first, *_) = load_questions([*numbered, numbered[0] | {"question": "Q", "answer": 0}])
+    assert first.answers == {2}
+
+
+@pytest.mark.parametrize("answer", [["AD"], ["A, D"], ["[0, 3]"], "AD"])
+def test_several_answers_in_the_only_text_of_a_list(answer: object) -> None:
+    (question,) = load_questions([{"question": "Q", "options": ["x", "y", "z", "w"], "answer": answer}])
+    assert question.answers == {0, 3}
+
+
 def test_labels_are_no_reading_of_a_file_where_others_fit_more() -> None:
     """An index such as 1 is not the option labelled 1 where other answers are none of the labels."""
     found = load_questions(rows(["0", "1", "2"], labels=["1", "2", "3", "4"]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unslant.errors import InputError, for_the_caller
+from unslant.questions.numbering import numbers_on
 from unslant.questions.records import BadRecord, is_missing, parse_list, whole_number
 
 ENOUGH = 20
@@ -56,7 +57,8 @@ class RawAnswer:
         """The single answers that are to be read; empty when no option is right, or the options say which are."""
         if self.marked:
             return []
-        value = str(self.value) if isinstance(self.value, bool) else self.value
+        value = self.value[0] if isinstance(self.value, list) and len(self.value) == 1 else self.value
+        value = str(value) if isinstance(value, bool) else value
         if isinstance(value, str) and value not in self.labels and not as_text(value, self, 0):
             value = parse_answer(value)
         return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
@@ -245,7 +247,7 @@ def outside(numbers: Sequence[tuple[int, RawAnswer]], base: int) -> int:
 def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     """The number of the first option, a note, and the doubt if the other number fits as well.
 
-    It is 1 if enough answers fit only that, or if all answers fit it and the options are labelled 1, 2, 3, ...
+    It is 1 if enough answers fit only that, or if all fit it and the options are labelled or numbered 1, 2, 3, ...
     """
     numbers = [(number, answer) for number, answer in numbers if number >= 0]
     if not numbers:
@@ -253,8 +255,8 @@ def base_of(numbers: Sequence[tuple[int, RawAnswer]]) -> tuple[int, str, str]:
     wrong = outside(numbers, 0), outside(numbers, 1)
     if len(numbers) >= ENOUGH and wrong[0] and not wrong[1]:
         return 1, "answers count from 1: none is 0, and some equal the number of options", ""
-    labelled = all(list(answer.labels) == [str(i + 1) for i in range(len(answer.options))] for _, answer in numbers)
-    base = int(labelled and not wrong[1])
+    marks = ((list(answer.labels or numbers_on(answer.options)), len(answer.options)) for _, answer in numbers)
+    base = int(not wrong[1] and all(names == [str(i + 1) for i in range(n)] for names, n in marks))
     other = 1 - base
     both = sum(1 <= number < len(answer.options) for number, answer in numbers)
     if wrong[other] != wrong[base] or not both:
@@ -324,9 +326,8 @@ class AnswerReader:
         off_by_one = base != 0 and outside(indices, 1 - first) < outside(indices, first)
         forms += [f"indices counting from {first}"] if indices else []
         forms += ["marks of the options"] if any(one.marked for one in answers) else []
-        doubts += [doubt] if doubt else []
-        how = " and ".join(dict.fromkeys(forms))
-        return cls(first, tuple(kinds), note, how, off_by_one, tuple(map(for_the_caller, doubts)))
+        says = tuple(map(for_the_caller, filter(None, [*doubts, doubt])))
+        return cls(first, tuple(kinds), note, " and ".join(dict.fromkeys(forms)), off_by_one, says)
 
     def read(self, answer: RawAnswer) -> frozenset[int]:
         """Indices of the right options.
@@ -391,8 +392,7 @@ def _named(kind: str, number: object, answer: RawAnswer) -> tuple[int, ...]:
 
 def whole_numbers(answers: Sequence[RawAnswer]) -> list[RawAnswer]:
     """Answers without decimals, if all answers have them ("1.0" or "1,0"), because spreadsheets write numbers so."""
-    texts = [whole_number(answer.value) if isinstance(answer.value, str) else answer.value for answer in answers]
-    pairs = [*zip(answers, texts, strict=True)]
+    pairs = [(one, whole_number(one.value) if isinstance(one.value, str) else one.value) for one in answers]
     all_have = all(text != answer.value for answer, text in pairs if not is_missing(answer.value))
     if not all_have or any(answer.value in (*answer.options, *answer.labels) for answer in answers):
         return list(answers)

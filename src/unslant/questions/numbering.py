@@ -73,8 +73,13 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
 
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:
     """The letters that the options carry, where these are out of order: the answer B is then the option "(B) ..."."""
-    names, _ = _numbering(options, [0] * len(options))
+    names = numbers_on(options)
     return tuple(names) if _in_two_columns(names) else ()
+
+
+def numbers_on(options: Sequence[str]) -> list[str]:
+    """The letters, numbers or numerals of a numbering that all options carry; empty without one."""
+    return _numbering(options, [0] * len(options))[0]
 
 
 def _in_two_columns(names: Sequence[str]) -> bool:
