@@ -148,6 +148,8 @@ def test_line_separators_inside_a_question_end_no_line(write: Write) -> None:
         },
         {"choices": [{"txt": "grass"}, {"txt": "blood", "correct": True}, {"txt": "sky"}]},
         {"answers": ["grass", "blood", "sky"], "correctIndex": 1},
+        {"choice": ["grass", "blood", "sky"], "answer": "blood"},
+        {"option": {"A": "grass", "B": "blood", "C": "sky"}, "gold_label": "B"},
         {"answer_options": ["grass", "blood", "sky"], "correctAnswer": "blood"},
         {"target_scores": {"grass": 0, "blood": 1, "sky": 0}},
         {"optionA": "grass", "optionB": "blood", "optionC": "sky", "answers": "B", "correctAnswer": "B"},
@@ -164,7 +166,7 @@ def test_shapes_are_recognised(write: Write, fields: dict[str, Any]) -> None:
     assert (question.stem, question.options, question.answers) == (EXPECTED.stem, EXPECTED.options, EXPECTED.answers)
 
 
-@pytest.mark.parametrize("name", ["ctx", "goal", "sentence", "prompt", "questionText", "problem_text", "q", "text"])
+@pytest.mark.parametrize("name", ["ctx", "goal", "startphrase", "prompt", "questionText", "problem_text", "q", "text"])
 def test_usual_names_of_the_question(write: Write, name: str) -> None:
     row = {"id": "q1", name: EXPECTED.stem, "options": list(EXPECTED.options), "answer": "B"}
     assert only(write([row])) == EXPECTED
@@ -177,6 +179,30 @@ def test_a_column_named_text_is_the_passage_unless_it_repeats_the_question(write
     prompts = [{**row, "text": f"{row['question']} Answer: blood"} for row in rows]
     assert not any(question.context for question in load_questions(write(prompts)))
     assert load_questions(write(prompts), fields={"context": "text"})[0].context == "Which is red? Answer: blood"
+
+
+@pytest.mark.parametrize("name", ["code", "puzzle", "para", "Background", "document", "scenario"])
+def test_what_a_question_is_about_is_not_lost(write: Write, name: str) -> None:
+    rows = [{**ROW, "id": str(i), name: f"print({i})"} for i in range(3)]
+    questions = load_questions(write(rows))
+    assert [question.context for question in questions] == ["print(0)", "print(1)", "print(2)"]
+    assert f"the column '{name}' is read as a passage (fields=" in questions.report.notes[0]
+    names = [{**row, name: f"CS-10{row['id']}"} for row in rows]
+    assert not any(question.context for question in load_questions(write(names)))
+    (first, *_) = load_questions(write([{**row, "passage": "Blood has iron."} for row in rows]))
+    assert first.context == "Blood has iron."
+
+
+def test_a_relation_is_put_as_a_question(write: Write) -> None:
+    """As COPA has it: the question is the one word, cause or effect."""
+    pair = {"choice1": "It sang.", "choice2": "It broke.", "label": 1}
+    rows = [{"premise": "The glass fell.", "question": word, **pair} for word in ("effect", "cause")]
+    assert [question.stem for question in load_questions(write(rows))] == [
+        "What happened as a result?",
+        "What was the cause of this?",
+    ]
+    (alone,) = load_questions(write([{"question": "effect", **pair}]))
+    assert alone.stem == "effect"
 
 
 @pytest.mark.parametrize(

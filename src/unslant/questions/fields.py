@@ -20,13 +20,13 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     for name, aliases in {
         "id": "id question_id qid uid example_id guid idx index original_id",
         "question": "question_stem question stem query question_text problem problem_text prompt conclusion goal ctx "
-        "sentence",
+        "sentence startphrase",
         "options": "options choices answer_choices answer_options candidates alternatives endings mc1_targets "
         "mc2_targets",
         "answer": "answer answerkey answer_key answer_idx answer_index answer_letter correct_answer correctanswer "
         "correct_option correctoption correct_option_index correct_index correct_idx correct_letter correct_ans "
         "correct correct_answers correct_choice correct_answer_id correct_answer_index correct_answer_num gold "
-        "gold_answer target label cop",
+        "gold_answer gold_label target label cop",
         "context": "context passage passage_text flores_passage paragraph paragraph_text story article narrative "
         "dialogue premise premises facts",
         "subject": "subject subject_name category topic topic_name domain",
@@ -36,14 +36,21 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     }.items()
 }
 """Field -> usual column names, in order of preference."""
-_LAST_RESORT = {"question": "text q mcq input".split(), "options": ["answers", "target_scores"], "context": ["text"]}
+LAST_RESORT = {
+    "question": "text q mcq input".split(),
+    "options": "answers target_scores choice option".split(),
+    "context": "text para document background background_description scenario situation puzzle code".split(),
+}
 """Names that often mean something else; they are read only where no other column has the field."""
 _FAMILY = re.compile(
     r"(?P<stem>option|choice|opt|op|ending|sol|mc_answer|answer|ans|)[ _]?[(\[]?(?P<key>[a-z]|\d{1,2})[)\].:]?",
     re.IGNORECASE,
 )
+_RELATIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
+"""What COPA means by the word that it has for a question."""
 _NUMPY = re.compile(r"""\A\s*\[\s*(?:'[^']*'|"[^"]*")\s+['"]|\A\s*\{.*\barray\(\[""", re.DOTALL)
 _AS_JSON = "write lists as JSON before saving: df[c] = df[c].map(lambda x: json.dumps(x, default=list))"
+_NAME = re.compile(r"[\w.:/#-]*")
 _SEEN = 500
 """Records whose keys are searched for columns, since optional ones may be absent from the first records."""
 
@@ -104,14 +111,14 @@ def find_fields(
     if usual is CHOICE_FIELDS:
         if "options" not in mapping and not names["options"]:
             names["options"] = ",".join(option_columns(columns))
-        for field, others in find_columns(columns, {}, _LAST_RESORT).items():
+        for field, others in find_columns(columns, {}, LAST_RESORT).items():
             free = [column for column in others if column not in names.values()]
+            if field == "context":
+                free = [column for column in free if _is_passage(records, column, names["question"])]
             if free and field not in mapping and not names[field]:
                 names[field] = free[0]
         if "options" not in mapping and not names["options"] and _hold_options(records, names["question"]):
             names["options"] = names["question"]
-        if names["context"] == "text" and "context" not in mapping and _repeats(records, "text", names["question"]):
-            names["context"] = ""  # the whole prompt, perhaps with the answer
     tops = {column.split(".")[0] for column in columns}
     for field, name in mapping.items():
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
@@ -135,10 +142,11 @@ def _filled(columns: Sequence[str], records: Sequence[Record]) -> str:
     return next(filled, next(iter(columns), ""))
 
 
-def _repeats(records: Sequence[Record], column: str, question: str) -> bool:
-    """Whether most records have their question in another column too."""
+def _is_passage(records: Sequence[Record], column: str, question: str) -> bool:
+    """Whether most texts of a column are more than names or numbers, and do not repeat the question."""
     pairs = [(text_of(lookup(one.data, question)).strip(), text_of(lookup(one.data, column))) for one in records]
-    return 2 * sum(bool(stem) and stem in text for stem, text in pairs) > len(pairs)
+    pairs = [(stem, text) for stem, text in pairs if text.strip()]
+    return 2 * sum(stem not in text and not _NAME.fullmatch(text) for stem, text in pairs) >= len(pairs)
 
 
 def _hold_options(records: Sequence[Record], column: str) -> bool:
@@ -248,6 +256,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     if image := image_in(data):
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = _texts_of(data, names["question"])
+    stem = _RELATIONS.get(stem.strip(), stem) if "context" in names else stem
     if names["options"] != names["question"]:
         options, labels, gold = options_in(data, names["options"])
     elif parts := split_options(stem):

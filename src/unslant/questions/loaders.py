@@ -153,8 +153,8 @@ def read_source(
 ) -> tuple[QuestionSet[Question], list[Record]]:
     """All questions of a source, and the records they were made of; see :func:`load_questions`."""
     from unslant.questions.answers import AnswerReader, whole_numbers
-    from unslant.questions.fields import CHOICE_FIELDS, draft, find_columns, find_fields
-    from unslant.questions.records import is_missing
+    from unslant.questions.fields import CHOICE_FIELDS, LAST_RESORT, draft, find_columns, find_fields
+    from unslant.questions.records import is_missing, usual_name
     from unslant.questions.reshape import answers_apart, pairs_of, reshape
 
     bad = Bad(skip)
@@ -168,8 +168,9 @@ def read_source(
     usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")
     if usual and usual != names["answer"]:
         note += f"the column {usual!r} is empty, and {names['answer']!r} has the answers"
-    if names.get("context") == "text" and "context" not in given:
-        note += "; " * bool(note) + "the column 'text' is read as a passage (--fields context= leaves it out)"
+    passage = names.get("context", "")
+    if usual_name(passage) in LAST_RESORT["context"] and "context" not in given:
+        note += "; " * bool(note) + f"the column {passage!r} is read as a passage (--fields context= leaves it out)"
     if names["options"] == names["question"]:
         note += "; " * bool(note) + f"options are taken from the end of the texts in {names['question']!r}"
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
