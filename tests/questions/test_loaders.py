@@ -278,7 +278,7 @@ def test_options_at_the_end_of_the_question(write: Write) -> None:
     assert [question.stem for question in questions] == ["Which is red?", "Which is blue?"]
     assert [question.options for question in questions] == [EXPECTED.options] * 2
     assert [question.answers for question in questions] == [{1}, {2}]
-    assert questions.report.notes == ("options are taken from the end of the texts in 'question'",)
+    assert questions.report.notes == ("options are cut from the end of the questions' texts: 2",)
     third = {"question": "Which is green? A. grass B. grass A. sky", "answer": "A"}
     with pytest.raises(InputError, match=r'line 3, field "options": its text does not end with options A\., B\.'):
         load_questions(write([*rows, third]))
@@ -286,6 +286,26 @@ def test_options_at_the_end_of_the_question(write: Write) -> None:
         load_questions(write([{"question": "Which is red?", "answer": "B"}]))
     with pytest.raises(InputError, match='field "question": is missing or empty'):
         load_questions(write([{"question": "A. grass B. blood C. sky", "answer": "B"}]))
+
+
+@pytest.mark.parametrize("options", [list(EXPECTED.options), "A. grass|B. blood|C. sky"])
+def test_options_repeated_in_the_question_are_cut_from_it(write: Write, options: object) -> None:
+    """There they would keep their order and letters on every page."""
+    question = "Which is red?\nA) grass\nB) blood\nC) sky"
+    questions = load_questions(write([{"question": question, "options": options, "answer": "B"}, {**ROW, "id": "q2"}]))
+    assert [question.stem for question in questions] == ["Which is red?"] * 2
+    assert questions.report.notes == ("options are cut from the end of the questions' texts: 1",)
+    named = "Which pair fits: A) blood, B) sky, C) sea?"
+    (kept,) = load_questions(write([{"question": named, "options": ["A and B", "B and C"], "answer": "B"}]))
+    assert kept.stem == named
+    (kept,) = load_questions(write([{"question": question, "options": options, "answer": "B"}]), strip_numbering=False)
+    assert kept.stem == question
+
+
+def test_texts_of_a_written_question_come_back_unchanged(tmp_path: Path) -> None:
+    repeated = Question("q1", "Which is red? A. x B. y C. z", ("x", "y", "z"), frozenset({1}), "A premise.")
+    write_questions([repeated, replace(repeated, id="q2", stem="cause")], tmp_path / "written.jsonl")
+    assert [question.stem for question in load_questions(tmp_path / "written.jsonl")] == [repeated.stem, "cause"]
 
 
 PASSAGE = "Ann lives in Rome. Bob lives in Oslo."

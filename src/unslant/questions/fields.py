@@ -57,11 +57,15 @@ _SEEN = 500
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record read field by field, except its answer, whose reading depends on the whole file."""
+    """A record read field by field, except its answer, whose reading depends on the whole file.
+
+    Its options may have been numbered, or cut from the end of the question's text.
+    """
 
     record: Record
     answer: RawAnswer
     numbered: bool
+    cut: bool
     fields: Mapping[str, Any]
     """The fields of :class:`Question` except the answers."""
 
@@ -117,8 +121,9 @@ def find_fields(
                 free = [column for column in free if _is_passage(records, column, names["question"])]
             if free and field not in mapping and not names[field]:
                 names[field] = free[0]
-        if "options" not in mapping and not names["options"] and _hold_options(records, names["question"]):
-            names["options"] = names["question"]
+        if "options" not in mapping and not names["options"] and names["question"]:
+            ends = [split_options(text_of(lookup(one.data, names["question"]))) for one in records]
+            names["options"] = names["question"] if 2 * sum(map(bool, ends)) > len(ends) else ""
     tops = {column.split(".")[0] for column in columns}
     for field, name in mapping.items():
         for part in [name] if name in columns else [part.strip() for part in name.split(",")]:
@@ -147,12 +152,6 @@ def _is_passage(records: Sequence[Record], column: str, question: str) -> bool:
     pairs = [(text_of(lookup(one.data, question)).strip(), text_of(lookup(one.data, column))) for one in records]
     pairs = [(stem, text) for stem, text in pairs if text.strip()]
     return 2 * sum(stem not in text and not _NAME.fullmatch(text) for stem, text in pairs) >= len(pairs)
-
-
-def _hold_options(records: Sequence[Record], column: str) -> bool:
-    """Whether most texts of a column end with options."""
-    texts = [text_of(lookup(one.data, column)) for one in records if column and not one.problem]
-    return 2 * sum(split_options(text) is not None for text in texts) > len(texts)
 
 
 def find_columns(
@@ -256,21 +255,24 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
     if image := image_in(data):
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = _texts_of(data, names["question"])
-    stem = _RELATIONS.get(stem.strip(), stem) if "context" in names else stem
+    stem = _RELATIONS.get(stem.strip(), stem) if strip and "context" in names else stem
+    written = split_options(stem) if strip or names["options"] == names["question"] else None
     if names["options"] != names["question"]:
         options, labels, gold = options_in(data, names["options"])
-    elif parts := split_options(stem):
-        (stem, options), labels, gold = parts, (), None
+    elif written:
+        options, labels, gold = written[1], (), None
     else:
         raise BadRecord("options missing", "its text does not end with options A., B., C., ...", "options")
-    if not stem.strip():
-        raise BadRecord("empty question", "is missing or empty", "question")
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         kind = "fewer than 2 options" if len(options) < MIN_OPTIONS else f"more than {MAX_OPTIONS} options"
         hint = "; open questions are loaded with load_math" if not options and data.get("answer_text") else ""
         raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
     labels = labels or _labels(row.value("labels"), len(options)) or shuffled_letters(options)
     texts = strip_numbering(options) if strip else options
+    cut = bool(written and written[1] in (options, texts))  # there, they would keep their order and letters
+    stem = written[0] if written and cut else stem
+    if not stem.strip():
+        raise BadRecord("empty question", "is missing or empty", "question")
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
     pinned = _pinned(row.value("pinned"), len(options))
@@ -282,6 +284,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         record,
         RawAnswer(value, options, texts, labels, record.place, gold is not None),
         numbered=texts != options,
+        cut=cut,
         fields={
             "id": row.text("id").strip() or f"{name}/{number}",
             "stem": stem,

@@ -168,11 +168,9 @@ def read_source(
     usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")
     if usual and usual != names["answer"]:
         note += f"the column {usual!r} is empty, and {names['answer']!r} has the answers"
-    passage = names.get("context", "")
-    if usual_name(passage) in LAST_RESORT["context"] and "context" not in given:
-        note += "; " * bool(note) + f"the column {passage!r} is read as a passage (--fields context= leaves it out)"
-    if names["options"] == names["question"]:
-        note += "; " * bool(note) + f"options are taken from the end of the texts in {names['question']!r}"
+    if "context" not in given and usual_name(names.get("context", "")) in LAST_RESORT["context"]:
+        note += "; " * bool(note)
+        note += f"the column {names['context']!r} is read as a passage (--fields context= leaves it out)"
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
     strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.
@@ -180,6 +178,8 @@ def read_source(
         (record, partial(draft, record, number, names, source.name, strip_numbering, detect_pinned))
         for number, record in enumerate(records)
     )
+    if cut := sum(item.cut for item in drafts):
+        note += "; " * bool(note) + f"options are cut from the end of the questions' texts: {cut:,}"
     if not need_answers:
         drafts = [
             replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item
