@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.command_line import unslant
+from unslant.models.open import open_model
 
 QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer": 0}
 
@@ -130,3 +132,60 @@ def test_numbers_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert json.loads(quiet.out)["metrics"] == json.loads(ran.out)["metrics"]
     assert quiet.err == ""
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.thorough
+def test_a_merge_or_a_log_keeps_the_folder_of_another_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse", "--quiet")
+    for part in (1, 2):
+        assert unslant(*made, "--shard", f"{part}/2", "--responses", f"{part}.parquet").code == 0
+    merge = ("merge", "merged.parquet", "1.parquet", "2.parquet", "--quiet", "--out")
+    assert unslant("audit", "prefers-a", *made[2:], "--out", "other").code == 0
+    kept = {path: path.read_bytes() for path in Path("other").iterdir()}
+    refused = unslant(*merge, "other")
+    assert (refused.code, "other: holds the result of unslant audit prefers-a" in refused.err) == (2, True)
+    assert not Path("merged.parquet").exists()
+    for _ in range(2):
+        assert unslant(*merge, "own").code == 0
+        assert unslant("audit", "--log", "merged.parquet", "--out", "own", "--quiet").code == 0
+        assert unslant(*made, "--offline", "--out", "own").code == 0
+    refused = unslant("audit", "--log", "merged.parquet", "--out", "other", "--quiet")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert kept == {path: path.read_bytes() for path in Path("other").iterdir()}
+
+
+@pytest.mark.thorough
+def test_a_folder_without_numbers_is_of_the_command_of_its_other_files(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse", "--quiet", "--json", "n.json", "--out")
+    assert unslant(*made, "results").code == 0
+    Path("results/responses.parquet").rename("responses.parquet")
+    refused = unslant("audit", "prefers-a", *made[2:], "results")
+    assert (refused.code, "results: holds the result of unslant audit fair" in refused.err) == (2, True)
+    assert unslant(*made, "results").code == 0
+    Path("mine").mkdir()
+    Path("mine/report.html").write_text("<p>notes")
+    refused = unslant(*made, "mine")
+    assert (refused.code, refused.err.count("\n"), Path("mine/report.html").read_text()) == (2, 1, "<p>notes")
+
+
+@pytest.mark.thorough
+def test_of_two_commands_that_start_at_once_with_one_folder_each_keeps_its_files(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse", "--quiet", "--out", "results")
+    opened = open_model
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        """Another command checks the folder too, and writes into it, before this one does."""
+        monkeypatch.setattr("unslant.experiment.job.open_model", opened)
+        assert unslant("audit", "prefers-a", *made[2:]).code == 0
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr("unslant.experiment.job.open_model", late)
+    ran = unslant(*made)
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert f"this result is in {tmp_path / 'results-2'}" in ran.err
+    for folder, model in (("results", "prefers-a"), ("results-2", "fair")):
+        assert json.loads(Path(folder, "numbers.json").read_text())["provenance"]["models"][0]["name"] == model
+        assert len(list(Path(folder).iterdir())) == 3

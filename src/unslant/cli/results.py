@@ -107,12 +107,16 @@ def merge(
     Examples:
       unslant merge run.parquet s*.parquet --html report.html
     """
-    from unslant.experiment.outputs import check_file, check_outputs, write_outputs
+    from unslant.experiment.outputs import check_file, check_outputs, check_owner, write_outputs
+    from unslant.responses.checks import TableFile
+    from unslant.responses.provenance import Provenance
     from unslant.scale.merge import merge as run
     from unslant.studies import read_result
 
     check_file(merged)
     check_outputs(outputs)
+    for shard in shards[:1]:
+        check_owner(outputs.out, Provenance.merge([TableFile(shard).run.provenance]))
     with tempfile.TemporaryDirectory() as elsewhere:
         table, failure = merged, None
         try:

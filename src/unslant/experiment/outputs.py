@@ -9,9 +9,10 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from html import unescape
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
 """Option -> the file that it writes in the folder of ``--out``."""
+_HOW_ASKED = frozenset("--connections --offline --ray --ray-actors --ray-gpus --retries --timeout".split())
+"""Options that say how fast, and by which machines, a model is asked, and change no number."""
 STDOUT = Path("-")
 """``--json -`` writes to standard output; the summary then goes to standard error."""
 
@@ -88,35 +91,44 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
     for name, path in files_of(options).items():
         if not (name == "json" and path == STDOUT) and (getattr(options, name, None) or in_folder):
             check_file(path)
-    if options.out is not None:
-        _check_same_command(options.out)
 
 
-def _check_same_command(folder: Path) -> None:
-    """Refuse a folder with the numbers of another command: its files would be lost, or mixed with those to come."""
-    command, numbers = COMMAND.get().repeatable, folder / FILES["json"]
-    if command[:1] == ("merge",):  # merged numbers record the command of their shards
-        return
-    if not os.path.exists(numbers) or not os.path.getsize(numbers):  # a run that was killed leaves an empty file
+def check_owner(folder: Path | None, made: Provenance | None = None) -> None:
+    """Raise InputError for a folder with the result of another command: it would be lost, or mixed with this one.
+
+    Args:
+        made: how the result to be written was made; by default by the running command.
+    """
+    made = made or Provenance(command=list(COMMAND.get().repeatable))
+    files = [folder / name for name in (FILES["json"], FILES["responses"], FILES["html"])] if folder else []
+    file = next((file for file in files if os.path.isfile(file) and os.path.getsize(file)), None)
+    if file is None:  # an empty one is left by a killed run
         return
     try:
-        before = read_provenance(numbers).command
+        before = read_provenance(file)
     except InputError as error:
         raise InputError(f"{error}; give another folder") from None
-    if _options(before) != _options(command):
-        made = shlex.join(["unslant", *before]) if before else "a Python call"
-        raise InputError.at(folder, f"holds the result of {made}; give another folder")
+    same = _options(before.command) == _options(made.command)
+    if not made.command and not before.command:
+        same = all(getattr(before, name) == getattr(made, name) for name in ("models", "questions", "settings"))
+    if not same:
+        by = shlex.join(["unslant", *before.command]) if before.command else "a Python call"
+        raise InputError.at(folder, f"holds the result of {by}; give another folder")
 
 
 def _options(words: Sequence[str]) -> list[list[str]]:
-    """The words of a command, each option with its value, however they are typed: ``--limit=4`` is ``--limit 4``."""
+    """The words of a command that can change its numbers, each option with its value, however they are typed.
+
+    Options are sorted, and ``--limit=4`` is ``--limit 4``; the values of one option, and arguments, keep their order.
+    """
     parts: list[list[str]] = []
     for word in words:
         if not word.startswith("-") and parts and len(parts[-1]) == 1 and parts[-1][0].startswith("-"):
             parts[-1].append(word)
         else:
             parts.append(word.split("=", 1) if word.startswith("-") else [word])
-    return sorted(parts)
+    parts = [part for part in parts if part[0] not in _HOW_ASKED]
+    return sorted(parts, key=lambda part: part[0] if part[0].startswith("-") else "")
 
 
 def files_of(options: ReportOptions) -> dict[str, Path | None]:
@@ -144,10 +156,10 @@ def read_provenance(path: Path) -> Provenance:
 
 
 def _blocks(path: Path) -> Iterator[Any]:
-    from unslant.responses.checks import read_table
+    from unslant.responses.checks import TableFile
 
     if path.suffix.lower() == ".parquet":
-        yield read_table(path)[1].provenance.model_dump(exclude_defaults=True)
+        yield TableFile(path).run.provenance.model_dump(exclude_defaults=True)
     elif path.suffix.lower() in (".html", ".htm"):
         tag = re.search(f'<meta name="{META_NAME}" content="(.*?)">', read_text(path))
         yield from parse_json(unescape(tag[1])) if tag else ()
@@ -159,21 +171,28 @@ def _blocks(path: Path) -> Iterator[Any]:
             yield value if "versions" in value else value.get("provenance")
 
 
-def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[], object]) -> None:
+def write_outputs(
+    result: StudyResult, options: ReportOptions, *also: Callable[[], object], asked: bool = False
+) -> None:
     """Print the summary unless ``quiet``, then write the outputs; if one file fails, the others are still written.
 
     Args:
         also: each writes another output of the command.
+        asked: a model was asked, after :func:`check_owner`. If another command has written into the folder in
+            the meantime, this result goes into a new one next to it.
 
     Raises:
         OutputError: naming every file that could not be written.
-        InputError: if the baseline is of other questions or another study, or a condition names no number; everything
-            but the differences is written.
+        InputError: if the folder has the result of another command; or, with everything but the differences written, if
+            the baseline is of other questions or another study, or a condition names no number.
         MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer; everything is
             written.
         FailedConditionsError: if a condition of ``--fail-if`` holds; everything is written.
     """
     refused: InputError | None = None
+    made = result.provenance
+    if not asked:
+        check_owner(options.out, made)
     if options.baseline is not None:
         from unslant.experiment.gates import Baseline
 
@@ -184,15 +203,28 @@ def write_outputs(result: StudyResult, options: ReportOptions, *also: Callable[[
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    paths = files_of(options) | {"figures": options.figures, "tables": options.tables}
-    paths = {name: path for name, path in paths.items() if path and writers[name]}
+    outputs = files_of(options) | {"figures": options.figures, "tables": options.tables}
+    paths = {name: path for name, path in outputs.items() if path and writers[name]}
+
+    def claim(folder: Path) -> None:
+        """Keep others out of the folder while it is written, or out of a new one if it has another's files by now."""
+        inside = {name: path.name for name, path in paths.items() if path == folder / path.name}
+        for here in chain((folder,), (Path(f"{os.path.abspath(folder)}-{number}") for number in count(2))):
+            paths.update({name: here / file for name, file in inside.items()})
+            locks.enter_context(locked_folder(here))
+            with suppress(InputError):
+                check_owner(here, made)
+                break
+        if here != folder:
+            print(f"warning: {folder} has another command's files by now; this result is in {here}", file=sys.stderr)
+
+    def write(name: str) -> None:
+        writers[name](paths[name])
+
     with ExitStack() as locks:
-        write_all(
-            partial(_print_summary, result, options),
-            *([partial(locks.enter_context, locked_folder(options.out))] if options.out else ()),
-            *(partial(write, paths[name]) for name, write in writers.items() if name in paths),
-            *also,
-        )
+        writes = [partial(claim, options.out)] if options.out else []
+        writes += [partial(write, name) for name in writers if name in paths]
+        write_all(partial(_print_summary, result, options), *writes, *also)
     if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:

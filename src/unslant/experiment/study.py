@@ -172,18 +172,18 @@ class Study(Generic[S]):
 
     def run(self, given: Given[S], outputs: ReportOptions, store: StoreOptions) -> None:
         """The command."""
-        from unslant.experiment.outputs import check_outputs, check_shard, write_outputs, write_shard
+        from unslant.experiment.outputs import check_outputs, check_owner, check_shard, write_outputs, write_shard
         from unslant.experiment.running import recording
 
         self.check(given)
-        shard = given.shards.shard
-        if shard:
+        if shard := given.shards.shard:
             check_shard(cast(OutputOptions, outputs), given.shards, given.models)
         study = self.compared if len(given.models) > 1 else self.result.study
         check_outputs(outputs, self.result, "" if given.log else study)  # a log may be of several models
         if given.log:
             result = self.read(given)
             return write_outputs(result, outputs, *self.also(result, given))
+        check_owner(outputs.out)
         self.check_replies(given, self.settings_of_each(given))
         with recording(store, outputs.quiet) as record:
             job = self.prepared(given, record)
@@ -200,7 +200,7 @@ class Study(Generic[S]):
                 record.note_score(result.key_number)
         if shard:
             return write_all(record.check_kept, partial(write_shard, responses, cast(OutputOptions, outputs)))
-        return write_outputs(result, outputs, *job.saves, *self.also(result, given), record.check_kept)
+        return write_outputs(result, outputs, *job.saves, *self.also(result, given), record.check_kept, asked=True)
 
     def check_replies(self, given: Given[S], settings: Sequence[S]) -> None:
         """Raise InputError on options of replies if the run reads none."""
