@@ -119,11 +119,21 @@ def test_what_does_not_go_together_is_one_line(unslant: Callable[..., Ran], word
     assert said in line
 
 
-def test_labels_have_a_dry_run_too(unslant: Callable[..., Ran]) -> None:
-    ran = unslant("audit", "prefers-a", "embedded", "--limit", 6, "--dry-run")
+@pytest.mark.parametrize("orders", ["latin", pytest.param("given", marks=pytest.mark.thorough)])
+def test_a_dry_run_counts_every_prompt_that_is_scored(unslant: Callable[..., Ran], tmp_path: Path, orders: str) -> None:
+    words = ("audit", "prefers-a", "embedded", "--limit", 6, "--orders", orders)
+    dry, ran = unslant(*words, "--dry-run"), unslant(*words, "--json", tmp_path / "n.json", "--no-store")
+    assert (dry.code, ran.code) == (0, 0), dry.err + ran.err
+    prompts = json.loads((tmp_path / "n.json").read_text())["cost"]["prompts"]
+    assert f"6 questions, {prompts} prompts to score, " in dry.out
+    assert "by the model's tokenizer" in dry.out
+
+
+def test_a_dry_run_counts_the_replies_that_may_be_asked_for_again(unslant: Callable[..., Ran]) -> None:
+    ran = unslant("audit", "words", *ASK, "--ask-again", "--repeats", 3, "--dry-run", "--price", 1, "--max-tokens", 9)
     assert ran.code == 0, ran.err
-    assert "6 questions" in ran.out
-    assert "by the model's tokenizer" in ran.out
+    requests = int(re.findall(r": ([\d,]+) requests", ran.out)[0])
+    assert f"up to {requests - 6 * 2} more requests" in ran.out
 
 
 def test_an_adaptive_dry_run_names_least_and_most(unslant: Callable[..., Ran]) -> None:

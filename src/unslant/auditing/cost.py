@@ -79,14 +79,15 @@ def estimate(
         [prompt for _, page in design.shown(question) for prompt in design.elicitation.prompts(page)]
         for question in questions
     ]
-    prompts = [prompt for several in by_question for prompt in several]
+    controls = [prompt for _, page in design.controls for prompt in design.elicitation.prompts(page)]
+    prompts = [prompt for several in (*by_question, controls) for prompt in several]
     total = length.total(prompts, len(prompts))
     lines = [
         *questions.report.caveats,
         *["With --until, at most:"] * (settings.until is not None),
         *([f"All orders of {len(design.full)} questions; of more, if intervals need them."] if design.full else []),
         f"{count(len(questions), 'question')}, {count(len(prompts), 'prompt')} to score"
-        f"{', and a few without content' * renders_labels}.",
+        f"{f', {len(controls)} of them without content' if controls else ''}.",
         f"Tokens in the prompts: about {total:,} ({length.how}), each prompt run alone{outputs.money(total)}.",
     ]
     if address.scheme:
@@ -96,7 +97,7 @@ def estimate(
     return [
         *lines,
         f"Tokens computed: about {total * shared:,.0f}, shared beginnings once: about "
-        f"{significant(shared * len(prompts) / len(questions), 2)} ordinary runs.",
+        f"{significant(shared * (len(prompts) - len(controls)) / len(questions), 2)} ordinary runs.",
         f"Time: about {duration(spent.seconds * len(prompts) / spent.prompts)}, an estimate from "
         f"{count(spent.prompts, 'prompt')} scored in {spent.seconds:.1f} s.",
     ]
@@ -130,6 +131,10 @@ def _requests(
         f"Tokens out: at most {most * limit:,} ({limit:,} a reply, --max-tokens)"
         f"{outputs.money(length.total(prompts, most), most * limit)}.",
     ]
+    if settings.ask_again:
+        more = most - sum(repeat > 0 for _, repeat in schedule.first)
+        money = outputs.money(length.total(prompts, more) + more * limit, more * limit)
+        lines.append(f"--ask-again: up to {count(more, 'more request')}, each with the reply before it{money}.")
     if settings.adaptive or schedule.part is not None:
         whole = schedule.full + sum(repeat > 0 for _, repeat in schedule.first)
         money = outputs.money(length.total(prompts, whole), whole * limit)
