@@ -226,7 +226,7 @@ def test_the_headline_does_not_take_a_missing_decision_for_another_verdict() -> 
     assert "swapped, counting 9 pairs without a decision in an order; it is right" in headline
 
 
-@pytest.mark.parametrize("pairs", (30, 200))
+@pytest.mark.parametrize("pairs", [30, 200])
 def test_a_judge_that_always_prefers_the_longer_answer_is_named(pairs: int) -> None:
     """Wald's interval of so strong a preference would include none."""
     rng = np.random.default_rng(0)
