@@ -12,7 +12,6 @@ import json
 import math
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, TypeAlias, TypeGuard
 
@@ -71,9 +70,7 @@ def with_interval(estimate: Estimate, how: How = 3) -> str:
 
 def magnitude(difference: Estimate) -> str:
     """The same without the sign, for sentences whose verb has it: ``loses 0.11 (0.06 to 0.16)``."""
-    if difference.value < 0:
-        difference = replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
-    return with_interval(difference, 2)
+    return with_interval(difference.taken_from(0.0) if difference.value < 0 else difference, 2)
 
 
 def has_interval(cell: Cell) -> TypeGuard[Estimate]:

@@ -233,11 +233,7 @@ def _oddities(question_set: QuestionSet[Question]) -> tuple[Oddity, ...]:
         ("pinned options", lambda q: q.pinned, "these keep their place, because they speak of others"),
         ("the wording of an earlier question", lambda q: q.id in repeated, "counted twice"),
         ("another right answer under the same wording", lambda q: q.id in disputed, "one of them is wrong"),
-        (
-            "a long beginning that another has",
-            lambda q: q.id in on_passages,
-            "passages belong in a field context",
-        ),
+        ("a long beginning that another has", lambda q: q.id in on_passages, "passages belong in a field context"),
         ("special tokens spelled", lambda q: q.id in spelled, "taken for text where the tokenizer allows it"),
     )
     rows = [Oddity(f"left out: {r}", n, report.first_skipped[r], "not asked") for r, n in report.skipped.items()]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from unslant.arrays import json_fields, jsonable
+from unslant.arrays import Jsonable, jsonable
 from unslant.asking import Asked
 from unslant.errors import InputError, MostlyFailedError
 from unslant.experiment import WITH_LOG, ChooseShotsOptions, OutputOptions, PromptOptions, ScoredLabelOptions
@@ -51,20 +51,14 @@ TABLE_3: dict[str, dict[str, tuple[float, ...]]] = {
 
 
 @dataclass(frozen=True)
-class PublishedCell:
+class PublishedCell(Jsonable):
     """A published accuracy and ours (unweighted mean over subjects, ties to the first label)."""
 
     presentation: str
     elicitation: str
     published: float
     ours: Estimate
-
-    @property
-    def difference(self) -> float:
-        return self.ours.value - self.published
-
-    def to_dict(self) -> dict[str, object]:
-        return json_fields(self, also=("difference",))
+    difference: float
 
 
 @metric("published", "paper", "as published", unit="share", source="P5 table 3")
@@ -80,7 +74,8 @@ def published(model: str, source: str, by_elicitation: Mapping[str, Findings]) -
     for elicitation, measured in by_elicitation.items():
         for presentation, value in zip(PRESENTATIONS, table[elicitation], strict=True):
             if (ours := measured.cell(presentation)) is not None:
-                cells.append(PublishedCell(presentation, elicitation, value, ours.by_subject["first"]))
+                mean = ours.by_subject["first"]
+                cells.append(PublishedCell(presentation, elicitation, value, mean, mean.value - value))
     return tuple(cells)
 
 

@@ -376,23 +376,19 @@ def standings(pool: QuestionPool, pairs: Sequence[Pair]) -> tuple[Standing, ...]
     before, now = (_sets(pool, key, each, names) for key in ("accuracy", pool.score))
     places = (ranks_of([scores[key][m] for m in both]) for key in ("accuracy", pool.score))
     moved = {m: (was or 0) - (now or 0) for m, was, now in zip(both, *places, strict=True)}
-    rows = []
-    for m, model in enumerate(pool.models):
-        gained: Ranks | None = None
-        if m in moved:
-            first, last = before[model], now[model]
-            gained = first[0] - last[1], first[1] - last[0]
-        rows.append(
-            Standing(
-                model,
-                by[pool.score][m],
-                sets.get(model),
-                by["expected_accuracy"][m],
-                by["vote_accuracy"][m],
-                by["accuracy"][m],
-                moved.get(m),
-                gained,
-                Numbers({key: values[m] for key, values in scores.items()}),
-            )
+    gained = {name: (before[name][0] - now[name][1], before[name][1] - now[name][0]) for name in names}
+    rows = [
+        Standing(
+            model,
+            by[pool.score][m],
+            sets.get(model),
+            by["expected_accuracy"][m],
+            by["vote_accuracy"][m],
+            by["accuracy"][m],
+            moved.get(m),
+            gained.get(model),
+            Numbers({key: values[m] for key, values in scores.items()}),
         )
+        for m, model in enumerate(pool.models)
+    ]
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0)))
