@@ -265,6 +265,7 @@ def to_latex(table: Table) -> str:
     tables are in the CSV file, as are explanations. N has a column where rows differ in it.
     """
     estimates, single = table.estimate_columns, table.one_n
+    sizes = ["" if (n := shared_n(row)) is None else f"{n:,}" for row in table.rows]
     columns: list[tuple[str, str, list[str]]] = []
     for c, column in enumerate(table.columns):
         if column.name in _NOT_IN_PAPERS and len(table.columns) > 2:
@@ -276,8 +277,8 @@ def to_latex(table: Table) -> str:
         ranges = [interval(cell, table.how(r, c)) for r, cell in enumerate(table.column(c))]
         if c in estimates and len(estimates) <= _INTERVALS and any(ranges):
             columns.append(("95 % interval", "l", ranges))
-        if single and c == estimates[-1] and len({_n(row) for row in table.rows} - {""}) > 1:
-            columns.append(_values(_N, [_n(row) for row in table.rows]))
+        if single and c == estimates[-1] and len({*sizes} - {""}) > 1:
+            columns.append(_values(_N, sizes))
     heads, specs, body = zip(*columns, strict=True)
     tabular = _tabular([heads, *zip(*body, strict=True)], specs)
     lines = [
@@ -316,11 +317,6 @@ def _rests_on(table: Table) -> str:
     where = "" if len(table.estimate_columns) <= _INTERVALS else " in the CSV file"
     parts += [f"95 % intervals{where}: {', '.join(methods)}"] if methods else []
     return "; ".join(parts)
-
-
-def _n(row: Sequence[Cell]) -> str:
-    n = shared_n(row)
-    return "" if n is None else f"{n:,}"
 
 
 def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapping[str, Any]] = ()) -> list[Path]:

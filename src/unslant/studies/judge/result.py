@@ -17,19 +17,8 @@ from unslant.experiment.result import RecordedResult, StudyResult, write_each
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
 from unslant.metrics.association import beyond_chance
 from unslant.responses import Responses
-from unslant.studies.judge.measures import (
-    ERROR,
-    Abstention,
-    CorrectedWay,
-    abstention,
-    by_subject,
-    changes,
-    length_numbers,
-    place_numbers,
-    readings,
-    right_numbers,
-    ways,
-)
+from unslant.studies.judge import measures
+from unslant.studies.judge.measures import Abstention, CorrectedWay
 from unslant.studies.judge.strengths import LENGTH, PLACE, Match, Ranked, fitted, ranking
 from unslant.studies.judge.verdicts import Verdicts
 
@@ -113,22 +102,22 @@ class JudgeResult(RecordedResult):
     @classmethod
     def of(cls, responses: Responses, error: float | None = None) -> JudgeResult:
         """The result, with abstention at this ``error``, by default that of the run's settings."""
-        v, read = Verdicts.of(responses), readings(responses)
-        places, odds = place_numbers(v, read), odds_numbers(v)
+        v, read = Verdicts.of(responses), measures.readings(responses)
+        places, odds = measures.place_numbers(v, read), odds_numbers(v)
         systems, matches = ranking(v)
         return cls(
             responses,
             places,
-            right_numbers(v),
-            length_numbers(v),
+            measures.right_numbers(v),
+            measures.length_numbers(v),
             odds,
-            by_subject(v),
+            measures.by_subject(v),
             _habits(places, odds),
-            changes(v),
+            measures.changes(v),
             Counter(one.rule for one in read if not one.decided),
             Counter(one.rule for one in read if one.decided and not one.same),
-            ways(v),
-            abstention(v, error or float(responses.run.settings.get("error") or ERROR)),
+            measures.ways(v),
+            measures.abstention(v, error or float(responses.run.settings.get("error") or measures.ERROR)),
             systems,
             matches,
             v,
