@@ -10,17 +10,8 @@ from typing import Any
 
 from unslant.auditing import order_presentations
 from unslant.errors import InputError, first_line, shortened
-from unslant.plugins.lm_eval.option_fields import (
-    CLOZE,
-    LABELS,
-    TEXTS,
-    Frame,
-    OptionField,
-    Request,
-    candidates,
-    examine,
-    markers,
-)
+from unslant.plugins.lm_eval import option_fields
+from unslant.plugins.lm_eval.option_fields import CLOZE, LABELS, TEXTS, Frame, OptionField, Request
 from unslant.plugins.lm_eval.tasks import HarnessTask, LmEvalSettings, load_tasks, quiet
 from unslant.presentations import ALPHABETS, Order, Presentation, labels_for
 from unslant.questions import Question, QuestionSet
@@ -73,18 +64,18 @@ class Document:
         n = len(self.choices)
         rejected: list[str] = []
         cloze: Document | None = None
-        for candidate in candidates(record, self.choices):
+        for candidate in option_fields.candidates(record, self.choices):
             m = min(n, len(candidate.values))
             field = candidate.at(range(m))
             try:
-                requests = self.task.requests(remake(field.filled(record, markers(m))), self.examples)
+                requests = self.task.requests(remake(field.filled(record, option_fields.markers(m))), self.examples)
             except Exception as error:  # a template is a program, and may not expect such texts
                 rejected.append(f"{field.name} (with other texts: {first_line(error)})")
                 continue
             if len(requests) != n:
                 rejected.append(f"{field.name} (changes the number of choices)")
                 continue
-            role = examine(requests, m)
+            role = option_fields.examine(requests, m)
             if role.kind in (LABELS, TEXTS):
                 places = role.places or range(m)
                 return replace(self, kind=role.kind, record=record, remake=remake, options=field.at(places)), ""
@@ -128,7 +119,9 @@ class Document:
         """The requests with places for the options; None where filling these differs from rendering the templates."""
         assert self.options is not None, "a document without movable options has one order"
         m = len(self.options.values)
-        marked = self.task.requests(self.remake(self.options.filled(self.record, markers(m))), self.examples)
+        marked = self.task.requests(
+            self.remake(self.options.filled(self.record, option_fields.markers(m))), self.examples
+        )
         frame = Frame.of(marked)
         # Two orders are compared with the templates' own output: a template may treat an option by its content.
         turned = (*range(m)[::-1], *range(m, len(self.texts)))

@@ -19,6 +19,7 @@ from unslant.metrics.registry import metric
 from unslant.presentations import NVR
 from unslant.reports.numbers import count, number, p_words, percent, unsettled, with_interval
 from unslant.responses import Responses
+from unslant.studies.base_rate import accuracies
 from unslant.studies.base_rate.accuracies import (
     GAP,
     MIN_SUBJECTS,
@@ -27,11 +28,6 @@ from unslant.studies.base_rate.accuracies import (
     GoldAccuracy,
     PooledCorrelation,
     SubjectCorrelation,
-    base_rate_correlation,
-    cell,
-    gold_accuracy,
-    subject_correlation,
-    weaker,
 )
 
 GIVEN = "given"
@@ -106,16 +102,16 @@ def findings(responses: Responses, elicitation: str, *, cloze: Findings | None =
     n = Counter(as_given.n_options[as_given.gold >= 0].tolist() or as_given.n_options.tolist()).most_common(1)[0][0]
     rates = base_rates(responses, elicitation, labels, seed=seed)
     main = as_given.take(as_given.n_options == n)
-    gold = gold_accuracy(main, main.bootstrap(seed))
+    gold = accuracies.gold_accuracy(main, main.bootstrap(seed))
     reference = (cloze.base_rates if cloze else rates).get(n)
     return Findings(
         elicitation,
         n,
         rates,
-        tuple(cell(scores, name, elicitation, seed=seed) for name, scores in shown.items()),
+        tuple(accuracies.cell(scores, name, elicitation, seed=seed) for name, scores in shown.items()),
         gold,
-        base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
-        subject_correlation(reference.values, gold) if reference is not None else None,
+        accuracies.base_rate_correlation(rates[n].values, gold, seed=seed) if n in rates else None,
+        accuracies.subject_correlation(reference.values, gold) if reference is not None else None,
         _nvr(as_given, variants, seed) if any(len(scores) for scores in variants) else None,
         _nvr_by_subject(variants, seed),
         as_given,
@@ -227,7 +223,7 @@ def _h3_published(cloze: Findings | None, counterfactual: Findings | None) -> Hy
     first, second = before.median, after.median
     if min(first.n, second.n) < MIN_SUBJECTS:
         return outcome("cannot be tested", "Too few subjects with a defined correlation.")
-    drop = weaker(before, after)
+    drop = accuracies.weaker(before, after)
     words = (
         f"Median r within subjects, cloze base rate against accuracy: cloze {with_interval(first, 2)}, "
         f"counterfactual {with_interval(second, 2)}; lower by {with_interval(drop, 2)} in {count(drop.n, 'subject')}."

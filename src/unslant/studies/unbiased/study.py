@@ -18,23 +18,8 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import pairs
 from unslant.models import GenerateOptions
 from unslant.models.open import address_of, gives_replies
-from unslant.presentations import Presentation
-from unslant.presentations.interventions import (
-    BOAT,
-    KINDS,
-    NEEDS,
-    ONLY,
-    VANILLA,
-    Composed,
-    NotApplicable,
-    Pool,
-    apply,
-    compose,
-    conflict,
-    in_order,
-    open_question,
-    pool_of,
-)
+from unslant.presentations import Presentation, interventions
+from unslant.presentations.interventions import BOAT, ONLY, VANILLA, Composed, NotApplicable, Pool
 from unslant.presentations.interventions.matrix import FIRST, Kind, check_probabilities
 from unslant.prompts import Cloze
 from unslant.questions import MathQuestion, Question, QuestionSet
@@ -192,9 +177,9 @@ def plan(
     impossible: Counter[str] = Counter()
     left_out: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for question in questions:
-        put = partial(apply, question, pool=pool, seed=settings.seed, run=VANILLA_RUN, **shots)
+        put = partial(interventions.apply, question, pool=pool, seed=settings.seed, run=VANILLA_RUN, **shots)
         if settings.generate and isinstance(question, MathQuestion):
-            published = open_question(question, lender, settings.seed, VANILLA_RUN, shots=settings.shots)
+            published = interventions.open_question(question, lender, settings.seed, VANILLA_RUN, shots=settings.shots)
         else:
             published = put(interventions=as_published(question), kind=VANILLA)
         if isinstance(published, NotApplicable):
@@ -202,7 +187,7 @@ def plan(
             continue
         items += published.items
         for run in range(settings.runs):
-            composed = compose(question, pool, settings.probabilities, settings.seed, run, **shots)
+            composed = interventions.compose(question, pool, settings.probabilities, settings.seed, run, **shots)
             if isinstance(composed, Composed):
                 items += composed.items
                 drawn["+".join(composed.interventions) or "none"] += 1
@@ -223,7 +208,7 @@ def plan(
 
 def _pool(questions: AnySet) -> Pool:
     try:
-        return pool_of(questions)
+        return interventions.pool_of(questions)
     except ValueError:
         raise InputError(f"{questions.name}: the unbiased evaluator cannot use any of these questions") from None
 
@@ -248,10 +233,10 @@ def alone_of(question: Question | MathQuestion, generate: bool = False) -> list[
     kind: Kind = "maths" if isinstance(question, MathQuestion) else "choice"
     base = as_published(question)
     singles = []
-    for code in KINDS[kind]:
-        codes = {code, NEEDS.get(code, code), *(base if code not in FIRST[kind] else ())}
-        if (generate or codes != {*base}) and not conflict(codes, kind):
-            singles.append(in_order(codes))
+    for code in interventions.KINDS[kind]:
+        codes = {code, interventions.NEEDS.get(code, code), *(base if code not in FIRST[kind] else ())}
+        if (generate or codes != {*base}) and not interventions.conflict(codes, kind):
+            singles.append(interventions.in_order(codes))
     return singles
 
 

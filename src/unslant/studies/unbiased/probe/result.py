@@ -26,14 +26,8 @@ from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, magnitude, number, unsettled
 from unslant.responses import Run
 from unslant.responses.checks import write_table
-from unslant.studies.unbiased.probe.metrics import (
-    HIGHEST,
-    LOWEST,
-    ConsensusRates,
-    consensus_rates,
-    data_bias,
-    overconfidence,
-)
+from unslant.studies.unbiased.probe import metrics
+from unslant.studies.unbiased.probe.metrics import HIGHEST, LOWEST, ConsensusRates
 
 COLUMNS = ("question_id", "subject", "context", "kind", "rephraser", "judge", "score")
 MISSING = ("", "nan", "na", "none", "null")
@@ -251,18 +245,20 @@ def result_of(
         return {strength: np.where(rows, versions, table.original) for strength, rows in changed.items()}
 
     def rates_of(i: int, scores: Mapping[float, Floats]) -> dict[float, ConsensusRates]:
-        return {p: consensus_rates(judged, i, table.subjects, bootstrap=bootstrap) for p, judged in scores.items()}
+        return {
+            p: metrics.consensus_rates(judged, i, table.subjects, bootstrap=bootstrap) for p, judged in scores.items()
+        }
 
     models = {}
     for i, name in enumerate(table.models):
         scores = mixed(table.rephrased[i])
         rates, boat = rates_of(i, scores), rates_of(i, mixed(table.boat)) if table.has_boat else {}
-        rise = overconfidence(scores[weakest], scores[last], i, bootstrap)
+        rise = metrics.overconfidence(scores[weakest], scores[last], i, bootstrap)
         if len(scores) < 2:
             rise = Estimate.undefined("one strength: nothing to compare")
         by_subject = accuracy.get(name, {})
-        boat_bias = data_bias(by_subject, boat[last].by_subject) if boat else None
-        models[name] = ModelBias(rates, boat, rise, data_bias(by_subject, rates[last].by_subject), boat_bias)
+        boat_bias = metrics.data_bias(by_subject, boat[last].by_subject) if boat else None
+        models[name] = ModelBias(rates, boat, rise, metrics.data_bias(by_subject, rates[last].by_subject), boat_bias)
     return ProbeResult(table, accuracy, models, run)
 
 
