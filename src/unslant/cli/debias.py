@@ -10,7 +10,7 @@ import unslant.experiment as o
 from unslant.debiasing import method_named
 from unslant.errors import InputError, MostlyFailedError
 from unslant.flags import Without, check_unused
-from unslant.models.options import scoring_options
+from unslant.models.options import options_for
 from unslant.studies.debias.settings import AdapterSettings, AnswerSettings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def train(
     *,
     out: Annotated[Path, Parameter(help="Folder for adapter, log and checkpoint; an existing checkpoint is resumed.")],
     settings: AdapterSettings = AdapterSettings(),
-    models: Annotated[o.LocalModels, Without("bits", *scoring_options())] = o.ModelOptions(),
+    models: Annotated[o.LocalModels, Without("bits", *options_for("score"))] = o.ModelOptions(),
     store: o.LocalStores = o.StoreOptions(),
     quiet: o.Quiet = False,
 ) -> None:

@@ -18,7 +18,7 @@ from unslant.flags import CheckedOptions, Flag, Heading, Without, check_unused, 
 from unslant.models import GenerateOptions as GenerateOptions
 from unslant.models import ModelOptions as ModelOptions
 from unslant.models.open import gives_replies
-from unslant.models.options import options_for, scoring_options
+from unslant.models.options import options_for
 from unslant.reach import Reach, url_without_secrets
 from unslant.scale import ShardOptions as ShardOptions
 
@@ -327,7 +327,7 @@ WITH_LOG = "--log reads recorded responses"
 """The reason for :func:`check_unused` why an option has no effect."""
 Models = Annotated[ModelOptions, Heading("Model", 2)]
 LocalModels = Annotated[ModelOptions, Heading("Model", 2), Without("connections", *SERVED_ONLY)]
-ChatModels = Annotated[ModelOptions, Heading("Model", 2), Without(*scoring_options())]
+ChatModels = Annotated[ModelOptions, Heading("Model", 2), Without(*options_for("score"))]
 Generate = Annotated[GenerateOptions, Heading("Replies", 3)]
 Outputs = Annotated[OutputOptions, Heading("Output", 4)]
 Reports = Annotated[ReportOptions, Heading("Output", 4)]

@@ -301,24 +301,16 @@ def load_chat(name: str, options: ModelOptions, generate: GenerateOptions) -> Lo
     return LocalChat(loading.load_model(name, options), generate, options.connections or CONNECTIONS)
 
 
-class StoredChat(Stored, ChatModel):
+class StoredChat(Stored[ChatModel], ChatModel):
     """Wraps a chat model; replies that the store knows come from there, and first.
 
     A reply's key is the model's identity, the prompt, and its number among the equal prompts of a call: equal prompts
     are different samples. Every reply is written before it is yielded, so however the process ends, nothing that
     arrived is asked for again. Failed requests are not kept.
-
-    Args:
-        model: the model to ask.
-        store: where replies are kept.
-        run: id of the run that asks.
-        offline: do not ask a remote model; every reply must be in the store.
     """
 
     def __init__(self, model: ChatModel, store: Store, run: str = "", *, offline: bool = False) -> None:
-        super().__init__(model.info)
-        self.model_asked: ChatModel = model
-        self.store, self.run, self.offline = store, run, offline and model.info.remote
+        super().__init__(model, store, run, offline=offline)
         self.answerers = model.answerers  # shared, so that stored replies count there too
         self._counts = self  # copies made by `at` count their recalled replies here
 

@@ -24,7 +24,7 @@ from unslant.models.answered import named_in
 from unslant.models.base import Malformed, Scored
 from unslant.models.first_token import TOLERANCE, number
 from unslant.models.http import Connection, Endpoint, Refused, placed
-from unslant.models.http_model import HttpModel, connection_of, joined
+from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt
 from unslant.reach import url_without_secrets
@@ -40,12 +40,8 @@ _HELLO = Prompt("Which city is the capital of France?", ("Rome", "Paris"), state
 
 
 class DecisionModel(HttpModel):
-    """A model behind a decision endpoint, as a scoring model that words its prompts itself.
-
-    Args:
-        model: the server's name for it.
-        url: of the endpoint, such as ``http://127.0.0.1:8000/v1/systemone``.
-        connection: see :class:`~unslant.models.http_model.HttpModel`.
+    """A model behind a decision endpoint, such as ``http://127.0.0.1:8000/v1/systemone``, as a scoring model that words
+    its prompts itself.
     """
 
     def __init__(
@@ -87,9 +83,7 @@ class DecisionModel(HttpModel):
             listed = await self.server.send(client, "models", retries=0)
         except ModelError:
             return {}
-        entries = listed.get("data") if isinstance(listed, Mapping) else None
-        entries = entries if isinstance(entries, list) else []
-        entries = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("id") == model]
+        entries = [entry for entry in entries_in(listed) if entry.get("id") == model]
         return {f"listed_{key}": text for entry in entries for key, text in entry.items() if isinstance(text, str)}
 
     def asker(self, prompts: Sequence[Prompt]) -> Callable[[httpx.AsyncClient, Prompt], Awaitable[Scored]]:

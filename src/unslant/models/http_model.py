@@ -205,6 +205,12 @@ def joined(models: Sequence[_Kind]) -> _Kind:
     return first
 
 
+def entries_in(listed: Any) -> list[Mapping[str, Any]]:
+    """The models of a server's list of models."""
+    entries = listed.get("data") if isinstance(listed, Mapping) else None
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+
+
 def connection_of(options: ModelOptions) -> Connection:
     """A user's options for every :class:`HttpModel`, with the key from the environment."""
     return {

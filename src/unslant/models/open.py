@@ -39,7 +39,7 @@ from unslant.models.base import (
     of_transformers,
     replies_to_prompts,
 )
-from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for, scoring_options
+from unslant.models.options import GenerateOptions, ModelKeywords, ModelOptions, options_for
 from unslant.reach import WITHHELD, url_without_secrets
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def address_of(name: str, options: ModelOptions | None = None, needs: Sequence[s
     _check_urls(options, needs)
     if not model:
         raise InputError(f"{name!r}: the model's name is missing; write it as {backend.example}")
-    applies = backend.options - (scoring_options() if tuple(needs) == ("generate",) else frozenset())
+    applies = backend.options - (options_for("score") if tuple(needs) == ("generate",) else frozenset())
     if backend.open_weights and needs and "generate" not in needs:
         applies -= {"connections"}  # the engine fills its batches by tokens
     if useless := options.given - applies:

@@ -205,14 +205,9 @@ class ModelKeywords(LocalKeywords, total=False):
 
 @cache
 def options_for(scheme: str) -> frozenset[str]:
-    """Names of the options that apply to one of unslant's own backends."""
+    """Names of the options that apply to one of unslant's own backends; of ``score``, only where labels are scored."""
     applies = {f.name: one for f in fields(ModelOptions) for one in get_args(f.type) if isinstance(one, frozenset)}
     return frozenset(name for name, where in applies.items() if scheme in where)
-
-
-def scoring_options() -> frozenset[str]:
-    """Names of the options that apply only where labels are scored."""
-    return options_for("score")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from unslant.models.base import Malformed, Scored
 from unslant.models.concurrent import Limit
 from unslant.models.first_token import NoScores
 from unslant.models.http import Connection, Refused, hint_of, placed
-from unslant.models.http_model import HttpModel, connection_of, joined
+from unslant.models.http_model import HttpModel, connection_of, entries_in, joined
 from unslant.models.label_scores import KINDS, LENGTHS, Kind, LabelScores, known_by, known_from
 from unslant.models.options import ModelOptions
 from unslant.prompts import Prompt, by_question
@@ -42,13 +42,11 @@ class ServedModel(HttpModel):
     """A model behind an OpenAI-compatible server, as a scoring model.
 
     Args:
-        model: the server's name for it.
-        base_url: such as ``http://127.0.0.1:8080/v1``.
         server: one of :data:`~unslant.models.label_scores.KINDS`; by default detected.
         top: number of most probable tokens to request; by default :data:`~unslant.models.label_scores.TOPS` and
             :data:`~unslant.models.label_scores.MORE`.
         max_completion_tokens: sent in a chat instead of ``max_tokens`` 1.
-        connection: see :class:`~unslant.models.http_model.HttpModel`.
+        model, base_url, extra_body, connection: see :class:`~unslant.models.http_model.HttpModel`.
     """
 
     def __init__(
@@ -107,7 +105,7 @@ class ServedModel(HttpModel):
 
     def _check_name(self, listed: Any) -> None:
         """Refuse a name that the server does not list but would answer to; ModelError with the names it lists."""
-        entries = _entries(listed)
+        entries = entries_in(listed)
         names = [str(name) for entry in entries for name in (entry.get("id"), *(entry.get("aliases") or ()))]
         kind = known_from("", {str(entry.get("owned_by")) for entry in entries})
         files = {name.replace("\\", "/").rpartition("/")[2] for name in names}  # llama.cpp may list the file's path
@@ -216,15 +214,9 @@ class ServedModel(HttpModel):
         return LabelScores(self.server, self.model, self._known(), self.cost, *how)
 
 
-def _entries(listed: Any) -> list[Mapping[str, Any]]:
-    """The models of a list of models."""
-    entries = listed.get("data") if isinstance(listed, Mapping) else None
-    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-
-
 def _entry(listed: Any, model: str) -> Any:
     """The entries of a model in a list of models, or all if it is not listed, without what changes by itself."""
-    entries = _entries(listed)
+    entries = entries_in(listed)
     entries = [entry for entry in entries if entry.get("id") == model] or entries
     return [{key: value for key, value in entry.items() if key not in _PASSING} for entry in entries]
 

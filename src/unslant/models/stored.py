@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -25,18 +26,26 @@ _SHARE_OF_TIME = 0.01
 """Writing may take this share of the time: after a slow write, the next one waits accordingly."""
 
 
-class Stored(base.Model):
+_Kind = TypeVar("_Kind", bound=base.Model)
+
+
+class Stored(base.Model, Generic[_Kind]):
     """A model behind a store: its info is the model's, except for the identity, which is the one the store uses.
 
-    Attributes:
-        model_asked: the model itself.
-        offline: do not ask it; everything must be in the store.
+    Args:
+        model: the model to ask.
+        store: where results are kept.
+        run: id of the run that asks.
+        offline: do not ask a remote model; everything must be in the store.
     """
 
-    model_asked: base.Model
-    offline: bool
     _identity: Mapping[str, str] | None = None
     """The identity under which the results of the last call are stored."""
+
+    def __init__(self, model: _Kind, store: Store, run: str = "", *, offline: bool = False) -> None:
+        super().__init__(model.info)
+        self.model_asked, self.store, self.run = model, store, run
+        self.offline = offline and model.info.remote
 
     @property
     def info(self) -> ModelInfo:
@@ -68,7 +77,7 @@ class Stored(base.Model):
         )
 
 
-class StoredModel(Stored, ScoringModel):
+class StoredModel(Stored[ScoringModel], ScoringModel):
     """Wraps a model; scores of prompts that are in the store come from there.
 
     A prompt's key is the model's identity and its exact tokens (its text, if the model does not tokenize by itself). An
@@ -83,23 +92,13 @@ class StoredModel(Stored, ScoringModel):
     ``cost`` is what the scores cost when they were computed, in this process or before; prompts taken over from *other*
     calls cost nothing and are counted as ``cost.reused``.
 
-    Args:
-        model: the model to ask.
-        store: where scores are kept.
-        run: id of the run that asks.
-        offline: do not ask a remote model; every prompt must be in the store.
-
     Attributes:
         apart: why the model's scores are neither stored nor reused, such as code that acts on it; empty otherwise.
         purpose: what the scores are for. Calls share scores only within one purpose, so that the cost measured for each
             is its own. Most commands use the empty one.
     """
 
-    def __init__(self, model: ScoringModel, store: Store, run: str = "", *, offline: bool = False) -> None:
-        super().__init__(model.info)
-        self.model_asked: ScoringModel = model
-        self.store, self.run, self.offline = store, run, offline and model.info.remote
-        self.purpose = self.apart = ""
+    purpose = apart = ""
 
     def identify(self) -> ModelInfo:
         self._identity = self._identified(0)

@@ -20,7 +20,7 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.flags import check_unused
 from unslant.models import ChatModel, GenerateOptions, LengthOptions, Reply
 from unslant.models.open import address_of, open_chat
-from unslant.models.options import scoring_options
+from unslant.models.options import options_for
 from unslant.presentations import ALPHABETS, Presentation, parse_labels
 from unslant.prompts import Message, Prompt
 from unslant.questions import Question
@@ -120,7 +120,7 @@ class InstructionBoundary(Study[Any]):
     generate = LengthOptions
     several = True
     compared = "instruction-boundary-comparison"
-    without = scoring_options()
+    without = options_for("score")
 
     def check(self, given: Given[Any]) -> None:
         given.inputs.scores(len(given.log or given.models))

@@ -24,7 +24,7 @@ from unslant.experiment.study import Keywords, Study, function
 from unslant.models import GenerateOptions, ModelOptions, ScoringModel, facts_of
 from unslant.models.chat import ChatModel, LocalChat
 from unslant.models.open import address_of, open_chat, open_model
-from unslant.models.options import CONNECTIONS, scoring_options
+from unslant.models.options import CONNECTIONS, options_for
 from unslant.presentations import Presentation
 from unslant.presentations.interventions import VANILLA, Composed, apply, compose, pool_of
 from unslant.prompts import Cloze, Message, Prompt, Writer
@@ -79,7 +79,7 @@ class Probe(Study[ProbeSettings]):
     of_logs = ("strengths", "seed")
     several = True
     in_commas = True
-    without = scoring_options()
+    without = options_for("score")
 
     def check(self, given: Given[ProbeSettings]) -> None:
         if len(given.log) > 1:
