@@ -158,6 +158,8 @@ COUNTED = 20
 """Questions, at most, whose tokens are counted for the cost of other sets of orders."""
 _SHARE = 6
 """Of more questions than that one in six, down to half as many: counting is to cost little compared with asking."""
+_SCORED = 0.95
+"""Share of the prompts scored here, not taken from the store, with which the cost of the run is known well enough."""
 _AT_ONCE = 1_000
 
 
@@ -175,7 +177,7 @@ def ordinary_cost(
         ``tokens_ordinary`` (see :class:`unslant.models.base.Cost`): counted exactly for a local model; for any other
         model, the published order is taken to have as many tokens as the mean prompt. And the ordinary runs of an audit
         in the orders asked, in every smaller set and in those that a plan compares, from :data:`COUNTED` questions or
-        fewer and, where all was computed here, the cost of the run; empty where tokens cannot be counted.
+        fewer and, where nearly all was scored here, the cost of the run; empty where tokens cannot be counted.
     """
     local, asked, everyone = model.unwrapped, list(questions), design.questions.questions
     if not isinstance(local, TokenizingModel):
@@ -208,9 +210,10 @@ def ordinary_cost(
     if design.full is not None:
         part = len(design.full) / n
         runs[orders] = round(part * runs[every] + (1 - part) * runs["latin"], 4)
-    if spent.tokens and not spent.reused and len(asked) == n and design.settings.until is None:
+    scored = spent.prompts / max(1, spent.prompts + spent.reused)
+    if spent.tokens and scored > _SCORED and len(asked) == n and design.settings.until is None:
         # A sample's questions share fewer beginnings than all do. What the orders asked did cost corrects all sets.
-        exact = spent.tokens / ordinary / runs[orders]
+        exact = spent.tokens / scored / ordinary / runs[orders]
         runs = {name: round(number * exact, 4) for name, number in runs.items()}
     return ordinary, runs
 
