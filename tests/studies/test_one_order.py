@@ -226,7 +226,7 @@ def test_failed_pages_do_not_change_how_many_orders_were_asked() -> None:
     assert "in one order of options" in one.headline
     several = without(result, some, last)
     assert "one order" not in several.headline
-    assert "as published; none has an answer in every order" in several.headline
+    assert "as published; no question has an answer in every order" in several.headline
 
 
 def test_a_mean_over_few_of_the_questions_says_how_many() -> None:

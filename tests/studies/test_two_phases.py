@@ -16,6 +16,7 @@ from tests.metrics.synthetic import make_questions
 from unslant.auditing import phases
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
+from unslant.questions import Question
 from unslant.responses import Responses
 
 QUESTIONS = make_questions(40, subjects=2)
@@ -69,7 +70,9 @@ def test_of_more_a_part_is_asked_in_all_orders_and_the_rest_in_a_square() -> Non
     assert len(set(model.seen)) == len(model.seen)  # nothing is asked twice, however the part grew
     page = " ".join(result.summary(details=True).split())
     assert f"{len(run.full)} of 40 questions" in page
-    assert "What was asked of what" in page
+    assert f"40 questions, each in a square of orders, {len(run.full)} in 24 orders" in page
+    assert "Which orders each question was shown in" in page
+    assert "by subject, in all orders, reversed, and with rearranged labels" in page
     assert "were shown in a sample of their orders" not in page
 
 
@@ -165,3 +168,11 @@ def test_the_habit_named_is_that_of_all_orders(habit: str, monkeypatch: pytest.M
     assert part.run.two_phase is not None
     assert part.metrics.preference.phrase == whole.metrics.preference.phrase
     assert (whole.metrics.preference.finding == "habit") == (habit != "none")
+
+
+def test_a_sample_of_the_orders_of_many_options_is_not_called_all_of_them() -> None:
+    many = [Question(f"q{i:02}", f"{i}?", tuple("uvwxy"), frozenset({i % 5})) for i in range(22)]
+    result = audit(RuleModel(leans), many)
+    page = " ".join(result.summary(details=True).split())
+    assert f"{len(result.run.two_phase.full)} in 25 orders" in page
+    assert "in all orders (at most 25 with 5 options or more), reversed" in page

@@ -101,7 +101,7 @@ def test_where_everything_was_asked_it_is_the_audit(whole: AuditResult) -> None:
     assert result.metrics.to_dict() == whole.metrics.to_dict()
     assert "right in every order on" in said(result)
     assert re.search(r"Known to ±0\.06\d, not ±0\.0005, after", said(result))
-    assert any("such questions would be needed" in note for note in result.page().notes)
+    assert any("questions like these would be needed" in note for note in result.page().notes)
 
 
 @pytest.mark.thorough
@@ -118,6 +118,7 @@ def test_orders_that_would_not_help_are_not_asked(whole: AuditResult) -> None:
             assert few.high - few.low < 1.15 * (every.high - every.low)  # a tenth, and chance
         assert few.value == pytest.approx(every.value, abs=0.02)
     assert ", not ±0.03, after" in said(result)
+    assert "but not until every interval was ±0.03 or narrower" in " ".join(result.summary(details=True).split())
 
 
 def test_numbers_are_those_of_all_orders(whole: AuditResult) -> None:

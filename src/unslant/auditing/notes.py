@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ _FEWEST = 10
 """Fewest responses from which rounding is reported: fewer may be round by chance."""
 _MOST_PLACES = 4
 _MANY_SHARED = 0.05
-"""Share of questions with a shared beginning from which an audit says that its intervals take them for independent."""
+"""Share of questions with a shared beginning from which an audit notes that its intervals treat them as independent."""
 
 
 def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
@@ -54,7 +55,7 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
     if counts.bounded_scores:
         lines.append(
             "Label scores that are only upper bounds, because the server did not return the label: "
-            f"{counts.bounded_scores:,}; responses whose best label may be one of them, hence no answers: "
+            f"{counts.bounded_scores:,}; responses without an answer because their best label may be one of them: "
             f"{counts.censored_rows:,}."
         )
     lines += [f"{count(n, f'question {one}', f'questions {more}')}." for n, one, more in sentences if n]
@@ -78,7 +79,7 @@ def notes(result: AuditResult, known: Sequence[str]) -> list[str]:
 
 
 def failure_lines(result: AuditResult) -> list[str]:
-    """How many responses failed or are no answer, the first reason, and what they count as."""
+    """How many responses failed or contain no answer, the first reason, and what they count as."""
     lines, counts, table = [], result.metrics.counts, result.responses.table
     if counts.failed_rows:
         reasons = table["raw"].filter(pc.equal(table["status"], "error")).to_pylist()
@@ -110,16 +111,16 @@ def _passage_lines(result: AuditResult) -> list[str]:
         return []
     return [
         f"{n:,} of {count(len(questions), 'question')} begin with the same {SHARED_START} characters as another: if "
-        "these are passages, put them in a field context. Questions on one passage then count together; the intervals "
-        "here take them for independent."
+        "these are passages, put them in a field named context. Questions on one passage then count together; the "
+        "intervals here treat them as independent."
     ]
 
 
 def _target_lines(result: AuditResult) -> list[str]:
-    """Which questions the intervals are about, where there are subjects."""
+    """Which questions the intervals are for, if there are subjects."""
     subjects = len(result.metrics.by_subject)
     if result.run.settings.get("across_subjects"):
-        return [f"Intervals are for other subjects; they take these {subjects} for a random sample."]
+        return [f"Intervals are for other subjects; they treat these {subjects} as a random sample."]
     further = (
         f"Intervals are for further questions of these {subjects} subjects; for others, add --across-subjects=True."
     )
@@ -127,7 +128,7 @@ def _target_lines(result: AuditResult) -> list[str]:
 
 
 def _decision_lines(responses: Responses) -> list[str]:
-    """That labels are the server's, and whether it rounds, a sentence each; none of other audits."""
+    """Who labelled the options, and whether the server rounds, a sentence each; empty unless a server decided."""
     rows = responses.where(elicitation=DECISION)
     if not len(rows):
         return []
@@ -169,7 +170,7 @@ def _until_lines(result: AuditResult) -> list[str]:
         why = "everything was asked" if everything else "more orders of these questions would not narrow it by much"
         lines.append(
             f"The interval is ±{number(step.half_width, 4)}, wider than the ±{until.half_width:g} requested: {why}. "
-            f"About {needed:,.0f} such questions would be needed."
+            f"About {needed:,.0f} questions like these would be needed."
         )
     names = [METRICS[name].name for name, one in step.numbers.items() if one["method"].startswith(ANYTIME)]
     if names and not everything:
@@ -181,24 +182,29 @@ def _until_lines(result: AuditResult) -> list[str]:
 
 
 def phase_lines(result: AuditResult) -> list[str]:
-    """Which questions were shown in which orders, what each number rests on, and whether a square is enough."""
+    """Which orders each question was shown in, what each number rests on, and whether a square is enough."""
     phases = result.run.two_phase
     if phases is None:
         return []
     prompts, until = count(result.metrics.counts.rows, "prompt"), result.run.until
     square = "a random Latin square of its orders (every option in every place once)"
     presented, drawn = f"{square} and in the published order", "drawn at random by subject"
-    means = "The mean over orders and shares of labels are over the squares of all questions."
+    means = "The mean over orders and the shares of labels come from the squares of all questions."
     if until:
+        square = square.replace("its orders", "their orders")
         presented, drawn = f"the published order, {until.squares:,} of them also in {square}", "drawn at random"
-        means = "The mean over orders is of all questions, shares of labels are over the squares."
+        means = "The mean over orders is of all questions; the shares of labels come from the squares."
+    sizes = [(int((~block.pinned).sum(axis=1).max()), block.k) for block in result.whole.blocks]
+    every, sampled = "all orders", [(m, k) for m, k in sizes if k < math.factorial(m)]
+    if sampled:
+        every += f" (at most {max(k for _, k in sampled)} with {min(sampled)[0]} options or more)"
     lines = [
         f"Every question was shown in {presented}; {len(phases.full):,} of {count(len(result.scores), 'question')}, "
-        f"{drawn}, in all orders, reversed, and with rearranged labels: {prompts} instead of {phases.of_prompts:,} "
-        "(--orders=cyclic:24).",
+        f"{drawn}, in {every}, reversed, and with rearranged labels: {prompts} instead of "
+        f"{phases.of_prompts:,} (--orders=cyclic:24).",
         f"{means} PBM, consistency, the vote "
         "and right in every order are predicted from the squares and corrected by the questions shown in all orders. "
-        f"Flips, label or position, corrections, AccStd and variance components are of these {len(phases.full):,} "
+        f"Flips, label or position, corrections, AccStd and variance components come from these {len(phases.full):,} "
         "alone.",
     ]
     if result.beyond_places is not None:
@@ -219,22 +225,23 @@ def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
     tokens = adaptive.tokens_saved
     of_tokens = f" and about {abs(tokens):,.0f} tokens" if tokens == tokens else ""
     share = percent(abs(saved) / adaptive.requests_of_all) if adaptive.requests_of_all else "0 %"
-    requests = f"{adaptive.requests:,} requests in place of {adaptive.requests_of_all:,}: {share}{of_tokens}"
+    requests = f"{adaptive.requests:,} requests instead of {adaptive.requests_of_all:,}: {share}{of_tokens}"
     if adaptive.at_random:
         lines = [
             f"{requests} saved. {adaptive.checked:,} of {adaptive.agreeing:,} questions, drawn at random, were asked "
-            "in all orders and represent the others, asked as published only, in every number over orders."
+            "in all orders; in every number over orders they represent the others, asked in the published order only."
         ]
     else:
         outcome = "saved" if saved >= 0 else "more, as answers mostly differ between orders"
         lines = [
             f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {adaptive.agreeing:,} "
-            f"had the same answer as given and reversed; {adaptive.checked:,} of them, drawn at random, were asked in "
-            "all orders and represent the others in every number over orders."
+            f"had the same answer in the given and the reversed order; {adaptive.checked:,} of them, drawn at random, "
+            "were asked in all orders and represent the others in every number over orders."
         ]
     if adaptive.other_vote.defined:
         lines.append(
-            f"The vote over all orders was another answer in {with_interval(adaptive.other_vote)} of those drawn. "
+            "The vote over all orders differs from the answer in the published order in "
+            f"{with_interval(adaptive.other_vote)} of those drawn. "
             "Numbers of single orders (worst, best, whether orders differ) need all questions in all orders."
         )
     return lines
@@ -253,8 +260,8 @@ def _advice(result: AuditResult) -> list[str]:
     questions = variance.components.get(QUESTION) if variance else None
     if questions and questions["of_score"].defined:
         lines.append(
-            f"{percent(questions['of_score'].value)} of the score's uncertainty is the choice of questions, the rest "
-            "that of orders; `unslant plan` says what more of either would give."
+            f"{percent(questions['of_score'].value)} of the score's uncertainty comes from the choice of questions, the "
+            "rest from the orders; `unslant plan` shows what more of either would gain."
         )
     curve = result.order_curve
     if curve is None:

@@ -95,10 +95,11 @@ def _presented(result: AuditResult) -> str:
     orders = sorted({block.k for block in result.whole.blocks})
     if not orders:
         return ""
+    span = f"{f'{orders[0]} to ' if len(orders) > 1 else ''}{count(orders[-1], 'order')}"
     if phases:
         square = f"{until.squares:,} of them" if until else "each"
-        return f"{square} in a square of orders, {len(phases.full):,} in all {orders[-1]} orders"
-    return f"each in {f'{orders[0]} to ' if len(orders) > 1 else ''}{count(orders[-1], 'order')}"
+        return f"{square} in a square of orders, {len(phases.full):,} in {span}"
+    return f"each in {span}"
 
 
 def caveats(result: AuditResult) -> list[str]:
@@ -120,9 +121,8 @@ def caveats(result: AuditResult) -> list[str]:
     if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
         sentences.append(
             f"In {len(sums):,} of {count(len(result.responses), 'response')} the probabilities of the labels sum to "
-            f"more than 1 (up to {sums.max():.3g}): they are not probabilities of one answer, nor their natural "
-            "logarithms. The answer in each order does not depend on that; the vote over orders, PBM, margin and "
-            "confidence do."
+            f"more than 1 (up to {sums.max():.3g}): the scores are not natural logarithms of probabilities of one answer. "
+            "The answer in each order does not depend on this; the vote over orders, PBM, margin and confidence do."
         )
     lost = counts.failed_rows + counts.unanswered_rows
     if lost > MANY_FAILED * counts.rows:
@@ -137,8 +137,8 @@ def caveats(result: AuditResult) -> list[str]:
 
 
 def _asked_name(result: AuditResult) -> str:
-    """What was asked, short enough for a headline: ``embedded-skewed (400 questions)``, ``400 questions``; where some
-    have no right option or no answer as published, and so no part in the score, ``12 of 24 questions``."""
+    """The questions, short enough for a headline: ``embedded-skewed (400 questions)``, ``400 questions``; where some
+    have no right option or no answer as published, and so do not count in the score, ``12 of 24 questions``."""
     name, size = result.run.questions or result.run.recorded, count(len(result.scores), "question")
     published = result.metrics.means["accuracy"]
     scored = published.n if published.defined else int(result.scores.has_answer.sum())
@@ -167,7 +167,7 @@ def _headline(result: AuditResult) -> str:
     if result.shown_once and published.defined:
         scores = f"{with_interval(published, digits)}{on}, in one order of options"
     elif not averaged.defined:
-        scores = f"{with_interval(published, digits)}{on} as published; none has an answer in every order"
+        scores = f"{with_interval(published, digits)}{on} as published; no question has an answer in every order"
     elif gap is None:
         scores = f"{with_interval(averaged, digits)}{on}, averaged over {_orders(result)}"
     else:
@@ -180,7 +180,7 @@ def _headline(result: AuditResult) -> str:
 
 
 def _orders(result: AuditResult) -> str:
-    """Over what the score is averaged: where orders are missing or failed, in how many questions they are complete."""
+    """What the score is averaged over, and on how many questions, if some have missing or failed orders."""
     averaged, incomplete = result.metrics.means["expected_accuracy"], result.metrics.counts.incomplete
     return f"option orders in the {averaged.n:,} answered in every order" if incomplete else "option orders"
 

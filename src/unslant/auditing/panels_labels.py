@@ -104,7 +104,8 @@ def priors_panel(result: AuditResult) -> Panel:
         "Base rates and Nvr-X",
         "A model that favours a label before reading the question scores well where that label happens to be right. "
         "Its base rates are the probabilities it gives the labels of a question without content. Nvr-X is its accuracy "
-        "when the right option is never under label X; the lowest is its score without the label that helps it most.",
+        "when the right option is never under label X; the lowest, within each number of options, is its score without "
+        "the label that helps it most.",
         short="Priors",
     )
 
@@ -145,8 +146,8 @@ def _nvr(result: AuditResult) -> list[Chart]:
         Chart(
             "nvr",
             f"Nvr-X: {number(nvr['score'])} without the best label",
-            "Accuracy on the same questions when the right option is never under a given label; the lowest is the "
-            f"score. Dashed: as given. Guessing scores {number(nvr['guess'])}."
+            "Accuracy when the right option is never under a given label, on the questions with that label; the score is "
+            f"the lowest within each number of options. Dashed: as given. Guessing scores {number(nvr['guess'])}."
             + (f" Outliers: {readings}." if readings else ""),
             partial(charts.intervals, marks, rows="variant", step=26, line=nvr["plain"].value),
         )
@@ -183,8 +184,8 @@ def published_panel(result: AuditResult) -> Panel:
         ),
         Plot(
             partial(charts.intervals, step=26, line=means["accuracy"].value),
-            f"{test * bias['cramers_v'].defined}These are different questions at each place, so that chance plays a "
-            "part. Dashed: the accuracy.",
+            f"{test * bias['cramers_v'].defined}Each place has different questions, so some of the difference is chance. "
+            "Dashed: the accuracy.",
             ["recall"],
             "Accuracy by position of the right option, as published",
             "published-gold-position",
@@ -198,8 +199,8 @@ def published_panel(result: AuditResult) -> Panel:
     return Panel(
         "published",
         "Published order",
-        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
-        "differs with the place of the right option, is a sign of bias; only other orders show which.",
+        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that differs "
+        "with the place of the right option, is a sign of bias; only other orders show of which kind.",
         short="Published",
         figures=[labels, numbers],
     )
@@ -225,7 +226,7 @@ def length_panel(result: AuditResult) -> Panel:
 
 
 def harness_panel(result: AuditResult) -> Panel:
-    """Of an audit made inside lm-eval, its own metrics of each task in the published order."""
+    """lm-eval's own metrics of each task in the published order, for an audit made inside lm-eval."""
     harness = result.run.lm_eval or Harness(version="", orders=0)
     names = list(dict.fromkeys(name for task in harness.tasks.values() for name in task.metrics))
     rows: list[dict[str, Any]] = [
@@ -240,7 +241,7 @@ def harness_panel(result: AuditResult) -> Panel:
     return Panel(
         "lm-eval",
         "In lm-eval",
-        "The same requests and metrics as lm-eval's, of the order that the task publishes.",
+        "lm-eval's own requests and metrics, in the order that the task publishes.",
         notes=(*missing, *harness.notes),
         figures=[Figure("lm-eval", title, ["task"], columns, rows)],
     )
@@ -296,7 +297,7 @@ def replies_panel(result: AuditResult) -> Panel:
     return Panel(
         "replies",
         "Replies",
-        "Whether replies are answers, and whether answers change when nothing does.",
+        "How many replies contain an answer, and how often the same prompt gets another one.",
         short="Replies",
         figures=[numbers, by_order, labels],
     )
@@ -314,9 +315,9 @@ def calibration_chart(calibration: Calibration | None) -> tuple[Chart, ...]:
     answers = count(calibration.replies, "answer")
     chart = Chart(
         "reliability",
-        "Is confidence earned?",
-        f"Share right, with 95 % intervals, against confidence, in ten bins; {answers}. On the dashed line "
-        "both agree; below it the model is overconfident.",
+        "Is the confidence justified?",
+        f"Share right, with 95 % intervals, against confidence, in ten bins; {answers}. On the dashed line the two "
+        "agree; below it the model is overconfident.",
         lambda style: charts.against(points, style, rows="confidence", axis="share right"),
     )
     return (chart,)

@@ -158,8 +158,8 @@ def order_curve_panel(result: AuditResult) -> Panel:
     figure = Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)
     return figure.panel(
         "Are fewer orders enough?",
-        "Smaller sets of orders against all that were asked, from the scores already there. A distance holds the "
-        "difference and its standard error over questions and draws, so that luck does not count.",
+        "Smaller sets of orders against all that were asked, from the recorded scores. A distance combines the difference "
+        "and its standard error over questions and draws, so that a set that came close by luck does not count as close.",
         short="Cost",
     )
 
@@ -182,10 +182,11 @@ def until_panel(result: AuditResult) -> Panel:
     plot = Plot(
         partial(charts.intervals, fit=True),
         "Each row is a step: questions asked (in a square of orders, in all orders). Bars are 95 % intervals that hold "
-        "at all steps at once; where all questions are asked, the usual ones.",
+        "at all steps at once; once all questions are asked, ordinary ones.",
         ["accuracy", "expected_accuracy"],
         "The score, the more is asked",
     )
+    reached = "until" if until.reached else "but not until"
     columns: list[str | Column] = [
         Column("in a square", 0, key="squares"),
         Column("in all orders", 0, key="whole"),
@@ -195,7 +196,7 @@ def until_panel(result: AuditResult) -> Panel:
     return Figure("until", "Intervals, step by step", ["asked"], columns, rows, [plot], folded=True).panel(
         "How much had to be asked",
         "Questions came in random order, each in the published order, a random share of them also in a Latin square of "
-        f"their orders and the first in all orders, until every interval below was ±{until.half_width:g} or narrower.",
+        f"their orders and the first in all orders, {reached} every interval was ±{until.half_width:g} or narrower.",
         short="Until",
     )
 
@@ -206,8 +207,8 @@ def phases_panel(result: AuditResult) -> Panel:
         return Panel("phases", "", "")
     beyond = result.beyond_places.cells() if result.beyond_places else {}
     values: dict[str, Cell] = {**result.metrics.means.cells(*_OF_PHASES), **beyond}
-    figure = Figure.of_metrics("phases", "Over a square and over all orders", {"value": values})
-    return figure.panel("What was asked of what", " ".join(phase_lines(result)), short="Phases")
+    figure = Figure.of_metrics("phases", "Over one Latin square and over all orders", {"value": values})
+    return figure.panel("Which orders each question was shown in", " ".join(phase_lines(result)), short="Phases")
 
 
 def variance_panel(result: AuditResult) -> Panel:
@@ -227,7 +228,7 @@ def variance_panel(result: AuditResult) -> Panel:
         ["components.variance"],
         "What the variance of an answer consists of",
     )
-    lost = f"No page separates {listed([NAMES.get(one, one) for one in variance.inseparable])} from the others."
+    lost = f"No presentation separates {listed([NAMES.get(key, key) for key in variance.inseparable])} from the others."
     return Figure("variance", "Variance components", ["component"], columns, rows, [plot], folded=True).panel(
         "Where the variance comes from",
         "Each answer differs by question, by where the right option is and what its label is, by order, and by repeat. "

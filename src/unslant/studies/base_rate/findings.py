@@ -274,9 +274,9 @@ def _h4(cloze: Findings | None) -> Hypothesis:
         return outcome("cannot be tested", "No Nvr-X responses under the cloze.")
     scores = cloze.nvr
     words = (
-        f"Accuracy is {number(scores['plain'])} as given and {number(scores['score'])} on Nvr-X (lowest of the "
-        f"variants), a difference of {with_interval(scores['drop'])}; guessing scores {number(scores['guess'])}, "
-        f"always avoiding one label {number(scores['never'])}, always answering one 0."
+        f"Accuracy is {number(scores['plain'])} as given and {number(scores['score'])} on Nvr-X (lowest variant "
+        f"within each number of options), a difference of {with_interval(scores['drop'])}; guessing scores "
+        f"{number(scores['guess'])}, always avoiding one label {number(scores['never'])}, always answering one 0."
     )
     if scores.readings:
         words += " " + " ".join(

@@ -176,7 +176,7 @@ def _accuracy(findings: Findings) -> Figure:
         ["accuracy.first", "accuracy.split", "accuracy.last", "by_subject.first", "tie_rate", "all_tied",
          Column("trusted"), Column("failed", key="n_failed")],
         rows,
-        explanation="By tie-breaking rule; the Nvr-X score is the lowest of the variants.",
+        explanation="By tie-breaking rule; the Nvr-X score is the lowest variant within each number of options.",
     )  # fmt: skip
 
 
