@@ -36,7 +36,7 @@ from unslant.responses.provenance import money
 from unslant.responses.run import TwoPhaseRun
 
 _OF_REPLIES = ("reasoning", "repeats", "repeat_sample", "adaptive", "calibrate", "in_all_orders", "ask_again")
-"""Fields that say nothing where labels are scored."""
+"""Fields without effect where labels are scored."""
 MOST_ORDERS = 6
 """Default number of orders of a question where replies are read: they are expensive."""
 MOST_WHOLE = 200
@@ -54,8 +54,9 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     LEAST: ClassVar = {"repeats": 1, "repeat_sample": 1, "calibrate": 0}
 
     orders: str = "auto"
-    """auto (all, up to 24; beyond 200 questions, a Latin square for each and all for some; 6 for replies), all, latin,
-    cyclic, reverse, given, how many to sample, or how many in a balanced set (given:8, shared:8)."""
+    """auto (all, up to 24; beyond 200 questions, a Latin square for each and all for some; for replies up to 6
+    rotations), all, latin, cyclic, reverse, given, a number to sample, or a balanced set of a size (given:8,
+    shared:8)."""
     until: float | None = None
     """Stop early, once scores are known to within this half-width, such as 0.02."""
     repeats: int = 1
@@ -67,7 +68,7 @@ class AuditSettings(ChooseShotsOptions, ScoredLabelOptions, ElicitOptions):
     calibrate: float = 0.1
     """Replies: share of the agreeing questions that --adaptive still asks in all orders, at least ten."""
     in_all_orders: float = 1.0
-    """Replies: ask this share of the questions, drawn at random, in all orders, and the others only as published."""
+    """Replies: ask this share of the questions, at least 30 drawn at random, in all orders, the others as published."""
     ask_again: bool = False
     """Replies: if one is unparsed or conflicts, ask once which label it chose; reported separately."""
 
@@ -145,7 +146,7 @@ def order_presentations(
 def square_presentations(
     question: Question, orders: Sequence[Order], alphabet: tuple[str, ...], **more: Order
 ) -> list[Presentation]:
-    """The orders, plus the given one and those of ``more`` kinds if they are not among them."""
+    """The orders, plus the given one and those in ``more`` (kind -> order) if they are not among them."""
     others = {"given": given_order(question)} | more
     return [
         *(present(question, order, alphabet) for order in orders),
@@ -183,7 +184,7 @@ def audit_presentations(
 
 
 def orders_in_words(question: Question, spec: str, seed: int = 0) -> list[Order]:
-    """The orders in which replies are asked for; ``auto`` is the rotations, or six of them for more options."""
+    """The orders in which replies are requested; ``auto`` is all rotations, or six of them beyond six options."""
     if spec != "auto":
         return orders_for(question, spec, seed)
     turns = cyclic_orders(question)
@@ -234,7 +235,7 @@ class OrderDesign:
         return parse_labels(self.settings.labels)
 
     def asked(self) -> Iterator[Asked]:
-        """Everything: what each question is shown in, then the controls."""
+        """Everything that is asked: the presentations of each question, then the controls."""
         for question in self.questions:
             yield from self.shown(question)
         yield from self.controls
@@ -268,9 +269,9 @@ class OrderDesign:
 
     @cached_property
     def controls(self) -> list[Asked]:
-        """Prompts without content, which show what labels get by themselves."""
+        """Prompts without content, which show how probable each label is by itself."""
         sizes = sorted({len(question.options) for question in self.questions} if self.own_labels else ())
-        return [one for n in sizes for one in control_presentations(n, self.alphabet, seed=self.settings.seed)]
+        return [page for n in sizes for page in control_presentations(n, self.alphabet, seed=self.settings.seed)]
 
     def prompts_in_all(self, question: Question) -> int:
         """Prompts of a question that is asked in all orders."""
@@ -296,7 +297,7 @@ class OrderDesign:
 
     @property
     def recorded(self) -> TwoPhaseRun | None:
-        """What a run says about its two phases."""
+        """The two phases as the run records them; None if there is one phase."""
         if self.full is None:
             return None
         return TwoPhaseRun(full=tuple(sorted(self.full)), of_prompts=self.prompts_of_all)

@@ -63,8 +63,8 @@ class AttentionOverOrders:
             Chart(
                 f"attention-{head}",
                 f"Attention of the last token, head {head}",
-                "One line an order, the file's own highlighted; the dashed line is where the options begin. The first "
-                "token, which takes up attention that goes nowhere else, is left out (selection-bias paper, figure 2).",
+                "One line per order, the file's own highlighted; the dashed line is where the options begin. The first "
+                "token, which absorbs unused attention, is left out (selection-bias paper, figure 2).",
                 partial(self._drawn, head),
                 of="orders",
             )
@@ -165,7 +165,7 @@ def last_token_attention(model: TransformersModel, prompts: Sequence[Prompt]) ->
     A head's weights sum to 1. Prompts are run one by one, through eager attention.
 
     Raises:
-        ModelError: if the model gives no attention weights (state-space layers, attention of its own making).
+        ModelError: if the model gives no attention weights (state-space layers, custom attention).
     """
     import torch
 

@@ -30,15 +30,15 @@ from unslant.questions import Question
 from unslant.reports.numbers import about, count, significant
 
 if TYPE_CHECKING:
-    from unslant.auditing.words import Plan
+    from unslant.auditing.words import Schedule
     from unslant.prompts import Writer
 
 CHARACTERS_A_TOKEN = 4
 """Approximate, for English, where no tokenizer is available."""
 SAMPLED = 500
-"""Prompts whose tokens are counted, at most; the others are taken to be as long on average."""
+"""Prompts whose tokens are counted, at most; the others are assumed to be as long on average."""
 MEASURED = 1.0
-"""Seconds of scoring from which the time of all is estimated."""
+"""Seconds of scoring from which the time of the whole run is estimated."""
 AT_FIRST = 2
 """Questions in the first call that is measured; each next one has twice as many."""
 
@@ -85,18 +85,18 @@ def estimate(
     lines = [
         *questions.report.caveats,
         *["With --until, at most:"] * (settings.until is not None),
-        *([f"All orders of {len(design.full)} questions; of more, if intervals need them."] if design.full else []),
+        *([f"{len(design.full)} questions in all orders; more if the intervals need it."] if design.full else []),
         f"{count(len(questions), 'question')}, {count(len(prompts), 'prompt')} to score"
         f"{f', {len(controls)} of them without content' if controls else ''}.",
         f"Tokens in the prompts: about {total:,} ({length.how}), each prompt run alone{outputs.money(total)}.",
     ]
     if address.scheme:
-        return [*lines, "Time: not known before a server has been asked."]
+        return [*lines, "Time: unknown until a server has been asked."]
     spent = _measured(open_model(model, models), by_question)
     shared = spent.tokens / spent.tokens_plain if spent.tokens_plain else 1.0
     return [
         *lines,
-        f"Tokens computed: about {total * shared:,.0f}, shared beginnings once: about "
+        f"Tokens computed: about {total * shared:,.0f}, counting shared beginnings once, which is about "
         f"{significant(shared * (len(prompts) - len(controls)) / len(questions), 2)} ordinary runs.",
         f"Time: about {duration(spent.seconds * len(prompts) / spent.prompts)}, an estimate from "
         f"{count(spent.prompts, 'prompt')} scored in {spent.seconds:.1f} s.",
@@ -104,7 +104,7 @@ def estimate(
 
 
 def _requests(
-    schedule: Plan,
+    schedule: Schedule,
     settings: AuditSettings,
     writer: Writer,
     generate: GenerateOptions,
@@ -115,9 +115,9 @@ def _requests(
     from unslant.auditing.words import FEWEST_CHECKED
 
     cue = writer.template.render("cloze.cue")
-    at_once = [shown for (_, shown), _ in schedule.first]
-    further = [shown for several in schedule.further.values() for _, shown in several]
-    prompts = [writer.prompt(shown, cue, ()) for shown in (*at_once, *further)]
+    at_once = [page for (_, page), _ in schedule.first]
+    further = [page for pages in schedule.further.values() for _, page in pages]
+    prompts = [writer.prompt(page, cue, ()) for page in (*at_once, *further)]
     least, most = len(at_once), len(prompts)
     if further:
         n_checked = max(settings.calibrate * len(schedule.further), min(FEWEST_CHECKED, len(schedule.further)))
@@ -144,9 +144,9 @@ def _requests(
 
 
 def _measured(model: ScoringModel, by_question: Sequence[Sequence[Prompt]]) -> Cost:
-    """What scoring some questions costs, drawn at random until about a second is spent.
+    """The cost of scoring some questions, drawn at random until about a second is spent.
 
-    The first call is not counted, and of the others only the largest: the larger, the nearer to the audit's own.
+    The first call warms up and is not counted; of the others only the largest is, being most like the audit's own.
 
     Args:
         by_question: the prompts of each question; at least one.

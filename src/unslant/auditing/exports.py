@@ -66,7 +66,7 @@ class ExportOptions:
 
 
 def flat(result: StudyResult) -> dict[str, float]:
-    """Every number of a result that is known: key -> value, and ``key/low``, ``key/high`` and ``key/n``."""
+    """Every defined number of a result: key -> value, and ``key/low``, ``key/high`` and ``key/n``."""
     values: dict[str, float] = {}
     for path, parts in numbers(result.to_dict(), APART):
         if metric_at(path) is not None and parts["value"] is not None:
@@ -97,7 +97,7 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
     """The front matter of a model card with a ``model-index``."""
     hub = needed("huggingface_hub", "the format model-index", InputError)
     _need(options, "dataset")
-    made = [
+    entries = [
         hub.EvalResult(
             task_type="multiple-choice",
             task_name=options.task or None,
@@ -113,7 +113,7 @@ def model_index(result: AuditResult, options: ExportOptions) -> str:
         )
         for key, name in ((_SCORE, f"accuracy, {_notes(result)}"), ("accuracy", "accuracy, published order"))
     ]
-    card = hub.ModelCardData(model_name=result.run.name, eval_results=made)
+    card = hub.ModelCardData(model_name=result.run.name, eval_results=entries)
     return f"---\n{card.to_yaml()}\n---\n"
 
 
@@ -241,7 +241,7 @@ def _sample(row: Response, question: Question, record: Mapping[str, Any], name: 
 
 def _estimate(result: AuditResult, key: str) -> Estimate:
     if not has_interval(result.metrics.means[key]):
-        raise InputError(f"{result.run.question_set}: has no {key}, which this format needs; ask several orders")
+        raise InputError(f"{result.run.question_set}: no {key}, which this format needs; audit in several orders")
     return result.metrics.means[key]
 
 

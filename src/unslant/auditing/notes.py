@@ -260,8 +260,8 @@ def _advice(result: AuditResult) -> list[str]:
     questions = variance.components.get(QUESTION) if variance else None
     if questions and questions["of_score"].defined:
         lines.append(
-            f"{percent(questions['of_score'].value)} of the score's uncertainty comes from the choice of questions, the "
-            "rest from the orders; `unslant plan` shows what more of either would gain."
+            f"{percent(questions['of_score'].value)} of the score's uncertainty comes from the choice of questions, "
+            "the rest from the orders; `unslant plan` shows what more of either would gain."
         )
     curve = result.order_curve
     if curve is None:

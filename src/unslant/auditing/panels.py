@@ -1,7 +1,7 @@
 """The page of an audit.
 
-Its first screen is made at once: caveats, one sentence and three lines, each claim tied to its interval, and three
-tiles. Panels, questions and notes are made when they are drawn.
+The first screen is built eagerly: caveats, one sentence and three lines, each claim tied to its interval, and three
+tiles. Panels, questions and notes are built when they are drawn.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SAME = 0.02
 """Scores of one model whose difference lies within this bound are called the same, and the bound is stated."""
 MOST_TILES = 3
 _MOST_WORDS = 3
-"""Names of question sets up to this long are in the headline; of longer ones, their number is."""
+"""Most words in the name of a question set that a headline uses; for longer names it has the number of questions."""
 _DIGITS = 2
 LEAST_LABEL_MASS = 0.5
-"""Below, a warning: less than half of the probability of the next token is on labels."""
+"""Below this, a warning: less than half of the probability of the next token is on labels."""
 MANY_TIED = 0.05
 """Share of answers, or of votes, with several best options above which ties are mentioned."""
 MANY_FAILED = 0.05
-"""Share of responses without an answer above which that comes before the score."""
+"""Share of responses without an answer above which the failures are reported before the score."""
 
 
 def page(result: AuditResult) -> Page:
@@ -103,7 +103,7 @@ def _presented(result: AuditResult) -> str:
 
 
 def caveats(result: AuditResult) -> list[str]:
-    """What must be known before the score: few labels, many failures, replies that conflict or were cut."""
+    """What a reader must know before the score: little label mass, many failures, replies that conflict or were cut."""
     from unslant.auditing.result import scored_texts
 
     counts, mass = result.metrics.counts, result.metrics.means["label_mass"].value
@@ -121,8 +121,8 @@ def caveats(result: AuditResult) -> list[str]:
     if sums.size and not scored_texts(result.responses):  # texts' probabilities may be per token
         sentences.append(
             f"In {len(sums):,} of {count(len(result.responses), 'response')} the probabilities of the labels sum to "
-            f"more than 1 (up to {sums.max():.3g}): the scores are not natural logarithms of probabilities of one answer. "
-            "The answer in each order does not depend on this; the vote over orders, PBM, margin and confidence do."
+            f"more than 1 (up to {sums.max():.3g}): the scores are not natural logarithms of probabilities of one "
+            "answer. The answer in each order does not depend on this; the vote, PBM, margin and confidence do."
         )
     lost = counts.failed_rows + counts.unanswered_rows
     if lost > MANY_FAILED * counts.rows:
@@ -221,7 +221,7 @@ def _against_guessing(result: AuditResult, guess: Verdict | None, digits: int) -
 
 
 def _lines(result: AuditResult) -> tuple[str, ...]:
-    """How much depends on the order; what the model falls back on, and the corrected score; the cost."""
+    """Three lines: how much depends on the order; what the model falls back on, and the corrected score; the cost."""
     guess = _guessing(result)
     if result.one_order:
         outlier = _lengths(result.length_bias) if result.length_bias else _surplus(result)
@@ -260,7 +260,7 @@ def _order(result: AuditResult) -> str:
 
 
 def _vote(result: AuditResult) -> str:
-    """The corrected score, and how much of it ties decide: a model that always answers A ties everywhere."""
+    """The corrected score, and how many of its votes are ties: a model that always answers A ties everywhere."""
     vote, ties = (result.metrics.means[key] for key in ("vote_accuracy", "vote_tie_rate"))
     if not vote.defined:
         return ""
@@ -306,7 +306,7 @@ def _unsettled(result: AuditResult, guess: Verdict | None) -> str:
 
 
 def _until(result: AuditResult) -> str:
-    """Where the search ended; empty for an audit of everything from the start."""
+    """Where the search of ``--until`` ended; empty for any other audit."""
     until = result.run.until
     if not until:
         return ""

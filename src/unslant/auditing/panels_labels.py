@@ -146,8 +146,8 @@ def _nvr(result: AuditResult) -> list[Chart]:
         Chart(
             "nvr",
             f"Nvr-X: {number(nvr['score'])} without the best label",
-            "Accuracy when the right option is never under a given label, on the questions with that label; the score is "
-            f"the lowest within each number of options. Dashed: as given. Guessing scores {number(nvr['guess'])}."
+            "Accuracy when the right option is never under a given label, on the questions with that label; the score "
+            f"is the lowest within each number of options. Dashed: as given. Guessing scores {number(nvr['guess'])}."
             + (f" Outliers: {readings}." if readings else ""),
             partial(charts.intervals, marks, rows="variant", step=26, line=nvr["plain"].value),
         )
@@ -184,8 +184,8 @@ def published_panel(result: AuditResult) -> Panel:
         ),
         Plot(
             partial(charts.intervals, step=26, line=means["accuracy"].value),
-            f"{test * bias['cramers_v'].defined}Each place has different questions, so some of the difference is chance. "
-            "Dashed: the accuracy.",
+            f"{test * bias['cramers_v'].defined}Each place has different questions, so some of the difference is "
+            "chance. Dashed: the accuracy.",
             ["recall"],
             "Accuracy by position of the right option, as published",
             "published-gold-position",
@@ -199,8 +199,8 @@ def published_panel(result: AuditResult) -> Panel:
     return Panel(
         "published",
         "Published order",
-        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that differs "
-        "with the place of the right option, is a sign of bias; only other orders show of which kind.",
+        "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
+        "differs with the place of the right option, is a sign of bias; only other orders show of which kind.",
         short="Published",
         figures=[labels, numbers],
     )

@@ -158,8 +158,8 @@ def order_curve_panel(result: AuditResult) -> Panel:
     figure = Figure("order-curve", title, names, columns, rows, plots[: 1 + costed], folded=True)
     return figure.panel(
         "Are fewer orders enough?",
-        "Smaller sets of orders against all that were asked, from the recorded scores. A distance combines the difference "
-        "and its standard error over questions and draws, so that a set that came close by luck does not count as close.",
+        "Smaller sets of orders against all that were asked, from the recorded scores. A distance combines the "
+        "difference and its standard error over questions and draws, so that a set near by luck does not count as near.",
         short="Cost",
     )
 

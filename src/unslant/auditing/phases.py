@@ -24,7 +24,7 @@ from unslant.questions import Question
 from unslant.responses import SCHEMA, Responses, Run
 
 WIDTH = 2.0
-"""How many times wider than in an audit in all orders the intervals of :data:`WIDENED` may be."""
+"""Widest intervals of :data:`WIDENED` allowed, relative to an audit in all orders."""
 WIDENED = ("pbm", "normalised_pbm", "consistency", "robust_accuracy")
 """Numbers that need all orders and for which the part grows. Not the votes: for 1,000 questions and a model that only
 follows the place, they would cost 3.8 instead of 3.0 ordinary runs, and the vote over a square is narrow."""
@@ -81,12 +81,12 @@ def _joined(responses: Responses, more: Responses, questions: Sequence[Question]
 
 
 def next_part(phased: TwoPhaseValues, full: Bools, means: Floats, noise: Floats, bootstrap: Bootstrap) -> int:
-    """The size that the part grows to: what :func:`part_needed` and :func:`part_for_mean` say, at most twice as many.
+    """The size that the part grows to: the larger of :func:`part_needed` and :func:`part_for_mean`, at most double.
 
-    A part that is too small says little about how large it should be, so it is asked again on the way.
+    A small part estimates its own best size poorly, so it grows in steps and is estimated again after each.
     """
-    shown = int(full.sum())
-    return min(max(part_needed(phased, full, bootstrap), part_for_mean(means, noise, full)), 2 * shown, len(full))
+    size = max(part_needed(phased, full, bootstrap), part_for_mean(means, noise, full))
+    return min(size, 2 * int(full.sum()), len(full))
 
 
 def part_needed(phased: TwoPhaseValues, full: Bools, bootstrap: Bootstrap) -> int:

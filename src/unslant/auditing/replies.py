@@ -24,15 +24,15 @@ MOST_ORDERS = 24
 
 @dataclass(frozen=True)
 class OrderReplies(Jsonable):
-    """The replies to questions with ``n_options`` options in one order.
+    """The replies to questions with ``n_options`` options in one order, counted.
 
     Attributes:
         order: the option at each place, from the top; empty for all orders together.
-        replies: all that came.
-        answered: naming one option; none_or_several: naming none or several of them.
-        conflict: giving a label with the text of another option.
-        cut: ended at the limit of tokens before an answer.
-        failed: requests that got no reply.
+        replies: all replies, without failed requests.
+        answered: name one option; none_or_several: name none or several of them.
+        conflict: give a label with the text of another option.
+        cut: ended at the token limit before an answer.
+        failed: requests without a reply.
     """
 
     n_options: int
@@ -69,8 +69,8 @@ class Adaptive(Jsonable):
 
     Attributes:
         agreeing: questions whose answers as given and reversed agree; all questions, if ``at_random``.
-        checked: those of them that were asked in all orders all the same, at random.
-        other_vote: share of the checked ones in which the vote over all orders is another answer.
+        checked: those of them drawn at random to be asked in all orders nevertheless.
+        other_vote: share of the checked ones whose vote over all orders differs from their answer as published.
         requests, requests_of_all: made, without repeats, and needed for every question in all orders.
         tokens_saved: requests saved times the mean tokens of a request, in and out; nan if nobody counted tokens.
         at_random: whether chance alone, and no answer, decided which questions were asked in all orders.
@@ -87,10 +87,10 @@ class Adaptive(Jsonable):
 
 @dataclass(frozen=True)
 class Again(Jsonable):
-    """What asking again about unread and conflicting replies gave.
+    """The outcome of asking again about unparsed and conflicting replies.
 
     Attributes:
-        asked, answered: such replies, and those of them to which one option was then named.
+        asked, answered: such replies, and those for which the model then named one option.
         right: share of the replies that are right, where these answers count as the replies'.
     """
 
@@ -101,12 +101,12 @@ class Again(Jsonable):
 
 @dataclass(frozen=True)
 class Replies(Jsonable):
-    """See the module.
+    """What the replies of an audit show besides their answers.
 
     Attributes:
-        unparsed, conflict, cut, refused, none_or_several: share of the replies, over all orders, in which no answer is
-            found, that give a label with another option's text, that ended at the limit of tokens, that refuse, and
-            that name none or several options.
+        unparsed, conflict, cut, refused, none_or_several: share of the replies, over all orders, in which no answer was
+            read, that give a label with another option's text, that ended at the token limit, that refuse, and that
+            name none or several options.
         right, right_by_label, right_by_text: share of the replies that are right, a conflict counting as unanswered, as
             the option under its label, and as the option whose text it gives.
         labels: as written, also with the text of another option.
@@ -134,7 +134,7 @@ class Replies(Jsonable):
 
 
 @metric("replies.conflict", "conflict", "replies giving a label with another option's text; not right", unit="share")
-@metric("replies.cut", "cut", "replies that ended at the limit of tokens before an answer; not right", unit="share")
+@metric("replies.cut", "cut", "replies that ended at the token limit before an answer; not right", unit="share")
 @metric("replies.right", "right", "replies that are right; a conflict is not", unit="share")
 @metric("replies.right_by_label", "right by label", "replies right if a conflict counts by its label", unit="share")
 @metric("replies.right_by_text", "right by text", "replies right if a conflict counts by its text", unit="share")
@@ -142,7 +142,7 @@ class Replies(Jsonable):
 @metric(
     "adaptive.other_vote",
     "other vote",
-    "questions drawn to be asked in all orders whose vote is another answer",
+    "questions drawn to be asked in all orders whose vote differs from their answer as published",
     unit="share",
 )
 def replies_of(responses: Responses, scores: OrderScores, bootstrap: Bootstrap) -> Replies:
@@ -228,7 +228,7 @@ def _by_text(row: Response) -> int:
 
 
 def labels_as_written(responses: Responses) -> Responses:
-    """Responses in which a conflict is the answer under its label: what a habit of labels is seen in."""
+    """Responses in which a conflict counts as the answer under its label, which is what shows a label habit."""
     rows = (
         replace(row, status="ok", chosen=frozenset({_by_label(row)})) if _by_label(row) != row.choice else row
         for row in responses.rows()
@@ -286,7 +286,7 @@ def _adaptive(run: Run, requests: int, scores: OrderScores, bootstrap: Bootstrap
 
 
 def reply_lines(replies: Replies) -> list[str]:
-    """Why answers are missing that could be there: labels that conflict with texts, and replies that were cut."""
+    """Why answers are missing: labels that conflict with texts, and replies that were cut."""
     n = sum(row.replies for row in replies.by_order)
     conflicts, cut = sum(row.conflict for row in replies.by_order), sum(row.cut for row in replies.by_order)
     lines = []

@@ -45,7 +45,7 @@ COMPUTED = (
     *("nvr", "base_rates", "corrections", "replies", "shortcuts", "length_bias", "variance_components"),
     *("order_curve", "beyond_places"),
 )
-"""Numbers that are computed when they are first used: the first screen needs few of them, JSON needs all."""
+"""Numbers computed on first use: the first screen needs few of them, JSON all."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class AuditResult(RecordedResult):
         shortcuts: test-taking shortcuts against the answers as given; empty where no question texts are known.
         length_bias: of a log with scores of option texts; None for any other.
         variance_components: where the variance of right and wrong answers comes from; None where it cannot be known.
-        order_curve: the result and cost of fewer orders; None where there were no fewer to compare.
+        order_curve: the result and cost of fewer orders; None where no smaller set could be compared.
         beyond_places: share of PBM that options and places do not explain, of an audit in two phases; None for others.
         left_open: what an audit of one order leaves open, and the command that asks more; empty for any other.
     """
@@ -104,7 +104,7 @@ class AuditResult(RecordedResult):
 
     @cached_property
     def whole(self) -> OrderScores:
-        """The scores of the questions that were shown in all orders: of an audit in two phases, its random part."""
+        """The scores of the questions shown in all orders: in an audit in two phases, its random part."""
         return whole_part(self.scores)
 
     @cached_property
@@ -233,8 +233,8 @@ class AuditResult(RecordedResult):
         logged = self.run.logged
         if scored_texts(self.responses) and not (logged and logged.scores == "listed"):
             return (
-                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` lists them "
-                "in the prompt."
+                "Each option was scored by itself, so order plays no part; `unslant audit MODEL FILE` lists the "
+                "options in the prompt."
             )
         return left_open(self.responses.questions, in_words=not self.scores.is_scored)
 
@@ -265,7 +265,7 @@ class AuditResult(RecordedResult):
 
 
 def scored_texts(responses: Responses) -> bool:
-    """Whether texts of options were scored, in place of labels."""
+    """Whether option texts were scored rather than labels."""
     logged, harness = responses.run.logged, responses.run.lm_eval
     if logged and logged.scores in ("texts", "listed"):
         return True
@@ -301,7 +301,7 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
     ways, remarks, keys = (_way(first), _way(now)), list[str](), [*measures]
     if "pbm" in keys and now.scores.is_scored != first.scores.is_scored:
         keys.remove("pbm")
-        remarks.append("PBM is not compared: of words it comes from answers, of scores from probabilities.")
+        remarks.append("PBM is not compared: for words it comes from answers, for scores from probabilities.")
     pairs = [difference(key) for key in keys]
     if len(set(ways)) > 1:
         remarks.append(f"Answers are read in different ways: {base} by {ways[0]}; {name} by {ways[1]}.")
@@ -311,7 +311,7 @@ def paired(run: tuple[str, AuditResult], other: tuple[str, AuditResult], measure
 
 
 def _way(result: AuditResult) -> str:
-    """How an answer is read: letters on a page and option texts on their own are two questions."""
+    """How an answer is read: choosing a label and scoring option texts by themselves are different tasks."""
     logged = result.run.logged
     if logged and logged.scores in ("texts", "listed"):
         return "scores of option texts"

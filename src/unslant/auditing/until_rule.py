@@ -19,7 +19,7 @@ Values = Mapping[str, Floats]
 BOUNDS = {"accuracy": SHARE, "expected_accuracy": SHARE, "order_advantage": DIFFERENCE, "pbm": (0.0, 0.25)}
 """The numbers whose intervals the search narrows, and their bounds."""
 WITH_ORDERS = ("expected_accuracy", "order_advantage")
-"""Those that average over orders, and are estimated for questions asked in the published order alone."""
+"""Those that average over orders; for questions asked in the published order alone they are estimated."""
 PUBLISHED, SQUARE, WHOLE = range(3)
 """How a draw is asked: in the published order; also in a Latin square of its orders; in all of them."""
 FIRST, FIRST_WHOLE = 48, 24
@@ -243,7 +243,7 @@ ANYTIME = "anytime-valid, by betting, over questions"
 _MOST_STAKED = 0.75
 """Share of the capital that is risked on one question at most."""
 _PRECISION = 1e-7
-"""Of the ends of an interval, as a share of the range."""
+"""Precision of the ends of an interval, as a share of the range."""
 
 
 class ConfidenceSequence:
@@ -301,25 +301,25 @@ class ConfidenceSequence:
             self._sums, self._squares, self._seen = sums[-1], float(squares[-1]), self._seen + len(y)
 
     def interval(self) -> tuple[float, float]:
-        """Least and greatest mean that no gambler has won against; the bounds before the first question."""
+        """Least and greatest mean that no gambler has ruled out; the bounds before the first question."""
         low = self._edge(self._totals)
         high = 1 - self._edge(self._weights - self._totals)
         return self.floor + self.range * min(low, high), self.floor + self.range * max(low, high)
 
     def ever_excluded(self, mean: float) -> bool:
-        """Whether the interval was without this mean after any of the questions."""
+        """Whether the interval excluded this mean after any of the questions."""
         m = (mean - self.floor) / self.range
         sides = (self._totals, m), (self._weights - self._totals, 1 - m)
         return any(bool((np.cumsum(self._gains(y, at)) >= self.target).any()) for y, at in sides)
 
     def _gains(self, y: Floats, m: float) -> Floats:
-        """(U,) what each draw adds to the log capital of who bets that the mean of ``y`` is above m."""
+        """(U,) what each draw adds to the log capital of the gambler who bets that the mean of ``y`` is above m."""
         stakes = np.minimum(self._stakes, _MOST_STAKED / np.maximum(m + self._beyond, 1e-12))
         gains: Floats = np.log1p(stakes * (y - self._weights * m))
         return gains
 
     def _edge(self, y: Floats) -> float:
-        """The greatest m that was won against, 0 if none was."""
+        """The greatest mean m that the gambler has ruled out, 0 if none."""
         from scipy.optimize import brentq
 
         # The capital falls with m, so that there is one root: so does each stake, and by less than the value's distance

@@ -25,11 +25,11 @@ FEWEST_DRAWN = 30
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is asked.
+class Schedule:
+    """What an audit in words asks, and when.
 
     Attributes:
-        first: presentations asked in any case, and which sample of each it is, from 0.
+        first: presentations asked in any case, each with the number of its sample, from 0.
         further: question id -> presentations asked only where the first two answers differ, or for calibration.
         full: requests that asking every question in all orders takes.
         part: ids of the questions drawn to be asked in all orders; None where all are, or their answers decide.
@@ -41,7 +41,7 @@ class Plan:
     part: frozenset[str] | None = None
 
 
-def plan(questions: Sequence[Question], settings: AuditSettings, chooser: Chooser) -> Plan:
+def plan(questions: Sequence[Question], settings: AuditSettings, chooser: Chooser) -> Schedule:
     """The presentations of every question.
 
     Raises:
@@ -79,7 +79,7 @@ def plan(questions: Sequence[Question], settings: AuditSettings, chooser: Choose
             first += [(pages[published], repeat) for repeat in range(1, settings.repeats)]
         if later := [page for order, page in pages.items() if order not in at_once]:
             further[question.id] = later
-    return Plan(first, further, full, part)
+    return Schedule(first, further, full, part)
 
 
 def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
@@ -92,7 +92,7 @@ def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
     model: ChatModel = asking.model
     everything = [page for page, _ in schedule.first]
     share = asking.share(lambda: everything, [writer])
-    first = list(share.cut(schedule.first, lambda one: one[0][0]))
+    first = list(share.cut(schedule.first, lambda item: item[0][0]))
     pages = [page for page, _ in first]
     repeats = [repeat for _, repeat in first]
     responses = ask_for_replies(model, pages, writer, repeats=repeats, progress=asking.progress)
@@ -121,10 +121,10 @@ def audit_in_words(asking: Asking[AuditSettings]) -> Responses:
     return asking.finished(responses, share, adaptive=adaptive, example_prompt=example)
 
 
-def _stopped(responses: Responses, schedule: Plan, settings: AuditSettings) -> tuple[list[str], list[str]]:
+def _stopped(responses: Responses, schedule: Schedule, settings: AuditSettings) -> tuple[list[str], list[str]]:
     """Of the questions whose first two answers agree: ids of those asked no further, and of those drawn to be.
 
-    The ones drawn say what stopping has cost: their vote over all orders may be another answer.
+    The ones drawn show the cost of stopping: their vote over all orders may differ from the answer so far.
     """
     answers: dict[str, list[Response]] = {}
     for row in responses.rows():
