@@ -259,7 +259,7 @@ def test_a_place_of_its_own_for_every_question() -> None:
 
     found = preference(scores_of(remembered, (4,)))
     assert found.finding == "own places"
-    assert found.phrase == "sticks to one position in 100% of its unstable questions, not the same one in all"
+    assert found.phrase == "sticks to one position in 100 % of its unstable questions, not the same one in all"
     assert found.sticky.value == 1
 
 

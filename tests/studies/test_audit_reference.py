@@ -89,7 +89,7 @@ def test_taught_facts_hold_in_every_order(name: str) -> None:
         ("fair", "no preference that moves 5 points of all answers"),
         ("prefers-last", "falls back on the last position when unsure"),
         ("half-taught", "falls back on the first or second position when unsure"),
-        ("memorised", "sticks to one position in 98% of its unstable questions, not the same one in all"),
+        ("memorised", "sticks to one position in 98 % of its unstable questions, not the same one in all"),
     ],
 )
 def test_the_sentence_is_what_was_planted(name: str, phrase: str) -> None:

@@ -159,7 +159,7 @@ def order_curve_panel(result: AuditResult) -> Panel:
     return figure.panel(
         "Are fewer orders enough?",
         "Smaller sets of orders against all that were asked, from the recorded scores. A distance combines the "
-        "difference and its standard error over questions and draws, so that a set near by luck does not count as near.",
+        "difference and its standard error over questions and draws, so that a set close by luck does not pass.",
         short="Cost",
     )
 

@@ -81,7 +81,7 @@ NO_REPLIES = "answers are scores, not replies"
 
 
 def _as_given(scores: OrderScores, right: NDArray[np.generic]) -> Floats:
-    """(Q,) values under the given order; nan without a reply to it, or a right option."""
+    """(Q,) values under the given order; nan without a reply to it or without a right option."""
     return np.where(scores.given.ok & scores.has_answer, right, np.nan)
 
 
@@ -187,8 +187,8 @@ class ChanceTest:
     above: bool
 
 
-@metric("above_chance.excess", "above chance", "mean over orders less chance", unit="difference")
-@metric("above_chance.p", "p", "one-sided: no better than guessing", unit="p")
+@metric("above_chance.excess", "above chance", "score minus chance, same questions", unit="difference")
+@metric("above_chance.p", "p", "one-sided test that the score is no better than guessing", unit="p")
 def above_chance(right: Floats, chance: Floats, bootstrap: Bootstrap) -> ChanceTest:
     """Test a score against each question's chance.
 
@@ -273,16 +273,16 @@ class Calibration(Measured):
     bins: tuple[CalibrationBin, ...]
 
 
-@metric("calibration.confidence", "confidence", "of the label chosen, given order, or as the reply states",
+@metric("calibration.confidence", "confidence", "probability of the label chosen as published, or as the reply states",
         unit="share")  # fmt: skip
 @metric("calibration.right", "right, of these", "share right of the answers with a confidence", unit="share")
-@metric("calibration.ece", "ECE", "distance of confidence from the share right, in ten equal bins",
+@metric("calibration.ece", "ECE", "mean distance between confidence and share right, in ten equal bins",
         unit="share", source="Guo et al. 2017")  # fmt: skip
-@metric("calibration.ece_by_chance", "ECE by chance", "what ECE would be were the confidence right",
+@metric("calibration.ece_by_chance", "ECE by chance", "ECE of answers right exactly as often as the confidence says",
         unit="share", plain=True)  # fmt: skip
-@metric("calibration.p", "p", "answers are right as often as the confidence says", unit="p",
+@metric("calibration.p", "p", "test that answers are right as often as the confidence says", unit="p",
         source="Bröcker and Smith 2007")  # fmt: skip
-@metric("calibration.brier", "Brier score", "squared distance of confidence from right (1) or wrong (0)",
+@metric("calibration.brier", "Brier score", "mean squared distance of confidence from right (1) or wrong (0)",
         unit="share", source="Brier 1950")  # fmt: skip
 def calibration(
     question: Ints, confidence: Floats, right: Bools, bootstrap: Bootstrap, least: float = 0.0
@@ -297,7 +297,7 @@ def calibration(
 
     Args:
         question: (R,) row of the question in what ``bootstrap`` resamples.
-        confidence: (R,) ``least`` to 1: of the most probable of n labels, at least 1/n.
+        confidence: (R,) ``least`` to 1; that of the most probable of n labels is at least 1/n.
         right: (R,) whether the answer is right.
     """
     if not len(question):

@@ -80,8 +80,8 @@ def _variance_of_tau(x: Floats, y: Floats, tau: float) -> float:
 
     Fieller's 0.437/(n-4) holds for normal values without ties: scores of three levels without an association vary 1.3
     times as much. It is therefore scaled by the variance that tau-b has over all pairings of these values (Daniels
-    1944). That knows of no association, where tied values differ from these the more; the other variance is the
-    linearised one of tau-b, which alone is too small for ten pairs.
+    1944). That variance assumes no association, and with one it is further off the more values are tied; the other is
+    the linearised variance of tau-b, which alone is too small for ten pairs.
     """
     n = len(x)
     a, b = (np.sign(values[:, None] - values) for values in (x, y))
@@ -96,7 +96,7 @@ def _variance_of_tau(x: Floats, y: Floats, tau: float) -> float:
 
 
 def _exact_p(x: Floats, y: Floats, kind: str) -> float:
-    """Two-sided p of "x and y have nothing to do with each other", over all ways to pair them."""
+    """Two-sided p of "x and y are unrelated", over all ways to pair them."""
     orders = _orders(len(x))
     if kind == "kendall":
         pairs = list(combinations(range(len(x)), 2))
@@ -119,11 +119,11 @@ def _orders(n: int) -> NDArray[np.int8]:
 
 
 @metric("kendall", "Kendall", "rank correlation", digits=2, source="P4 tables 1, 4")
-@metric("kendall_p", "p", "of Kendall's rank correlation, exact for fewer than ten", unit="p")
+@metric("kendall_p", "p", "of Kendall's rank correlation, two-sided, exact for fewer than ten", unit="p")
 @metric("pearson", "Pearson", "correlation", digits=2, source="P4 tables 1, 4")
-@metric("pearson_p", "p", "of Pearson's correlation, exact for fewer than ten", unit="p")
+@metric("pearson_p", "p", "of Pearson's correlation, two-sided, exact for fewer than ten", unit="p")
 @metric("spearman", "Spearman", "rank correlation", digits=2, source="P3 fig. 6")
-@metric("spearman_p", "Spearman p", "of Spearman's rank correlation, exact for fewer than ten", unit="p")
+@metric("spearman_p", "Spearman p", "of Spearman's rank correlation, two-sided, exact for fewer than ten", unit="p")
 def associate(
     x: Sequence[float], y: Sequence[float], kinds: Sequence[Kind] = BY_DEFAULT, *, of: str = "pairs"
 ) -> Numbers:
@@ -175,7 +175,7 @@ def cramers_v(groups: Sequence[tuple[Floats, Floats, float]], seed: int = 0) -> 
     """
     association = room = statistic = 0.0
     tables = [(counts[counts > 0], right[counts > 0], effect) for counts, right, effect in groups]
-    tables = [one for one in tables if len(one[0]) > 1 and 0 < one[1].sum() < one[0].sum()]
+    tables = [table for table in tables if len(table[0]) > 1 and 0 < table[1].sum() < table[0].sum()]
     if not tables:
         return Estimate.undefined("all right, all wrong, or all at one place"), math.nan
     usual = True
@@ -242,7 +242,7 @@ def beyond_chance(codes: Floats, bootstrap: Bootstrap, *, pooled: bool = False) 
 
 
 def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
-    """p-value of "both are as often right" for (Q,) yes-or-no values of the same questions; nan where one has none.
+    """p-value of "both are right equally often" for (Q,) yes-or-no values of the same questions; nan if unknown.
 
     McNemar's exact test, or where questions share passages, Student's t over passages: questions about one passage
     are won or lost together, and McNemar's test would count each as evidence of its own.
@@ -253,7 +253,7 @@ def p_of_pairs(bootstrap: Bootstrap, a: Floats, b: Floats) -> float:
     return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
 
 
-@metric("p_value", "p", "exact McNemar test (with passages, Student's t over them): both are as often right", unit="p")
+@metric("p_value", "p", "exact McNemar test (with passages, Student's t) that both are right equally often", unit="p")
 def mcnemar(only_a: int, only_b: int) -> float:
     """Two-sided exact p-value of McNemar's test from the two counts of discordant pairs; 1 where there are none."""
     if only_a + only_b == 0:

@@ -146,7 +146,7 @@ def standard_labels(responses: Responses, kinds: Sequence[str] = ("given", "orde
 PERMUTATIONS = 9_999
 ALPHA = 0.05
 MATERIAL = 0.05
-"""Least total variation distance from even that matters (H1): one guess in twenty would have to move."""
+"""Smallest total variation distance from even that matters (H1): one guess in twenty would change."""
 
 
 @dataclass(frozen=True)
@@ -199,18 +199,18 @@ class BaseRates(Measured):
         return {**super().to_dict(), "shares": jsonable(self.shares), "uneven": self.uneven}
 
 
-@metric("base_rates.by_label", "base rate", "probability of a label where there is nothing to know", digits=4,
+@metric("base_rates.by_label", "base rate", "probability of a label after a question without content", digits=4,
         unit="share", source="P5 sec. 3.1")  # fmt: skip
 @metric("base_rates.by_position", "rate by position", "probability of the label at a position", digits=4, unit="share")
 @metric("base_rates.shares", "share", "base rate as a share of all labels'", unit="share", plain=True)
 @metric("base_rates.distance", "distance from even", "guesses that would change if labels were equally likely",
         unit="share")  # fmt: skip
-@metric("base_rates.position_distance", "distance by position", "the same for positions", unit="share")
-@metric("base_rates.label_part", "variance by label", "part of the variance that the label explains", unit="share")
-@metric("base_rates.position_part", "variance by position", "part of the variance that the position explains",
+@metric("base_rates.position_distance", "distance by position", "the same distance for positions", unit="share")
+@metric("base_rates.label_part", "variance by label", "share of the variance that the label explains", unit="share")
+@metric("base_rates.position_part", "variance by position", "share of the variance that the position explains",
         unit="share")  # fmt: skip
-@metric("base_rates.label_p", "p", "permutation test: the label makes no difference", unit="p")
-@metric("base_rates.position_p", "p", "permutation test: the position makes no difference", unit="p")
+@metric("base_rates.label_p", "p", "permutation test that the label makes no difference", unit="p")
+@metric("base_rates.position_p", "p", "permutation test that the position makes no difference", unit="p")
 def base_rates(
     responses: Responses, elicitation: str = "cloze", labels: tuple[str, ...] = (), *, seed: int = 0
 ) -> dict[int, BaseRates]:

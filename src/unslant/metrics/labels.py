@@ -84,11 +84,11 @@ class LabelShare(Measured):
     numbers: Numbers
 
 
-@metric("predicted", "predicted", "share of answers, given order", unit="share")
-@metric("gold", "gold", "share of right options, given order", unit="share")
-@metric("recall", "recall", "accuracy when the right option is there, given order", unit="share")
-@metric("order_labels.recall", "recall, all orders", "accuracy when the right option is moved there", unit="share")
-@metric("predicted_excess", "predicted less gold", "share of answers less share of right options", unit="difference")
+@metric("predicted", "predicted", "share of answers under the label, as published", unit="share")
+@metric("gold", "gold", "share of right options under the label, as published", unit="share")
+@metric("recall", "recall", "accuracy where the right option has the label as published", unit="share")
+@metric("order_labels.recall", "recall, all orders", "accuracy with the right option moved to the label", unit="share")
+@metric("predicted_excess", "predicted less gold", "share of answers minus share of right options", unit="difference")
 def label_shares(scores: OrderScores, slots: Slots, bootstrap: Bootstrap) -> tuple[LabelShare, ...]:
     """One row per label of the standard sequence, then ``last``.
 
@@ -174,13 +174,13 @@ class LabelBias(Measured):
 
 @metric("rstd", "RStd", "spread of recall over the labels", source="P1 eq. 4; Zheng et al. 2024")
 @metric("rsd", "RSD", "spread of recall relative to its mean", source="Reif and Schwartz 2024")
-@metric("ckld", "CKLD", "predicted against gold label shares", unit="nats", source="P1 eq. 5; Choi et al. 2024")
+@metric("ckld", "CKLD", "divergence of predicted from gold shares", unit="nats", source="P1 eq. 5; Choi et al. 2024")
 @metric("ckld_smoothed", "CKLD, smoothed", "CKLD with 1 added to every count", unit="nats", short="CKLD")
-@metric("rstd_corrected", "RStd, chance taken out", "by number of options, pooled by N")
-@metric("rsd_corrected", "RSD, chance taken out", "by number of options, pooled by N")
-@metric("cramers_v", "Cramér's V", "of the right option's place with being right, chance taken out",
+@metric("rstd_corrected", "RStd, chance taken out", "RStd minus chance, by number of options, pooled by N")
+@metric("rsd_corrected", "RSD, chance taken out", "RSD minus chance, by number of options, pooled by N")
+@metric("cramers_v", "Cramér's V", "association of the right option's place with being right, corrected for chance",
         unit="share", source="Bergsma 2013")  # fmt: skip
-@metric("label_bias.p", "p", "recall is the same in every position of the right option", unit="p")
+@metric("label_bias.p", "p", "test that recall is the same in every position of the right option", unit="p")
 def label_bias(slots: Slots, unit: Codes | None = None) -> LabelBias:
     """RStd, RSD and CKLD, as published and corrected; the association of being right with the right option's place.
 

@@ -255,9 +255,9 @@ class PairedDifference(Jsonable):
     n_unpaired: int
 
 
-@metric("difference", "difference", "of the same questions, paired", unit="difference")
-@metric("differences.a", "this run", "on the questions both have")
-@metric("differences.b", "first run", "on the questions both have")
+@metric("difference", "difference", "on the same questions, paired", unit="difference")
+@metric("differences.a", "this run", "value on the questions that both have")
+@metric("differences.b", "first run", "value on the questions that both have")
 def paired_difference(
     a: OrderScores,
     b: OrderScores,
@@ -329,10 +329,10 @@ def detectable_difference(
 
 
 @metric("minimum_difference", "minimum detectable difference, paired",
-        "in accuracy to another model on the same questions, power 80 %", digits=2, source="Connor 1987",
+        "smallest accuracy difference from another model shown with power 80 %", digits=2, source="Connor 1987",
         plain=True)  # fmt: skip
 @metric("minimum_difference_unpaired", "minimum detectable difference, unpaired",
-        "in accuracy to another model on as many other questions, power 80 %", digits=2, plain=True)  # fmt: skip
+        "the same, if that model answers as many other questions", digits=2, plain=True)  # fmt: skip
 def minimum_detectable_difference(
     n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.8, confidence: float = CONFIDENCE
 ) -> float:

@@ -1,4 +1,4 @@
-"""Nvr-X: accuracy where the right option is never under label X, and the least of these as the score (P5, 3.2)."""
+"""Nvr-X: accuracy where the right option is never under label X, and the lowest of these as the score (P5, 3.2)."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Nvr(Measured):
 
     @property
     def readings(self) -> tuple[LabelReading, ...]:
-        """The variants that differ from the others, by chance and by what matters."""
-        return tuple(one for one in self.extremes if verdict(one.gap).differs and abs(one.gap.value) >= MATERIAL)
+        """The variants that differ from the others, significantly and by enough to matter."""
+        return tuple(end for end in self.extremes if verdict(end.gap).differs and abs(end.gap.value) >= MATERIAL)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -71,9 +71,9 @@ class Nvr(Measured):
         return values
 
 
-@metric("nvr.score", "Nvr-X score", "least accuracy when the right option is never under a label", unit="share",
+@metric("nvr.score", "Nvr-X score", "lowest Nvr-X within each number of options, pooled by N", unit="share",
         source="P5 sec. 3.2")  # fmt: skip
-@metric("nvr.accuracy", "Nvr-X", "accuracy when the right option is never there", unit="share", source="P5 sec. 3.2")
+@metric("nvr.accuracy", "Nvr-X", "accuracy with the right option never under X", unit="share", source="P5 sec. 3.2")
 @metric("nvr.plain", "as given", "accuracy as given, same questions", unit="share")
 @metric("nvr.drop", "drop to Nvr-X", "as given minus the Nvr-X score, paired", unit="difference")
 @metric("nvr.guess", "guessing on Nvr-X", "expected score of guessing", unit="share", plain=True)

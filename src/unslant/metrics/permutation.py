@@ -132,7 +132,7 @@ def fr_both(scores: OrderScores) -> Floats:
     return flipped(scores, scores.both_reversed)
 
 
-@question_metric("tie_rate", "ties", "several options equally probable, given order", unit="share",
+@question_metric("tie_rate", "ties", "several options equally probable, as published", unit="share",
                  missing="no usable answer to the given order")  # fmt: skip
 def tie_rate(scores: OrderScores) -> Floats:
     return np.where(scores.given.ok, is_tie(scores.given.probs).astype(np.float64), np.nan)
@@ -144,7 +144,7 @@ def order_tie_rate(scores: OrderScores) -> Floats:
     return over_orders(scores, lambda block: is_tie(block.probs).mean(axis=1))
 
 
-@question_metric("margin", "margin", "probability of the label chosen minus that of the next, given order",
+@question_metric("margin", "margin", "probability of the label chosen minus that of the runner-up, as published",
                  unit="share", missing="answers are replies, not scores")  # fmt: skip
 def margin(scores: OrderScores) -> Floats:
     """Among the labels; 0 for a tie."""
@@ -154,7 +154,7 @@ def margin(scores: OrderScores) -> Floats:
     return np.where(scores.given.ok, first - second, np.nan)
 
 
-@question_metric("label_mass", "label mass", "probability of all labels together, of all that could be said next",
+@question_metric("label_mass", "label mass", "probability of all labels together, among all possible next tokens",
                  unit="share", missing="no log-probabilities over the whole vocabulary")  # fmt: skip
 def label_mass(scores: OrderScores) -> Floats:
     """Small where the model would probably say something other than a label; nan for scores normalised over labels."""
@@ -170,13 +170,13 @@ def flips(answers: Sequence[int]) -> float:
 
 @metric("noise.between_orders", "flips between orders", "pairs of orders with different answers", unit="share")
 @metric("noise.between_repeats", "flips between repeats", "pairs of replies to the same page that differ", unit="share")
-@metric("noise.beyond_noise", "flips beyond noise", "between orders less between repeats, same questions",
+@metric("noise.beyond_noise", "flips beyond noise", "between orders minus between repeats, same questions",
         unit="difference")  # fmt: skip
-@metric("unparsed", "unparsed", "replies in which no answer is found; they count as not right", unit="share")
+@metric("unparsed", "unparsed", "replies in which no answer could be read; they count as not right", unit="share")
 @metric("refused", "refused", "refusals; they count as not right", unit="share")
-@metric("unreadable", "no answer", "replies that are no answer, unparsed or refused; they count as not right",
+@metric("unreadable", "no answer", "replies without an answer, unparsed or refused; they count as not right",
         unit="share")  # fmt: skip
-@metric("readable", "right among readable replies", "accuracy without the replies that are no answer", unit="share")
+@metric("readable", "right among readable replies", "accuracy over the replies that contain an answer", unit="share")
 @metric("errors", "no reply", "requests without a reply; they are left out of the accuracy", unit="share")
 def noise_floor(
     ids: Sequence[str],
@@ -184,7 +184,7 @@ def noise_floor(
     by_repeat: Mapping[str, Sequence[Sequence[int]]],
     bootstrap: Bootstrap,
 ) -> Numbers:
-    """How often two answers to a question differ: between orders, between repeats, and what the order itself does.
+    """How often two answers to a question differ: between orders, between repeats, and by order beyond repeats.
 
     Replies without an answer are in no pair; a question without a pair is left out, and N says so.
 
@@ -249,12 +249,14 @@ _SAMPLED = "orders were sampled for each question, so order k is a different one
 _RANGE = "the range over the orders shown: no interval"
 
 
-@metric("over_orders.worst", "accuracy, worst order", "whole set under one order", unit="share", short="worst order")
-@metric("over_orders.best", "accuracy, best order", "whole set under one order", unit="share", short="best order")
+@metric("over_orders.worst", "accuracy, worst order", "worst order of each option count", unit="share",
+        short="worst order")  # fmt: skip
+@metric("over_orders.best", "accuracy, best order", "best order of each option count", unit="share",
+        short="best order")  # fmt: skip
 @metric("acc_std", "AccStd", "spread of accuracy over the orders", digits=4, source='P1, "Perm Acc Std"')
 @metric("acc_std_by_chance", "AccStd by chance", "what AccStd would be if no order were better", digits=4)
-@metric("acc_std_corrected", "AccStd, chance taken out", "spread that the orders themselves make", digits=4)
-@metric("over_orders.p", "p", "Cochran's Q: no order is better than another", unit="p", source="Cochran 1950")
+@metric("acc_std_corrected", "AccStd, chance taken out", "spread of accuracy that the orders cause", digits=4)
+@metric("over_orders.p", "p", "Cochran's Q test that no order is better than another", unit="p", source="Cochran 1950")
 def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccuracy:
     """AccStd (P1, "Perm Acc Std"), the accuracy under the worst and best order, and whether orders differ at all.
 
@@ -292,7 +294,7 @@ def order_accuracy(scores: OrderScores, unit: Codes | None = None) -> OrderAccur
     means = [right.mean(axis=0) for right in rights]
     variance = sum(w**2 * float(mean.var()) for w, mean in zip(weights, means, strict=True))
     chances = map(_chance_variance, rights, units)
-    chance = sum(w**2 * one for w, one in zip(weights, chances, strict=True))
+    chance = sum(w**2 * part for w, part in zip(weights, chances, strict=True))
     mean = float(np.concatenate([right.mean(axis=1) for right in rights]).mean())
     worst = min(mean, sum(w * float(mean.min()) for w, mean in zip(weights, means, strict=True)))
     best = max(mean, sum(w * float(mean.max()) for w, mean in zip(weights, means, strict=True)))

@@ -123,8 +123,8 @@ def shortcut_picks(questions: Sequence[Question]) -> dict[str, list[set[int]]]:
 @metric("shortcuts.guess", "guessing", "accuracy of guessing on the same questions", unit="share", plain=True)
 @metric("follow", "followed when wrong", "the model's answer is the shortcut's, both being wrong", unit="share")
 @metric("follow_chance", "by chance", "the same for wrong answers picked at random", unit="share", plain=True)
-@metric("shortcuts.excess", "more than by chance", "followed when wrong, less by chance", unit="difference")
-@metric("applies", "applies", "questions on which the shortcut says anything", unit="share")
+@metric("shortcuts.excess", "more than by chance", "followed when wrong minus by chance", unit="difference")
+@metric("applies", "applies", "questions for which the shortcut picks an option", unit="share")
 def shortcuts(
     questions: Sequence[Question],
     chosen: Sequence[int | None] | Ints,
@@ -175,14 +175,14 @@ def _mean(values: Floats) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
-_EXCESS = "answers that are {}, less right ones"
+_EXCESS = "share of answers that are the {} option minus share of right ones"
 
 
 @metric("length_bias.accuracy", "accuracy, sum", "the option of the highest sum of log-probabilities", unit="share")
-@metric("length_bias.normalised", "accuracy, per character", "of the highest sum over its characters (acc_norm)",
+@metric("length_bias.normalised", "accuracy, per character", "the option of the highest sum per character (acc_norm)",
         unit="share", source="lm-eval")  # fmt: skip
-@metric("length_bias.change", "change", "per character less sum, same questions", unit="difference")
-@metric("length_bias.p", "p", "McNemar test, as for p: per character is as good", unit="p")
+@metric("length_bias.change", "change", "per character minus sum, same questions", unit="difference")
+@metric("length_bias.p", "p", "McNemar test that sum and per character are right equally often", unit="p")
 @metric("length_bias.shortest_excess", "shortest, sum", _EXCESS.format("shortest"), unit="difference")
 @metric("length_bias.longest_excess", "longest, sum", _EXCESS.format("longest"), unit="difference")
 @metric("length_bias.normalised_shortest_excess", "shortest, per character", _EXCESS.format("shortest"),

@@ -28,7 +28,7 @@ Finding = Literal["habit", "own places", "trace", "none", "open"]
 MARGIN: Mapping[Unit, float] = {"nats": 0.2, "shares": 0.03}
 """Least pull that is a preference: 0.2 nats make 0.29 of a probability of 0.25."""
 TRACE = 0.002
-"""Least pull that is looked for at all, in nats or shares."""
+"""Smallest pull that is looked for at all, in nats or shares."""
 SLIGHT = 0.05
 """Habits that move less than this share of the unsure answers are called slight."""
 MATTERS = 0.05
@@ -94,12 +94,12 @@ class SlotEffect:
     p: float
 
 
-@metric("chosen", "chosen when unsure", "share of orders, where unsure", unit="share")
-@metric("expected", "expected", "chosen when unsure by a model going by content alone", unit="share", plain=True)
+@metric("chosen", "chosen when unsure", "share of orders in which it is chosen, where unsure", unit="share")
+@metric("expected", "expected", "chosen when unsure by a model that goes by content alone", unit="share", plain=True)
 @metric("preference.effect", "effect", "added to an option's log-probability when unsure", digits=2, unit="nats",
         signed=True)  # fmt: skip
 @metric("preference.excess", "effect on choice", "added to the share of unsure answers", unit="difference")
-@metric("preference.labels.p", "p", "it adds nothing; corrected for the number of rows", unit="p", source="Holm 1979")
+@metric("preference.labels.p", "p", "test that it adds nothing, corrected for all rows", unit="p", source="Holm 1979")
 def slot_effects(
     scores: OrderScores, effects: Mapping[Unit, Effects], shares: Floats, expected: Floats, bootstrap: Bootstrap
 ) -> tuple[tuple[SlotEffect, ...], tuple[SlotEffect, ...]]:
@@ -149,8 +149,8 @@ class Preference:
         phrase: the finding in words.
         takes, avoids: names of the slots taken and avoided, all questions together; ``A or the first position`` where
             nothing shows which of them is meant.
-        by_size, by_subject: where these differ, what is said of each number of options, or each subject (empty words:
-            nothing in particular).
+        by_size, by_subject: where these differ, the phrase for each number of options, or each subject (empty: no
+            preference).
         subjects_p: p-value of "subjects do not differ in their habit"; nan without subjects.
         labels, positions: the effect of each.
         unsure: share of questions whose answer changes with the order.
@@ -185,7 +185,7 @@ class Preference:
 
 
 @metric("sticky", "keeps to one place", "unsure questions where one place gets nearly all answers", unit="share")
-@metric("preference.subjects_p", "p", "F test: subjects do not differ in their habit", unit="p")
+@metric("preference.subjects_p", "p", "F test that subjects do not differ in their habit", unit="p")
 def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Preference:
     """Find what a model prefers when unsure, that is on questions whose answer changes with the order.
 
@@ -201,7 +201,7 @@ def preference(scores: OrderScores, bootstrap: Bootstrap | None = None) -> Prefe
 
 
 class _Sentence:
-    """The effects in one set of scores, and what is said of them."""
+    """The effects in one set of scores, and the sentence about them."""
 
     def __init__(self, scores: OrderScores, bootstrap: Bootstrap) -> None:
         self.scores, self.bootstrap = scores, bootstrap
@@ -217,9 +217,9 @@ class _Sentence:
         self.search = Search(n_options, effects, excess, bootstrap.sampling, unit, MARGIN[unit], fixed)
         self.habit = self.search.find()
         self.meaning = self.search.meaning(self.habit)
-        self.by_size = {n: self._said(one, [n]) for n, one in self.search.by_size(self.habit).items()}
+        self.by_size = {n: self._words(meaning, [n]) for n, meaning in self.search.by_size(self.habit).items()}
         self.subjects_p, subjects = self.search.by_subject(np.asarray(scores.subjects, str))
-        self.by_subject = {name: self._said(meaning) for name, meaning in subjects.items()}
+        self.by_subject = {name: self._words(meaning) for name, meaning in subjects.items()}
 
     def preference(self) -> Preference:
         """See :func:`preference`."""
@@ -249,7 +249,7 @@ class _Sentence:
         taken, avoided = (tuple(name(one) for one in ranked if one.taken == way) for way in (True, False))
         return taken, avoided
 
-    def _said(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
+    def _words(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
         return in_words(*self._names(meaning, sizes)) + self._caveat(meaning, sizes)
 
     def _caveat(self, meaning: Places, sizes: Sequence[int] = ()) -> str:
@@ -280,7 +280,7 @@ class _Sentence:
             words = when_unsure(in_words(*self._names(self.meaning), slight))
             return "habit", words + self._caveat(self.meaning), note
         if sticky >= 0.5:
-            words = f"sticks to one position in {sticky:.0%} of its unstable questions, not the same one in all"
+            words = f"sticks to one position in {100 * sticky:.0f} % of its unstable questions, not the same one in all"
             return "own places", words, "no label or position is preferred over all; were the questions seen before?"
         search = replace(self.search, margin=TRACE)
         trace = search.find()
@@ -343,17 +343,17 @@ def when_unsure(words: str) -> str:
     return f"{words}{',' * (', away from' in words)} when unsure"
 
 
-def by_part(said: Mapping[int, str] | Mapping[str, str]) -> str:
+def by_part(phrases: Mapping[int, str] | Mapping[str, str]) -> str:
     """``falls back on A with 4 options, on the last position with 5 when unsure``; ``avoids A in 10 subjects, ...``.
 
     Args:
-        said: number of options, or subject -> what is said of it, empty for no preference.
+        phrases: number of options, or subject -> its phrase, empty for no preference.
     """
-    unknown = {words.endswith(f"{UNKNOWN})") for words in said.values() if words}
-    # the caveat of each, or one for all
-    at_end = unknown == {True} and len({*said.values()} - {""}) > 1
+    unknown = {words.endswith(f"{UNKNOWN})") for words in phrases.values() if words}
+    # one caveat at the end if it applies to all, else one for each
+    at_end = unknown == {True} and len({*phrases.values()} - {""}) > 1
     together: dict[str, list[int | str]] = {}
-    for part, words in said.items():
+    for part, words in phrases.items():
         together.setdefault(words.split(" (or ")[0] if at_end else words, []).append(part)
     sentence: list[str] = []
     before = ""
@@ -361,7 +361,7 @@ def by_part(said: Mapping[int, str] | Mapping[str, str]) -> str:
         verb = next((verb for verb in ("falls back ", "avoids ") if words.startswith(verb)), "")
         if isinstance(parts[0], int):
             where = f"with {listed([*map(str, parts)], 'or')}{'' if sentence else ' options'}"
-        elif len(said) <= 3:
+        elif len(phrases) <= 3:
             where = f"in {listed([*map(str, parts)], 'and')}"
         else:
             where = f"in {len(parts)}{'' if sentence else ' subject' if len(parts) == 1 else ' subjects'}"

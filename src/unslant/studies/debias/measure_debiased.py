@@ -222,7 +222,7 @@ class PairedValues:
 
 @metric("change.relative", "change", "of the undebiased model's", digits=0, unit="%", signed=True, source="P1 table 3")
 @metric("change.difference", "difference", "to the undebiased model, same questions", unit="difference")
-@metric("change.p", "p", "both answers to a question change places at random: the method changes nothing", unit="p")
+@metric("change.p", "p", "test that the method changes nothing, swapping both answers at random", unit="p")
 def changes(now: MethodMeasures, before: MethodMeasures, paired: PairedValues) -> dict[str, MeasureChange]:
     """The change of every measure of :data:`MEASURES`."""
     p = swap_tests(now.scores, before.scores)

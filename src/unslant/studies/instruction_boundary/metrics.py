@@ -380,7 +380,7 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
-@metric("changes.p_value", "p", "McNemar test, as for p, against vanilla", unit="p")
+@metric("changes.p_value", "p", "McNemar test that as many are right as under vanilla", unit="p")
 def _change(name: str, kind: str, group: SettingReplies, base: SettingReplies, seed: int) -> SettingChange | None:
     rows, new, old = group.paired(base)
     if not len(rows):

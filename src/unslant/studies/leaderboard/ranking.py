@@ -325,7 +325,7 @@ class Standing(Measured):
     numbers: Numbers
 
 
-@metric("pairs.p", "p", "paired: both models are equally good; corrected for the number of all pairs", unit="p",
+@metric("pairs.p", "p", "paired test that both models are equally good, corrected for the number of pairs", unit="p",
         source="Holm 1979")  # fmt: skip
 def compared(pool: QuestionPool, key: str, confidence: float = CONFIDENCE) -> tuple[Pair, ...]:
     """Every two models with a score, compared on the questions of all.
