@@ -123,7 +123,7 @@ def test_a_mistyped_condition_is_refused_before_any_work(unslant: Run, condition
         ("nvr.accuracy.99<1", "no such number"),
         ("zzzzzz.means.fr<1", "use one of metrics.means.accuracy, "),
         ("cost.prompts.low<1", "has no interval"),
-        ("label_p<1", "numbers fit: "),
+        ("label_p<1", "numbers match: "),
     ],
 )
 def test_a_name_missing_in_the_result_is_an_error_after_writing(unslant: Run, condition: str, words: str) -> None:

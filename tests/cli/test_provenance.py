@@ -145,7 +145,7 @@ def test_other_questions_or_another_model_are_refused(unslant: Run) -> None:
     Path("q.jsonl").write_text(text.replace("Is it 3?", "Is it 4, or not?"))
     refused = unslant("rerun", "a.json", "--json", "b.json")
     assert refused.code == 2
-    assert "error: questions q: not what the file was made from" in refused.err
+    assert "error: questions q: differs from what the file was made from" in refused.err
     assert unslant("rerun", "a.json", "--anyway", "-q").code == 0
     Path("q.jsonl").write_text(text)
     assert unslant("rerun", "a.json", "-q").code == 0
@@ -153,7 +153,7 @@ def test_other_questions_or_another_model_are_refused(unslant: Run) -> None:
     shutil.copy(reference_path("prefers-a") / "model.safetensors", "model")
     refused = unslant("rerun", "a.json", "--json", "b.json")
     assert refused.code == 2
-    assert "error: model model: not what the file was made from" in refused.err
+    assert "error: model model: differs from what the file was made from" in refused.err
     assert "--anyway" in refused.err
     assert not Path("b.json").exists()
     assert unslant("rerun", "a.json", "--anyway", "-q").code == 0
@@ -208,7 +208,7 @@ def test_a_file_of_others_cannot_make_a_command_write(unslant: Run) -> None:
     assert ran.code == 0, ran.err
     assert {path.name for path in Path().iterdir()} == {"a.json", "q.jsonl", "all"}
     over = unslant("rerun", "a.json", "--json", "a.json")
-    assert (over.code, "is FILE too" in over.err) == (2, True)
+    assert (over.code, "is also FILE" in over.err) == (2, True)
 
 
 @pytest.mark.parametrize("more", ["-q --no-store", "--details --store s"])

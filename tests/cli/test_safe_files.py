@@ -17,30 +17,33 @@ QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer":
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("audit", "fair", "q.jsonl", "--json", "q.jsonl"), "--json q.jsonl: is QUESTIONS too, and would be lost"),
-        (("audit", "fair", "q.jsonl", "--html", "./q.jsonl"), "--html q.jsonl: is QUESTIONS too"),
-        (("audit", "fair", "q.jsonl", "--json", "a", "--html", "a"), "--html a: is the file of --json too"),
-        (("audit", "--log", "q.jsonl", "other.jsonl", "--responses", "other.jsonl"), "is --log too"),
+        (
+            ("audit", "fair", "q.jsonl", "--json", "q.jsonl"),
+            "--json q.jsonl: is also QUESTIONS and would be overwritten",
+        ),
+        (("audit", "fair", "q.jsonl", "--html", "./q.jsonl"), "--html q.jsonl: is also QUESTIONS"),
+        (("audit", "fair", "q.jsonl", "--json", "a", "--html", "a"), "--html a: is also the file of --json"),
+        (("audit", "--log", "q.jsonl", "other.jsonl", "--responses", "other.jsonl"), "is also --log"),
         (
             ("audit", "fair", "other.jsonl", "--shots", "1", "--shots-from", "q.jsonl", "--json", "q.jsonl"),
             "--shots-from",
         ),
-        (("debias", "fair", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is QUESTIONS too"),
-        (("debias", "fair", "q.jsonl", "--train", "other.jsonl", "--out", "other.jsonl"), "is --train too"),
-        (("study", "debias", "fair", "q.jsonl,other.jsonl", "--json", "other.jsonl"), "is QUESTIONS too"),
+        (("debias", "fair", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is also QUESTIONS"),
+        (("debias", "fair", "q.jsonl", "--train", "other.jsonl", "--out", "other.jsonl"), "is also --train"),
+        (("study", "debias", "fair", "q.jsonl,other.jsonl", "--json", "other.jsonl"), "is also QUESTIONS"),
         (("replies", "q.jsonl", "--out", "q.jsonl"), "q.jsonl"),
-        (("report", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is RUNS too"),
+        (("report", "q.jsonl", "--out", "q.jsonl"), "--out q.jsonl: is also RUNS"),
         (("audit", "fair", "q.jsonl", "--store", "s", "--json", "s"), "--json s: is the run store"),
         (
             ("audit", "fair", "q.jsonl", "--out", ".", "--html", "numbers.json"),
-            "numbers.json: is the file of --html too",
+            "numbers.json: is also the file of --html",
         ),
-        (("study", "base-rate", "fair", "q.jsonl", "--charts", "a.svg", "--html", "a.svg"), "is the file of --"),
-        (("rerun", "q.jsonl", "--json", "q.jsonl"), "--json q.jsonl: is FILE too"),
+        (("study", "base-rate", "fair", "q.jsonl", "--charts", "a.svg", "--html", "a.svg"), "is also the file of --"),
+        (("rerun", "q.jsonl", "--json", "q.jsonl"), "--json q.jsonl: is also FILE"),
         (("train", "fair", "q.jsonl", "--out", "q.jsonl/x"), "cannot be made: "),
         (
             ("questions", "build", "instruction-boundary", "--source", "mmlu=q.jsonl", "--out", "q.jsonl"),
-            "--out q.jsonl: is --source too",
+            "--out q.jsonl: is also --source",
         ),
         (("audit", "fair", "q.jsonl", "--html", "-"), "only --json can be written to standard output"),
         (("audit", "fair", "q.jsonl", "--out", "q.jsonl/folder"), "q.jsonl"),
@@ -68,7 +71,7 @@ def test_links_do_not_help(tmp_path: Path) -> None:
     questions.write_text(json.dumps(QUESTION) + "\n")
     link.symlink_to(questions)
     ran = unslant("audit", "fair", questions, "--json", link)
-    assert (ran.code, "QUESTIONS too" in ran.err) == (2, True)
+    assert (ran.code, "is also QUESTIONS" in ran.err) == (2, True)
 
 
 def test_a_folder_for_results_holds_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +79,7 @@ def test_a_folder_for_results_holds_no_input(tmp_path: Path, monkeypatch: pytest
     Path("responses.parquet").write_bytes(b"recorded")
     ran = unslant("audit", "--log", "responses.parquet", "--out", ".")
     assert ran.code == 2
-    assert "responses.parquet: is --log too" in ran.err
+    assert "responses.parquet: is also --log" in ran.err
     assert Path("responses.parquet").read_bytes() == b"recorded"
 
 
@@ -84,7 +87,7 @@ def test_a_model_is_not_saved_over_itself(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     Path("model").mkdir()
     ran = unslant("study", "contamination", "model", "--save-model", "./model/")
-    assert (ran.code, "--save-model model: is MODEL too" in ran.err) == (2, True)
+    assert (ran.code, "--save-model model: is also MODEL" in ran.err) == (2, True)
 
 
 def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path: Path, monkeypatch) -> None:

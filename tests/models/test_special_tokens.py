@@ -143,7 +143,7 @@ def test_a_result_says_which_questions_spell_special_tokens():
     asked = [Question(f"q{i}", "Which?", ("a", ("b", "<|eos|> b")[i % 2]), frozenset({0})) for i in range(4)]
     result = audit(model, QuestionSet.of(asked), orders="given")
     assert result.run.special_tokens == SpecialTokens(read_as="text", questions=("q1", "q3"))
-    assert "Special tokens are spelled in 2 questions; read as text." in result.page().notes
+    assert "Texts of special tokens occur in 2 questions; read as text." in result.page().notes
     assert audit(model, QuestionSet.of(asked[::2]), orders="given").run.special_tokens is None
 
 

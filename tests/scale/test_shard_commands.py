@@ -126,7 +126,7 @@ def test_what_is_printed_of_a_shard(tmp_path: Path) -> None:
         ),
         (["--shard", "1/2", "--responses", "no/s.parquet"], "no/s.parquet: cannot be written"),
         (["--shard", "1/2", "--responses", "s.parquet", "--plan", "no/p.json"], "no/p.json: cannot be written"),
-        (["--shard", "1/2", "--responses", "p.json", "--plan", "p.json"], "--responses p.json: is --plan too"),
+        (["--shard", "1/2", "--responses", "p.json", "--plan", "p.json"], "--responses p.json: is also --plan"),
     ],
 )
 def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str) -> None:
@@ -155,7 +155,7 @@ def test_bad_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: lis
         (["merge", "no/m.parquet", "s.parquet"], "no/m.parquet: cannot be written"),
         (["merge", "m.parquet", "s.parquet"], "s.parquet: no such file"),
         (["merge", "m.parquet", "p.json"], "p.json: not a Parquet file that can be read"),
-        (["merge", "p.json", "p.json"], "MERGED p.json: is SHARDS too, and would be lost"),
+        (["merge", "p.json", "p.json"], "MERGED p.json: is also SHARDS and would be overwritten"),
     ],
 )
 def test_bad_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str) -> None:

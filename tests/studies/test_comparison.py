@@ -78,7 +78,7 @@ def test_another_ranking_is_compared_over_the_runs_in_both() -> None:
     found = comparison.agreement("accuracy")
     assert found is not None
     assert (found["kendall"].value, found["kendall"].n) == (pytest.approx(1.0), 3)
-    assert comparison.unranked == ["Not in the ranking by this name: a; it holds b, c, d, other."]
+    assert comparison.unranked == ["Not in the ranking under this name: a; the ranking has b, c, d, other."]
     alone = Comparison(scores, ["accuracy"])
     assert alone.agreement("accuracy") is None
     assert alone.unranked == []

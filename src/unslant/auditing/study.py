@@ -32,7 +32,8 @@ class Audit(Study[AuditSettings]):
     Without arguments, audits the reference model prefers-a on embedded questions that often have A as the answer.
 
     Models that return only text (inspect:...) are audited by their replies, as are others with --elicit=generate:
-    each question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks most questions only twice.
+    each question in its rotations, at most 6. --dry-run estimates the cost; --adaptive asks further orders only where
+    the given and the reversed order get different answers.
 
     With --until=0.02, questions are asked in random order, some in a Latin square of option orders, until the score
     is known to +-0.02.

@@ -116,16 +116,16 @@ MEANT = {
     "--log-samples": "--responses",
     "--output-path": "--out",
 }
-"""Options that people guess or know from lm-eval, and that no near name leads from to ours."""
+"""Options that people guess or know from lm-eval, whose spelling is too far from ours for a suggestion by likeness."""
 NEAR = 0.77
-"""Likeness (of :mod:`difflib`) from which one name counts as another misspelt."""
+"""Similarity (the ratio of :mod:`difflib`) from which a word counts as a misspelling of a known name."""
 PATIENCE = 1.5
-"""Seconds that a command has to end in order after Ctrl-C."""
+"""Seconds that a command gets after Ctrl-C to end cleanly."""
 
 
 @contextmanager
 def interrupts_end() -> Iterator[None]:
-    """Ctrl-C gives the block :data:`PATIENCE` seconds to end; a second one ends the process at once (code 130)."""
+    """After Ctrl-C the block has :data:`PATIENCE` seconds to end; a second one ends the process at once (code 130)."""
     # Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes. A thread
     # that reads the wakeup pipe notices even then. All scores are in the store at that time, so nothing is lost.
     if threading.current_thread() is not threading.main_thread():
@@ -184,7 +184,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     with naming_flags(), unfailing_streams() as lost_output:
-        code = copy_context().run(_run, sys.argv[1:])  # its words and what it may do end with it
+        code = copy_context().run(_run, sys.argv[1:])  # in a context of its own: a command's permissions end with it
         if code in (0, *EXIT_STATUS.values()) and (lost := lost_output()):
             print(f"error: {lost}", file=sys.stderr)
             code = EXIT_STATUS[OutputError]
@@ -209,7 +209,7 @@ def _run(words: Sequence[str]) -> int:
     except UnusedCliTokensError as error:
         words = " ".join(error.unused_tokens or ())
         if _HOLD_SECRETS & {word.partition("=")[0].replace("_", "-") for word in sys.argv}:
-            words = "a word"  # it may be part of a secret that was typed without quotation marks
+            words = "a word"  # not quoted back: it may be part of a secret that was typed without quotation marks
         print(f"error: {words}: one argument too many; names with spaces need quotation marks", file=sys.stderr)
         return 2
     except CycloptsError as error:
@@ -218,7 +218,7 @@ def _run(words: Sequence[str]) -> int:
         elif isinstance(error, UnknownCommandError):
             text = _unknown_command(error)
         else:
-            text = _said(error) or str(error)
+            text = _argument_error(error) or str(error)
         print(f"error: {shortened(' '.join(without_secrets(text).split()), _LONGEST_ERROR)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -227,8 +227,8 @@ def _run(words: Sequence[str]) -> int:
     return 0
 
 
-def _said(error: CycloptsError) -> str:
-    """What is missing or of another type, as the Python functions say it; empty for other errors."""
+def _argument_error(error: CycloptsError) -> str:
+    """The message on a missing argument or a value of the wrong type; empty for other errors."""
     misspelt = "Did you mean" in str(error)  # a similar word was typed, which the library names
     if isinstance(error, MissingArgumentError) and error.argument is not None and not misspelt:
         if error.keyword or error.argument.tokens:
@@ -305,7 +305,7 @@ def repeat(
 
 
 def _parsed(words: Sequence[str], *sources: Any) -> tuple[Any, Any]:
-    """The function and the arguments of a command; options that were not typed have the values of these sources."""
+    """The function and the arguments of a command; options that were not typed take their values from the sources."""
     app.config = (*sources, _whole_numbers)
     command, bound, *_ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
     bound.apply_defaults()
@@ -347,7 +347,7 @@ def _arguments_of(words: Sequence[str], place: Path) -> tuple[tuple[str, ...], A
 
 
 def with_values(words: Sequence[str]) -> list[str]:
-    """Words for the parser, which takes every word that starts with a dash for an option.
+    """Words for the parser, which treats every word that starts with a dash as an option.
 
     ``--json -`` becomes ``--json=-``; ``--ray`` without an address becomes ``--ray=auto``.
     """

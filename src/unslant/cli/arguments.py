@@ -1,4 +1,4 @@
-"""The arguments of a command: what may be written down, what a file may decide, and that no output hits an input."""
+"""The arguments of a command: what may be recorded, what a file may decide, and that no output overwrites an input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _values(arguments: ArgumentCollection) -> Iterator[tuple[Argument, Token]]:
 
 
 def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> list[str]:
-    """A value as it may be written down, with the name of its option, in the form in which it was ``typed``."""
+    """A value as it may be recorded, without secrets, with its option, in the form in which it was ``typed``."""
     name = token.keyword if token.keyword in argument.names else argument.name
     if token.implicit_value is True:
         return [name]
@@ -66,13 +66,13 @@ def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> l
 
 
 class Seen:
-    """The last of cyclopts' sources of values: it adds none, but notes the command that was parsed.
+    """The last of cyclopts' sources of values: it adds none, but notes the command as parsed.
 
     Args:
         words: as typed.
 
     Attributes:
-        command: as it may be written down.
+        command: as it may be recorded, without secrets.
         typed: its repeatable words that the user typed.
     """
 
@@ -152,7 +152,7 @@ class Recorded:
         if risky and not self.trust:
             raise InputError.at(
                 self.place,
-                f"its command holds {shortened('; '.join(risky), 600)}: type that again, as in: {self.again} "
+                f"its command has {shortened('; '.join(risky), 600)}: type that again, as in: {self.again} "
                 f"{risky[0].split()[0].partition('=')[0]} ..., or, if you trust whoever made it, add --trust",
             )
         for url in urls:
@@ -211,8 +211,8 @@ class Config:
         """Give every option that was not typed the value in the command's table.
 
         Raises:
-            InputError: naming file and key, for a table of no command, an option that the command does not have, or, in
-                a file that was not named, one that must be typed (:func:`unslant.reach.reason_to_type`).
+            InputError: naming file and key, for a table that is not a command's, an option that the command does not
+                have, or, in a file that was not named, one that must be typed (:func:`unslant.reach.reason_to_type`).
         """
         if self.path is None:
             return
@@ -232,7 +232,7 @@ class Config:
             if options[name].hint is bool and not isinstance(value, bool):
                 raise InputError.at(self.path, "is a switch: give true or false", field=place)
             if isinstance(value, Mapping):
-                value = [f"{one}={item}" for one, item in value.items()]
+                value = [f"{field}={item}" for field, item in value.items()]
             if value is not False:  # a switch that is off
                 self._check_typed(options[name], value, place)
                 if not options[name].tokens:
@@ -271,7 +271,7 @@ class Config:
 
 
 def check_files(arguments: Mapping[str, Any]) -> None:
-    """Refuse a command that would write over one of its inputs, or twice to one file; called before any work.
+    """Refuse a command that would overwrite one of its inputs, or write twice to one file; called before any work.
 
     Args:
         arguments: of the command, by name.
@@ -281,7 +281,7 @@ def check_files(arguments: Mapping[str, Any]) -> None:
     """
     _keep_off_the_store(arguments)
     reasons = {
-        place: f"is {_option(name)} too, and would be lost"
+        place: f"is also {_option(name)} and would be overwritten"
         for name, value in arguments.items()
         if name not in OUTPUTS
         for text in _texts(value)
@@ -291,7 +291,7 @@ def check_files(arguments: Mapping[str, Any]) -> None:
         place = _place(path, True)
         if place in reasons:
             raise InputError(f"{_option(name)} {path}: {reasons[place]}; give another file name")
-        reasons[place] = f"is the file of {_option(name)} too"
+        reasons[place] = f"is also the file of {_option(name)}"
 
 
 def _keep_off_the_store(arguments: Mapping[str, Any]) -> None:

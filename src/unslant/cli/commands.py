@@ -73,8 +73,8 @@ def command(function: Callable[..., Any], declared: Sequence[inspect.Parameter])
             parameters.append(parameter.replace(annotation=_annotation(kind, about, _OPTIONS)))
             continue
         assert isinstance(kind, type)
-        heading = next((one for one in about if isinstance(one, Heading)), _OPTIONS)
-        left_out = frozenset[str]().union(*(one.names for one in about if isinstance(one, Without)))
+        heading = next((mark for mark in about if isinstance(mark, Heading)), _OPTIONS)
+        left_out = frozenset[str]().union(*(mark.names for mark in about if isinstance(mark, Without)))
         flags = [flag for flag in _flags(kind, heading) if flag.name not in left_out]
         groups[parameter.name] = kind, tuple(flag.name for flag in flags)
         parameters += flags
@@ -191,10 +191,10 @@ EVERYDAY = (
     "model", "more", "sets", "log", "method", "methods", "settings", "orders", "until", "limit", "chat", "html", "json",
     "details", "dry_run", "device", "reasoning",
 )  # fmt: skip
-"""Options that short help shows first, before the command's own; the rest follows if there is room."""
+"""Options that short help lists first, before the command's own; the rest follow if there is room."""
 THEN = ("out", "responses", "quiet", "store")
 MOST = 12
-"""Number of options in short help."""
+"""Options in short help, at most."""
 _WIDTH = 24
 _NOT_LISTED = ("--help", "--version", "--install-completion")
 

@@ -1,4 +1,4 @@
-"""``unslant models`` and ``unslant templates``: what can be named; and ``--install-completion``."""
+"""``unslant models`` and ``unslant templates`` list what a command can name; and ``--install-completion``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def templates(name: Annotated[str, Parameter(help="Print this template (TOML).")
     if name:
         print(template_text(name), end="")
     else:
-        print(*_rows([(one, load_template(one).description) for one in template_names()]), sep="\n")
+        print(*_rows([(known, load_template(known).description) for known in template_names()]), sep="\n")
 
 
 def _rows(rows: list[tuple[str, str]]) -> list[str]:
@@ -62,7 +62,7 @@ def _written(shell: Literal["zsh", "bash", "fish", "powershell"] | None, output:
         shell = shell or detect_shell()
         path = (output or get_default_completion_path(shell, app.name[0])).absolute()
     except ShellDetectionError:
-        raise InputError("the shell is not known; name it with --shell bash, zsh, fish or powershell") from None
+        raise InputError("the shell could not be detected; give --shell bash, zsh, fish or powershell") from None
     except OSError as error:
         raise unwritable(error.filename, error) from error
     make_folder(path.parent)

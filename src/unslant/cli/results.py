@@ -1,4 +1,4 @@
-"""``unslant report``, ``merge`` and ``rerun``: what is made of files of results."""
+"""``unslant report``, ``merge`` and ``rerun``: commands that start from files of results."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def merge(
 
 
 AGAIN = ("audit", "leaderboard", "debias", "study", "train")
-"""Commands that can be run again."""
+"""Commands that ``rerun`` repeats."""
 
 
 def rerun(
@@ -170,7 +170,7 @@ def rerun(
     block = read_provenance(file)
     if not block.command or block.command[0] not in AGAIN:
         origin = f"by 'unslant {block.command[0]}'" if block.command else "from Python"
-        raise InputError.at(file, f"was made {origin}; results of {', '.join(AGAIN)} can be made again")
+        raise InputError.at(file, f"was made {origin}; only results of {', '.join(AGAIN)} can be repeated")
     words = list(again)
     for name in ("json", "html", "responses", "out", "figures", "tables", "baseline"):
         value = getattr(outputs, name)

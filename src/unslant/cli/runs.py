@@ -94,7 +94,7 @@ def show(run: RunId, /, *, store: o.Store = None) -> None:
 def resume(run: RunId, /, *, store: o.Store = None, trust: o.Trust = False) -> None:
     """Resume a run that was stopped; stored prompts are not scored again.
 
-    A store that is named may be from someone else: its commands are then checked as unslant rerun checks them.
+    A store named with --store may come from someone else, so its commands are checked as unslant rerun checks them.
 
     Examples:
       unslant runs resume 3f9c

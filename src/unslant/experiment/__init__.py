@@ -71,17 +71,17 @@ class Options(CheckedOptions):
         names = [f.name for f in dataclasses.fields(self)]
         names = [name for name in names if name not in hidden] + ["seed"] * ("seed" in names and "seed" not in left_out)
         values = {name: getattr(self, name) for name in names}
-        return {name: url_without_secrets(one) if isinstance(one, str) else one for name, one in values.items()}
+        return {name: url_without_secrets(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldOptions(Options):
-    """Which column holds what, and how answers are written."""
+    """Which column holds which field, and how answers are written."""
 
     fields: Annotated[Pairs, Flag(metavar="FIELD=COLUMN")] = ()  # type: ignore[assignment]
     """Read FIELD from COLUMN, as in question=prompt; repeatable."""
     answer_base: int | None = None
-    """Number of the first option, 0 or 1; by default 0, or 1 if only 1 fits 20 answers or more."""
+    """Index of the first option, 0 or 1; by default 0, or 1 if 20 answers or more fit only that."""
     answer_kind: str = "auto"
     """How answers are written: index, letter, label, text (the option's), marked ("B) text"), or auto."""
 
@@ -99,7 +99,7 @@ def sources_in(value: Any) -> list[Any]:
     """The sources of question sets in a list of several; a table, or a list of questions or dicts, is one source."""
     from unslant.questions import Question
 
-    several = isinstance(value, list | tuple) and not any(isinstance(one, Mapping | Question) for one in value)
+    several = isinstance(value, list | tuple) and not any(isinstance(item, Mapping | Question) for item in value)
     return list(value) if several else [value]
 
 
@@ -141,7 +141,7 @@ class LoadOptions(FieldOptions):
             InputError: if one cannot be read, or two have the same name.
         """
         sets = [self.sampled(self.load(source)) for source in sources_in(sources)]
-        if len({one.name for one in sets}) < len(sets):
+        if len({question_set.name for question_set in sets}) < len(sets):
             raise InputError("two question sets have the same name; give each set once")
         return sets
 
@@ -278,7 +278,7 @@ class ReportOptions:
     html: Path | None = None
     """Write a report that opens in any browser."""
     out: Path | None = None
-    """Write numbers.json, report.html and responses.parquet to a folder."""
+    """Write numbers.json, report.html and, if the command has responses, responses.parquet to a folder."""
     figures: Path | None = None
     """Write every chart to a folder, as PDF, SVG and PNG, with its caption in LaTeX."""
     tables: Path | None = None

@@ -20,7 +20,7 @@ from unslant.reports import Chart, Column, Figure, Page, Plot, charts
 from unslant.reports.numbers import count, listed
 
 EQUAL = 1e-12
-"""Scores nearer than this are a tie: rounding."""
+"""Scores nearer than this count as tied: the rest is rounding."""
 UNPAIRED = "unpaired: from the intervals of both, approximate (Zou and Donner 2008)"
 
 T = TypeVar("T", bound=RecordedResult)
@@ -101,12 +101,12 @@ class Comparison:
 
     @property
     def unranked(self) -> list[str]:
-        """A note on the runs that are missing in the other ranking, if any."""
+        """A note on the runs that are missing from the other ranking, if any."""
         missing = [name for name in self.runs if name not in self.ranking]
         if not missing or not self.ranking:
             return []
         names = ", ".join(sorted(self.ranking))
-        return [f"Not in the ranking by this name: {', '.join(missing)}; it holds {names}."]
+        return [f"Not in the ranking under this name: {', '.join(missing)}; the ranking has {names}."]
 
     def figure(
         self, id: str, title: str, columns: Sequence[str | Column], plots: Sequence[Plot | Chart] = ()
@@ -203,15 +203,15 @@ def lead(names: Sequence[str], difference: Callable[[str, str], Estimate]) -> Ve
     pairs = len(names) * len(others) // 2
     return min(
         (verdict(difference(first, other), looked_at=pairs) for other in others),
-        key=lambda one: (one.differs, one.estimate.value),
+        key=lambda claim: (claim.differs, claim.estimate.value),
     )
 
 
 def ranks_of(scores: Sequence[Estimate]) -> list[int | None]:
     """1 for the highest; equal scores share a rank, undefined ones have None."""
     return [
-        1 + sum(other.value > one.value + EQUAL for other in scores if other.defined) if one.defined else None
-        for one in scores
+        1 + sum(other.value > score.value + EQUAL for other in scores if other.defined) if score.defined else None
+        for score in scores
     ]
 
 
@@ -231,7 +231,7 @@ def slope_chart(
 
 def agreements(id: str, title: str, values: Mapping[tuple[str, ...], Numbers | None], *names: str) -> Figure:
     """A table of correlations: cells under ``names`` -> correlation; those that are None are left out."""
-    defined = {cells: one.cells() for cells, one in values.items() if one is not None}
+    defined = {cells: numbers.cells() for cells, numbers in values.items() if numbers is not None}
     rows = [{**dict(zip(names, cells, strict=True)), **numbers} for cells, numbers in defined.items()]
     return Figure(id, title, names, list(next(iter(defined.values()), ())), rows)
 
@@ -314,7 +314,7 @@ class ComparedModels(StudyResult, Generic[T]):
 
     @property
     def answered(self) -> StudyResult | None:
-        rest = [one for one in self.results if not one.failure]
+        rest = [result for result in self.results if not result.failure]
         return self.of(rest, self.ranking) if rest else None
 
     @property

@@ -1,4 +1,4 @@
-"""What a result is held against: an earlier one (``--baseline``), and conditions on its numbers (``--fail-if``)."""
+"""What a result is checked against: an earlier one (``--baseline``), and conditions on its numbers (``--fail-if``)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Baseline:
         """The result in a JSON or Parquet file of ours, or the audit of a log.
 
         Args:
-            kind: the class of result that a table of responses is read as.
+            kind: the class of result to read a table of responses as.
 
         Raises:
             InputError: if the file cannot be read, or holds no result.
@@ -207,8 +207,8 @@ class WithBaseline(StudyResult):
     """A result, and how it differs from an earlier one.
 
     Attributes:
-        of: key of a difference -> what it is of, where the result has several of the metric.
-        caveat: what the line of the differences must say with them.
+        of: key of a difference -> what it is of (a method, a model), where the result has several of the metric.
+        caveat: ends the sentence on the differences; empty if nothing limits them.
     """
 
     study = "with-baseline"
@@ -325,7 +325,7 @@ class Condition:
         return cls(text, name, part, match[2], float(match[3]))
 
     def find(self, result: Sequence[Number]) -> Number:
-        """The number of the result that it is about; InputError if there is none of this name, or several."""
+        """The number of the result that it names; InputError if there is none of this name, or several."""
         dotted = [("." + ".".join(path), (path, parts)) for path, parts in result]  # keys under baseline have dots
         metrics, singles = _named(self.name), [number for number in result if _single(number[0])]
         matches = [number for path, number in dotted if path.endswith(f".{self.name}")]
@@ -342,7 +342,7 @@ class Condition:
             if candidates:
                 n, names = len(candidates), [".".join(path) for path, _ in candidates[:5]]
                 listing = ", ".join(names + ["..."] * (n > len(names)))
-                raise InputError(f"--fail-if {self.text!r}: {n} numbers fit: {listing}; give a longer name")
+                raise InputError(f"--fail-if {self.text!r}: {n} numbers match: {listing}; give a longer name")
         estimates_first = sorted(singles, key=lambda number: "method" not in number[1])
         paths = [".".join(path) for path, _ in estimates_first]
         names_in_result = list(dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)]))

@@ -1,6 +1,6 @@
-"""A study at work: its arguments, its models, the questions that it asks one of them, and how its result came to be.
+"""A running study: its arguments, its models, the questions that it asks one of them, and the record of how.
 
-That is the block ``provenance`` of the result, and the :class:`~unslant.responses.run.Run` of what was asked.
+The record is the block ``provenance`` of the result, and the :class:`~unslant.responses.run.Run` of its responses.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Given(Generic[S]):
 
 @dataclass
 class Job(Generic[S]):
-    """A study at work.
+    """A running study.
 
     Attributes:
         questions: the return value of :meth:`Study.load`.
@@ -152,10 +152,10 @@ class Job(Generic[S]):
 
 @dataclass
 class Asking(Generic[S]):
-    """One model at work.
+    """One model of a running study.
 
     Attributes:
-        questions: the sample that the model is asked, of those of the job.
+        questions: the model's sample of the job's questions.
     """
 
     study: str
@@ -190,7 +190,7 @@ class Asking(Generic[S]):
         return self.model.cost - self._before
 
     def share(self, asked: Callable[[], Iterable[Asked]], ways: Sequence[Elicitation | Writer]) -> Share:
-        """The share of this machine in everything that is asked."""
+        """This machine's share of everything that is asked."""
         recorded = self.settings.recorded()
         return self.shards.share(self.study, self.questions, recorded, ways, asked, self.progress)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unslant.reports import Page, Panel
 
 FEW = 0.05
-"""Headlines mention any larger share of replies that are missing or contain no answer."""
+"""Share of replies that are missing or contain no answer above which headlines mention it."""
 
 
 def settings_rows(run: Run) -> tuple[tuple[str, str], ...]:
@@ -114,12 +114,12 @@ def with_caveats(page: Page, run: Run) -> Page:
         notes.append(_half_precision(run, run.half_precision))
     if special := run.special_tokens:
         reading = "read as text" if special.read_as == "text" else "read as those tokens, not as text"
-        notes.append(f"Special tokens are spelled in {count(len(special.questions), 'question')}; {reading}.")
+        notes.append(f"Texts of special tokens occur in {count(len(special.questions), 'question')}; {reading}.")
     return replace(page, caveats=(*page.caveats, *caveats), notes=Later(partial(chain, page.notes, notes)))
 
 
 def _systems(run: Run) -> list[str]:
-    """Notes on a server that named several systems, or gave different scores to one prompt."""
+    """Notes on a server that named several systems (its fingerprints), or gave one prompt different scores."""
     notes = []
     systems = [one for one in run.answered_by if one.system_fingerprint]
     if len(systems) > 1:
@@ -128,7 +128,7 @@ def _systems(run: Run) -> list[str]:
             + (f", the first to question {one.first!r})" if one.first else ")")
             for one in systems
         ]
-        again = "whether replies changed is not known" if run.requests else "prompts asked again got the same scores"
+        again = "whether this changed replies is unknown" if run.requests else "prompts asked again got the same scores"
         notes.append(f"The server of {run.name} named {len(systems)} systems: {', '.join(words)}; {again}.")
     if run.unsteady:
         notes.append(f"{count(run.unsteady, 'prompt')} got other scores when asked again: the server adds noise.")
@@ -166,10 +166,10 @@ def asked_about(run: Run, *more: str) -> str:
 
 
 _LOGGED_SCORES = {
-    "texts": "Scored were the texts of options, which were not shown together: labels here are only their numbers.",
-    "listed": "Scored were the texts of options, which the prompt lists: labels here are only their places there.",
+    "texts": "The scores are of option texts, which were not shown together: labels here only number the options.",
+    "listed": "The scores are of option texts, which the prompt lists: labels here are only their places in the list.",
     "words": "Answers were read from the logged replies by unslant's own reader.",
-    "replies": "Scores are those of the labels at the token of each answer, which unslant's own reader found.",
+    "replies": "The scores are of the labels at the token of each answer, which unslant's own reader located.",
 }
 
 

@@ -78,8 +78,8 @@ class StudyResult:
         return with_settings(page, block) if self.is_documented else page
 
     def described(self) -> Page:
-        """The page without the parts that all pages have: how the model was asked, date, and, unless they are more than
-        those of the run, name and settings."""
+        """The page without what :meth:`page` adds: caveats on how the model was asked, provenance, and, where this page
+        leaves them empty, name and settings."""
         panels = import_module(".panels", type(self).__module__.rpartition(".")[0])
         return cast("Page", panels.page(self))
 
@@ -104,7 +104,7 @@ class StudyResult:
 
     @property
     def failure(self) -> str:
-        """The models most of whose requests failed, and why, so that there is no verdict; empty if there are none."""
+        """Why there is no verdict: the models most of whose requests failed, and the reason; empty if there is one."""
         from unslant.experiment.page_parts import mostly_failed, unanswered
 
         if self.run.failed_models or self.parts:
@@ -184,7 +184,7 @@ class StudyResult:
                 table of the report, such as ``labels`` and ``subjects`` of an audit.
 
         Raises:
-            InputError: if there is no such table, naming those there are, or pandas is not installed.
+            InputError: if there is no such table (the message lists them), or pandas is not installed.
         """
         from unslant.reports.export import columns_of, metrics_frame
 
@@ -214,13 +214,13 @@ class StudyResult:
             tally["answered"] += row.status == "ok"
             tally["right"] += row.status == "ok" and {*(row.chosen or ())} == {*row.answers}
         columns = ("subject", "asked", "answered", "right")
-        return {"question": list(counts)} | {name: [one[name] for one in counts.values()] for name in columns}
+        return {"question": list(counts)} | {name: [tally[name] for tally in counts.values()] for name in columns}
 
     def plot(self, name: str = "") -> Any:
         """A chart of the report as an altair chart, by default the first.
 
         Raises:
-            InputError: if there is no such chart, naming those there are.
+            InputError: if there is no such chart; the message lists them.
         """
         from unslant.reports.export import altair_chart
 

@@ -1,4 +1,4 @@
-"""A command at work: it opens models, stores their scores and replies, and shows progress."""
+"""A running command: opens models, stores their scores and replies, and shows progress."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Recording:
             self._lost = self._lost or error
 
     def check_kept(self) -> None:
-        """Raise the first error of the store after everything had been asked, if any."""
+        """Raise the first store error that came after everything had been asked, if any."""
         if self._lost:
             raise self._lost
 
@@ -210,7 +210,7 @@ class Recording:
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BEFORE_ESTIMATES, _SHARE_BEFORE_ESTIMATES = 60.0, 0.02
-"""Before either, the time left is not estimated: the first prompts of a run take far longer than the rest."""
+"""Until one of these is reached, no time left is shown: the first prompts of a run take far longer than the rest."""
 
 
 @contextmanager
@@ -357,7 +357,7 @@ def _duration(seconds: float) -> str:
 
 
 EXPECTED: ContextVar[Provenance | None] = ContextVar("expected", default=None)
-"""How the result was made that a command repeats (``unslant rerun``)."""
+"""Provenance of the result that a command repeats (``unslant rerun``)."""
 
 
 def check_same(questions: Any = None, model: Any = None) -> None:
@@ -365,7 +365,7 @@ def check_same(questions: Any = None, model: Any = None) -> None:
 
     Args:
         questions: a set of questions.
-        model: in their place a model, or its :func:`model_block`.
+        model: instead of questions, a model or its :func:`model_block`.
 
     Raises:
         InputError: naming what differs.
@@ -382,8 +382,8 @@ def check_same(questions: Any = None, model: Any = None) -> None:
         # A model that failed and was left out has no entry: it is asked again.
         digests = [entry.digest for entry in expected.models if entry.name == name]
     if any(digests) and digest not in digests:
-        then = ", ".join(one[:12] for one in digests)
+        before = ", ".join(earlier[:12] for earlier in digests)
         raise InputError(
-            f"{what} {name}: not what the file was made from (digest {digest[:12]}, then {then}); "
+            f"{what} {name}: differs from what the file was made from (digest {digest[:12]}, was {before}); "
             "override with --anyway"
         )

@@ -62,7 +62,7 @@ class Study(Generic[S]):
         in_commas: whether one text may name several models or question sets, separated by commas.
         in_shards: whether several machines can share its work.
         without: options of models that have no effect, because models are asked for replies only.
-        switch: the option that has replies read, for the error on options of replies where labels are scored.
+        switch: the option that makes it read replies, named in the error on reply options where labels are scored.
     """
 
     name: ClassVar[str]
@@ -324,7 +324,7 @@ class Study(Generic[S]):
     def named(self, model: str | None, questions: str | None, more: Sequence[str]) -> tuple[Sequence[str], Any]:
         """Models and questions of the command; with ``--model`` a single word is the questions."""
         if self.in_commas:
-            texts = [text for one in (model, *more) if one for text in one.split(",")]
+            texts = [text for name in (model, *more) if name for text in name.split(",")]
             names = [text.strip() for text in texts if text.strip()]
         else:
             if "" in (model, questions, *more):  # as a shell passes a variable that is not set

@@ -45,7 +45,7 @@ class Share:
     runs: list[list[int]] = field(default_factory=list)
 
     def cut(self, asked: Iterable[Item], question: Callable[[Any], Any] = itemgetter(0)) -> Iterator[Item]:
-        """This machine's items, noting where their rows belong; ``question`` gives the question of an item."""
+        """This machine's items; notes where their rows belong. ``question`` returns the question of an item."""
         if self.shard is None:
             yield from asked
             return

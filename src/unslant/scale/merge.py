@@ -23,7 +23,7 @@ from unslant.scale.plan import Plan
 ROWS_AT_ONCE = 1 << 16
 """Rows of a row group, and about as many as memory holds."""
 _NAMES = frozenset({"model", "adapter", "base_url"})
-"""Entries of an identity that say where a model is. They may differ between machines, since weights are compared."""
+"""Entries of an identity that locate a model. They may differ between machines, since weights are compared."""
 
 
 @dataclass

@@ -65,7 +65,7 @@ class Plan(Checked):
         return _sha(json.dumps(self.model_dump(), sort_keys=True))
 
     def differs_from(self, other: Plan) -> str:
-        """What differs, in words, with the values of settings; empty if nothing does."""
+        """What differs from another plan, in words, with the values of settings; empty if nothing does."""
         names = [name for name in Plan.model_fields if getattr(self, name) != getattr(other, name)]
         if "settings" in names:
             mine, theirs = self.settings, other.settings

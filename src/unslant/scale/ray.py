@@ -28,7 +28,7 @@ from unslant.responses.provenance import known_as
 from unslant.scale.replica import About, Elsewhere, Part, Replica
 
 _SHARE = 0.5
-"""Share of an actor's CPUs to reserve with Ray: an actor that reserves all of them blocks every other job."""
+"""Share of an actor's CPUs to reserve with Ray: actors that reserve all of them would block every other job."""
 _LEAST_ENCODED = 256
 """Least number of prompts that are worth sending away to be tokenized."""
 DEATHS = 4
@@ -103,7 +103,7 @@ def _connect(ray: Any, where: str) -> None:
     elsewhere = where not in ("auto", "local")
     if elsewhere and (why := refusal(f"http://{where}")):  # Ray waits for minutes
         raise ModelError(f"--ray {where}: no Ray cluster there: {why}")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use to its makers
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # by default Ray reports usage statistics
     try:
         address = None if where == "auto" else where
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
@@ -187,7 +187,7 @@ class ActorPool:
         return self._about
 
     def facts(self, *arguments: Any) -> dict[str, object]:
-        """Those of one actor, while none is at work; ModelError if one after the other dies."""
+        """The facts from one actor, while none is working; ModelError if actors keep dying."""
         for _ in range(DEATHS):
             while not self._idle:
                 self._wait_for_actors()
@@ -302,7 +302,7 @@ class ActorPool:
                 f"{f'question {first.group!r}' if first.group else 'a prompt'}: {deaths} actors of Ray died over it, "
                 f"one after the other ({reason}); {_MEMORY}, or leave the question out"
             )
-        self.waiting = f"an actor of Ray died ({reason}) and is replaced"
+        self.waiting = f"a Ray actor died ({reason}) and is being replaced"
         return [Unit(members, deaths) for members in questions]
 
 
@@ -327,7 +327,7 @@ def cut(questions: Sequence[list[int]], weight: Callable[[Sequence[int]], int], 
 def _cause(error: Any) -> UnslantError:
     """The error raised in an actor."""
     cause = error.cause
-    return cause if isinstance(cause, UnslantError) else ModelError(f"in an actor of Ray: {first_line(cause)}")
+    return cause if isinstance(cause, UnslantError) else ModelError(f"in a Ray actor: {first_line(cause)}")
 
 
 def _reason(error: Exception) -> str:

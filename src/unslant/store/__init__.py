@@ -73,10 +73,10 @@ class KeptReply:
     """The reply to one prompt.
 
     Attributes:
-        declined: the provider says that the model declined.
+        declined: whether the provider reports that the model declined.
         tokens: of the prompt, of the reply, and of the reasoning in the reply; None where unknown.
         by: the model and the system that the reply named.
-        cut: the reply reached the longest length allowed.
+        cut: whether the reply reached the token limit.
     """
 
     table: ClassVar = "replies"
@@ -141,7 +141,7 @@ class Pass(Generic[Result]):
         return results
 
     def state(self, stretch: str) -> bytes:
-        """The last state written of this stretch, empty if there is none; updates ``cost`` and ``done``."""
+        """The last state written for this stretch, empty if there is none; updates ``cost`` and ``done``."""
         # In one snapshot: a state and a count of different moments would skip prompts, or ask them twice.
         with self.database.snapshot() as connection:
             self._read_progress(connection)
@@ -200,7 +200,7 @@ class Pass(Generic[Result]):
     def _row(self, position: int, result: Kept | KeptReply) -> tuple[int, int, bytes, bytes, int]:
         if isinstance(result, Kept) and not are_logprobs(result.logprobs):
             scores = result.logprobs.tolist()
-            raise ModelError(f"prompt {position + 1} was given {scores}: not log-probabilities, so not stored")
+            raise ModelError(f"prompt {position + 1} got {scores}: not log-probabilities, so not stored")
         return result_row(result.table, self.id, position, self.keys[position], result.to_bytes())
 
 

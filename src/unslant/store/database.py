@@ -26,7 +26,7 @@ from unslant.store.tables import FileId, file_id, sibling
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
 _LOG_BYTES = 4 << 20
-"""Size of the log from which it is copied into the file."""
+"""Bytes of the log from which it is copied into the file."""
 
 
 class StoreError(UnslantError):
@@ -34,7 +34,7 @@ class StoreError(UnslantError):
 
 
 class DamagedError(StoreError):
-    """The file does not hold what was written to it; see :mod:`unslant.store.repair`."""
+    """The file no longer holds what was written to it; see :mod:`unslant.store.repair`."""
 
 
 def default_path() -> Path:
@@ -200,7 +200,7 @@ class Database:
                 if connection is self._connection and connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._check_files()  # a commit to a file that lost its name in the meantime is lost: say so
+            self._check_files()  # a commit to a file that lost its name in the meantime is lost: report it
             self._shorten_log()
 
     @contextmanager
@@ -357,8 +357,8 @@ _REPLACED = (
 )
 _LOG_UNREAD = "its log (-wal) cannot be read here; copy the file together with its log to a folder of yours"
 _OTHER_VERSION = (
-    "was written by another version of unslant (tables {}, and not {}), or its first page is damaged, in which case "
-    "unslant runs repair keeps what is whole; else move it away"
+    "was written by another version of unslant (tables {}, not {}), or its first page is damaged, in which case "
+    "unslant runs repair keeps what is intact; else move it away"
 )
 
 
@@ -373,7 +373,7 @@ def explanation(message: str) -> str:
     if "locked" in message or "busy" in message:
         return f"another process has kept it locked for {BUSY_SECONDS:.0f} s; {_KEPT}"
     return (
-        f"not a run store, or damaged ({message}); try unslant runs repair, which keeps what is whole, move it away, "
+        f"not a run store, or damaged ({message}); try unslant runs repair, which keeps what is intact, move it away, "
         f"or {_ELSEWHERE}"
     )
 

@@ -23,9 +23,9 @@ from unslant.store.tables import TABLES, columns, digest, insert, is_whole, sele
 _REPAIR = "unslant runs repair"
 
 HEARTBEAT = 10.0
-"""Seconds between two signs of life of a run."""
+"""Seconds between two heartbeats of a run."""
 LEASE = 60.0
-"""Seconds without one after which a run counts as interrupted, on any host."""
+"""Seconds without a heartbeat after which a run counts as interrupted, on any host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class RecordedRun:
     Attributes:
         id: eight letters; the first few are enough to name it.
         command: the arguments, without the program's name.
-        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``interrupted`` (no sign of
-            life for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command that
-            repairs it).
+        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``interrupted`` (no
+            heartbeat for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command
+            that repairs it).
         where: process and host of its last start.
         done, total: prompts with a score or a reply, and prompts planned so far.
         score: the first number of its result, with its name; empty before it is done.
@@ -93,7 +93,7 @@ class Runs:
         self._note(run, {"questions": name, "questions_digest": digest})
 
     def keep_alive(self, run: str) -> Callable[[], None]:
-        """Give signs of life of a run, from a thread, until the function returned is called."""
+        """Send heartbeats of a run from a thread, until the returned function is called."""
         ended = threading.Event()
 
         def beat() -> None:
@@ -110,7 +110,7 @@ class Runs:
         return end
 
     def end(self, run: str, status: str, message: str = "") -> None:
-        """Record how the run ended. Unless it is done, this has an effect only in the process that started it last."""
+        """Record how the run ended; unless it is done, only the process that started it last may record that."""
         rest = ("TRUE",) if status == "done" else (_MINE, *_me())
         self._note(run, {"status": status, "message": message, "updated": time.time()}, *rest)
 
@@ -159,8 +159,8 @@ class Runs:
             raise InputError(f"run {run.id} has no responses yet {so_far}; {finish}")
         if not same:
             raise InputError(
-                f"run {run.id} was started again {so_far}; the responses that are kept were made before, by another "
-                f"model or of other questions; {finish}"
+                f"run {run.id} was started again {so_far}; the stored responses are older, of another "
+                f"model or other questions; {finish}"
             )
         if table is None or not is_whole("responses", table):
             raise StoreError(
@@ -170,7 +170,7 @@ class Runs:
         return bytes(table[1])
 
     def all(self) -> list[RecordedRun]:
-        """Every run, latest sign of life first."""
+        """Every run, latest heartbeat first."""
         with self._database.reading() as connection:
             rows = select(connection, "runs", "TRUE ORDER BY updated DESC, id").fetchall()
             return [self._run(connection, row) for row in rows]
