@@ -196,16 +196,16 @@ FEWEST = LEAST_UNITS
 """Questions (models, pairs) below which nothing is claimed, however clear the interval looks."""
 POWER = 0.8
 MOST_TIMES = 1000
-"""A number of questions beyond this many times those at hand is not a prospect, and a noisy guess."""
+"""A needed number of questions beyond this many times those at hand is impractical, and a noisy guess, so not named."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of one estimate.
+    """The claim that one estimate supports.
 
     Attributes:
         kind: ``above`` or ``below`` the null; ``equal`` to it, to within the bound; or ``unclear``.
-        p: two-sided, corrected for how many were looked at; nan without an interval.
+        p: two-sided, corrected for how many estimates were looked at; nan without an interval.
         needed: questions on which a distance as large as that measured would settle the matter with probability 0.8;
             None where it is settled, or where no number can be named.
     """
@@ -229,7 +229,7 @@ class Verdict:
 def verdict(
     estimate: Estimate, *, null: float = 0.0, bound: float | None = None, looked_at: int = 1, p: float | None = None
 ) -> Verdict:
-    """What may be said of an estimate.
+    """The claim that an estimate supports.
 
     Equality is shown by two one-sided tests: the whole interval lies within ``bound`` of the null (at 95 % rather than
     the usual 90 %, so that the interval printed next to the claim shows it). A difference within it counts as none.
@@ -295,7 +295,7 @@ def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, loo
     if math.isnan(p):
         return Verdict("unclear", estimate, p, None)
     p = min(1.0, p)
-    # Equality goes first: what lies within the bound is none that matters, even where it is significant.
+    # Equality goes first: a difference within the bound does not matter, even where it is significant.
     if bound is not None and null - bound <= estimate.low and estimate.high <= null + bound:
         return Verdict("equal", estimate, p, None)
     if p < 1 - estimate.confidence and estimate.excludes(null):
@@ -306,9 +306,9 @@ def _verdict(estimate: Estimate, null: float, bound: float | None, p: float, loo
 def _needed(estimate: Estimate, null: float, bound: float | None, looked_at: int) -> int | None:
     """Questions that would settle it: half-widths shrink with the root of their number."""
     gap = abs(estimate.value - null)
-    target = max(gap, (bound or 0.0) - gap)  # either end of the question may come within reach first
+    target = max(gap, (bound or 0.0) - gap)  # a difference or equality may be the first to be shown
     each, usual = (normal_quantile(1 - (1 - estimate.confidence) / m) for m in (looked_at, 1))
-    wanted = _half(estimate, null) / usual * (each + NormalDist().inv_cdf(POWER))
-    if target <= 0 or wanted <= 0 or wanted > math.sqrt(MOST_TIMES) * target:
+    detectable = _half(estimate, null) / usual * (each + NormalDist().inv_cdf(POWER))
+    if target <= 0 or detectable <= 0 or detectable > math.sqrt(MOST_TIMES) * target:
         return None
-    return max(estimate.n + 1, math.ceil(estimate.n * (wanted / target) ** 2))
+    return max(estimate.n + 1, math.ceil(estimate.n * (detectable / target) ** 2))

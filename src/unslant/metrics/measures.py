@@ -65,7 +65,7 @@ def extended_measures(scores: OrderScores, phases: TwoPhaseValues | None) -> dic
 
 @dataclass(frozen=True)
 class Counts:
-    """What the numbers rest on, and what each of them leaves out.
+    """How many questions and responses the numbers rest on, and what they leave out.
 
     Attributes:
         questions: all questions with any response.
@@ -114,7 +114,7 @@ class Metrics:
         label_bias: RStd, RSD, CKLD of the given order, and whether accuracy differs with the place of the right option.
         calibration: of the scored labels under the given order; None for replies.
         given_labels, order_labels: shares and recall per label, under the given order and over all orders.
-        preference: what is preferred when unsure.
+        preference: what the model falls back on when unsure.
         by_subject: the means per subject; empty where there is one subject or none.
         pbm_accuracy: their correlation across subjects.
         questions: the per-question values themselves (not in :meth:`to_dict`).
@@ -312,10 +312,10 @@ def paired_difference(
 def detectable_difference(
     n: int, mean: float, variance: float, design_effect: float = 1.0, correlation: float = 0.5
 ) -> float:
-    """The least difference between two models' scores that n questions show with a power of 80 %.
+    """The smallest difference between two models' scores that n questions show with a power of 80 %.
 
-    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much. Two more questions are
-    imagined, one right and one wrong: 60 right answers do not vary, and yet cannot show a difference of one point.
+    :func:`minimum_detectable_difference` for as many yes-or-no answers as would vary as much. Two questions are added,
+    one right and one wrong: 60 right answers do not vary, and yet cannot show a difference of one point.
 
     Args:
         n: number of questions, at least 1.
@@ -336,7 +336,7 @@ def detectable_difference(
 def minimum_detectable_difference(
     n: int, *, accuracy: float = 0.5, correlation: float = 0.5, power: float = 0.8, confidence: float = CONFIDENCE
 ) -> float:
-    """The least difference in accuracy between two models that n questions show with probability ``power``.
+    """The smallest difference in accuracy between two models that n questions show with probability ``power``.
 
     A difference shows if the exact McNemar test, two-sided at level 1 - ``confidence``, detects it; its power is
     computed exactly. Two models of about the same accuracy a, right on the same questions with correlation r, are

@@ -1,4 +1,4 @@
-"""How close fewer orders would have come to the result of all orders, computed from scores already there."""
+"""How close fewer orders would have come to the result of all orders, computed from the recorded scores."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class OrderCurve:
         """The cheapest set that gives the same result to within :data:`SAME` (if costs are unknown, the smallest);
         None if no set does, or none that is cheaper than what was asked."""
         # a cost that is not known (nan) is neither less nor more
-        near = [one for one in self.points[:-1] if one.apart <= SAME and not one.ordinary_runs >= self.ordinary_runs]
-        cost = {one.orders: one.ordinary_runs if one.ordinary_runs >= 0 else math.inf for one in near}
-        return min(near, key=lambda one: (cost[one.orders], one.k, one.apart), default=None)
+        near = [p for p in self.points[:-1] if p.apart <= SAME and not p.ordinary_runs >= self.ordinary_runs]
+        cost = {p.orders: p.ordinary_runs if p.ordinary_runs >= 0 else math.inf for p in near}
+        return min(near, key=lambda p: (cost[p.orders], p.k, p.apart), default=None)
 
 
 def set_names(n: int, k: int) -> list[str]:
@@ -160,7 +160,7 @@ _Results = tuple[Floats, Floats, Floats, Ints]
 
 
 def _results(block: Block, right: Floats, probs: Floats) -> _Results:
-    """(Q,) share of some orders that are right, whether the vote is (nan where no option is), PBM, and the vote."""
+    """(Q,) share of the orders that are right, whether the vote is right (nan if no option is), PBM, and the vote."""
     content, _ = vote_over_orders(probs, block.text_ranks)
     voted = np.where(np.isnan(right[:, 0]), np.nan, is_right(block.answers, content))
     return right.mean(axis=1), voted, pbm(probs), content

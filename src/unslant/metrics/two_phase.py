@@ -203,9 +203,9 @@ class TwoPhaseValues:
         pairs, rows = over_squares(scores)
         margin = least_margin(pairs)
         values, known = {}, {}
-        for one in question_metrics():
-            if one.unmoved is not None and not one.averaged:
-                key, whole, over_square = one.key, one.values(every), one.values(pairs)
+        for number in question_metrics():
+            if number.unmoved is not None and not number.averaged:
+                key, whole, over_square = number.key, number.values(every), number.values(pairs)
                 squares = np.column_stack([over_square, margin])
                 values[key] = two_phase_values(whole, squares, rows, scores.single, key)
                 known[key] = known_values(key, whole, over_square, rows)

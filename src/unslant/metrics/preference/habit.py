@@ -36,7 +36,7 @@ Unit = Literal["nats", "shares"]
 Rows = NDArray[np.intp]
 
 LEVEL = 0.01
-"""Level of all tests by which something is named, together: a false alarm costs more here than a habit missed."""
+"""Joint level of all tests that name a place: a false alarm costs more here than a missed habit."""
 KIND_LEVEL = 0.05
 """Level of the tests between label and position, once there is a habit."""
 PART = 0.3
@@ -44,7 +44,7 @@ PART = 0.3
 MOST = 3
 """Places of a habit, at most; and never more than half of all, so two of the usual four or five."""
 FEWEST = 5
-"""Questions with which anything is looked for."""
+"""Fewest unsure questions in which a habit is looked for."""
 
 # Cells of the design that are fitted together, to save memory.
 _AT_ONCE = 1 << 21
@@ -75,10 +75,10 @@ def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
         cells = 3 * (block.k + len(scores.relabelled)) * block.n**2
         for some in np.array_split(rows, 1 + len(rows) * cells // _AT_ONCE) if len(rows) else ():
             effects[:, :, block.index[some], : block.n] = _fitted(block, some, scores.relabelled)
-    found: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
+    by_unit: dict[Unit, Effects] = {"shares": Effects(*effects[0]), "nats": Effects(*effects[1])}
     if all(np.isin(block.probs, (0.0, 1.0)).all() for block in scores.blocks):
-        del found["nats"]
-    return found
+        del by_unit["nats"]
+    return by_unit
 
 
 def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
@@ -106,9 +106,9 @@ def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
     effects = []
     for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free)):
         pick = np.kron(columns, np.eye(n))
-        found, unknown = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
-        known = among[..., None] & (np.abs(unknown).max(axis=2, keepdims=True) <= 1e-6)
-        effects.append(np.where(known, found, np.nan))
+        estimates, residuals = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
+        determined = among[..., None] & (np.abs(residuals).max(axis=2, keepdims=True) <= 1e-6)
+        effects.append(np.where(determined, estimates, np.nan))
     return np.stack(effects).transpose(3, 0, 1, 2)
 
 
@@ -162,7 +162,7 @@ def places_of(sizes: Sequence[int]) -> Places:
 class Habit(NamedTuple):
     """The places taken or avoided, and (Q, places) the pull of each in each question; nan where there is no such place.
 
-    It is not ``adequate`` where effects are left that no other set of the size allowed explains either.
+    It is not ``adequate`` if effects remain that no set of the allowed size explains.
     """
 
     places: Places
@@ -215,7 +215,7 @@ class Search:
         return replace(self, n_options=np.where(np.isin(parts, some), self.n_options, 0))
 
     def find(self) -> Habit:
-        """The fewest places that explain the effects; none where all places get the same, or no choice goes that way.
+        """The fewest places that explain the effects; none where all places get the same, or the choices do not follow.
 
         All sets of one size are fitted: a step of a stepwise selection cannot be undone, and of four options, B and C
         taken look at first like A avoided. Of sets that fit about as well, one that is taken is named.
@@ -230,7 +230,7 @@ class Search:
             fits = [float(self._explained(habit).sum()) for habit in habits]
             near = [(habit, fit) for habit, fit in zip(habits, fits, strict=True) if fit >= (1 - PART**2) * max(fits)]
             # A or C, rather than not B and not D
-            near.sort(key=lambda one: ((one[0].pulls < 0).sum(), len(one[0].places), -one[1]))
+            near.sort(key=lambda fitted: ((fitted[0].pulls < 0).sum(), len(fitted[0].places), -fitted[1]))
             if best := next((habit for habit, _ in near if self._is_all(habit)), None):
                 break
         else:
@@ -244,7 +244,7 @@ class Search:
         return float(sum(gain @ np.sign(pull) for gain, pull in zip(gained, pulls.values(), strict=True)))
 
     def _is_all(self, habit: Habit) -> bool:
-        """Whether no other place gets more or less than the others, by chance and by what matters."""
+        """Whether no other place gets significantly more or less than the rest, by enough to matter."""
         terms = np.column_stack([self._habit((*habit.places, other)).terms[:, -1] for other in self.places])
         least = max(self.margin, PART * max(np.abs(pulls).max(initial=0.0) for pulls in self._pulls(habit).values()))
         p_values, matters, every = [], [], self.n_options > 0
@@ -268,8 +268,8 @@ class Search:
         for n, rows, free in self.kinds:
             columns = _columns(places, n, free)
             inverse = np.linalg.pinv(columns, rcond=1e-9)
-            known = np.abs(inverse @ columns - np.eye(len(places))).max(axis=1, initial=0.0) <= 1e-6
-            terms[rows] = np.where(known, effects[np.ix_(rows, free)] @ inverse.T, np.nan)
+            determined = np.abs(inverse @ columns - np.eye(len(places))).max(axis=1, initial=0.0) <= 1e-6
+            terms[rows] = np.where(determined, effects[np.ix_(rows, free)] @ inverse.T, np.nan)
         return terms
 
     def _pulls(self, habit: Habit) -> dict[int, Floats]:
@@ -325,7 +325,7 @@ class Search:
             return {}
         searches = {n: self.among(self.n_options, np.asarray(n)) for n in parts}
         habits = {n: search.find() for n, search in searches.items()}
-        if any(not one.adequate or len(one.places) > 2 for one in habits.values()):
+        if any(not part.adequate or len(part.places) > 2 for part in habits.values()):
             return {}
         meanings = {n: search.meaning(habits[n]) for n, search in searches.items()}
         return meanings if len({*meanings.values()}) > 1 else {}
@@ -346,16 +346,16 @@ class Search:
         if p >= LEVEL:
             return p, {}
         clusters = Counter(strongest.tolist()).most_common()
-        habits = [*(self.among(subjects, names[strongest == one]).find() for one, _ in clusters), self._habit(())]
+        habits = [*(self.among(subjects, names[strongest == place]).find() for place, _ in clusters), self._habit(())]
         squares = np.stack([self._explained(habit)[rows] for habit in habits], axis=1)
         # a habit is the same where its pulls are weaker
         alike = [(habit.places, *(habit.pulls > 0).tolist()) for habit in habits]
         nearest = np.asarray([*map(alike.index, alike)])[(np.eye(len(names))[:, codes] @ squares).argmax(axis=1)]
         sets = ((names[nearest == h], habits[h]) for h in np.unique(nearest))
-        found = [(some.tolist(), self.among(subjects, some).meaning(habit)) for some, habit in sets]
-        # the most subjects first; of as many, those that fall back on something; those without a habit last
-        found.sort(key=lambda one: (not one[1], -len(one[0]), not any(place.taken for place in one[1])))
-        return p, {name: meaning for some, meaning in found for name in some} if len(found) > 1 else {}
+        groups = [(some.tolist(), self.among(subjects, some).meaning(habit)) for some, habit in sets]
+        # most subjects first; of equally many, those that fall back on something; those without a habit last
+        groups.sort(key=lambda group: (not group[1], -len(group[0]), not any(place.taken for place in group[1])))
+        return p, {name: meaning for some, meaning in groups for name in some} if len(groups) > 1 else {}
 
 
 def _columns(places: Places, n: int, free: Rows | slice = slice(None)) -> Floats:
