@@ -66,7 +66,7 @@ def parse_labels(spec: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(spec, str):
         # settings, commands and stored runs write a list with commas between the labels
         if split := [label for label in spec if "," in label]:
-            raise InputError(f"label {split[0]!r} has a comma, which separates labels: use another sign")
+            raise InputError(f"label {split[0]!r} has a comma, which separates labels: use another symbol")
         spec = ",".join(spec)
     if spec in ALPHABETS:
         return ALPHABETS[spec]
@@ -153,9 +153,9 @@ class Presentation:
             offer it in words; may be empty.
         interventions: names of the atomic changes applied, in order of application.
         shots: worked examples shown before, each a presentation of another question.
-        run: which of several random draws, from 0 (``boat``).
-        item: which one of its kind: the label that is never right (``nvr``), the name of the setting (``setting``), the
-            option that is judged (true/false items); usually empty.
+        run: number of the random draw, from 0 (``boat``).
+        item: identifies it within its kind: the label that is never right (``nvr``), the name of the setting
+            (``setting``), the option that is judged (true/false items); usually empty.
         suggested: content codes of the answer that the hint suggests (``NONE`` for "none"); ``None`` if it does not.
         open_answer: right answer of an open question, which has no options; for worked examples.
 

@@ -50,9 +50,9 @@ def canonical(question: Question) -> tuple[int, ...]:
 
 
 def wording(question: Question) -> tuple[str, ...]:
-    """What a question asks: the same in every listing of its options and under any id, which numbered sets use again.
+    """What a question asks: equal for any order of its options and any id, since numbered sets reuse ids.
 
-    Where its text was not recorded, the id has to do.
+    Without a recorded text it is the id.
     """
     return (question.stem or question.id, question.context, *sorted(question.options))
 

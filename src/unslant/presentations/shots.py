@@ -77,7 +77,7 @@ class ShotChooser:
             )
         if group not in self._lines:
             line = _shuffled(usable, question_rng(group, self.seed, "shots"))
-            self._lines[group] = sorted(line, key=lambda one: bool(one.pinned))
+            self._lines[group] = sorted(line, key=lambda question: bool(question.pinned))
         return iter(self._lines[group])
 
     def of(self, question: Question) -> tuple[Presentation, ...]:
@@ -89,7 +89,7 @@ class ShotChooser:
         line = self._line(question)
         shots = list(itertools.islice(line, self.k))
         spare = (shot for shot in line if not _same(shot, question))
-        # the substitute takes the place of the one left out, so that the others stay as in all other prompts
+        # the substitute takes the place of the example left out, so that the other examples match all other prompts
         for place, shot in enumerate(shots):
             if _same(shot, question):
                 if (substitute := next(spare, None)) is None:

@@ -190,7 +190,7 @@ class Counterfactual:
 # Decision endpoints: servers that word the question, label its options and answer by option
 
 STATE = "Answer the question."
-"""The state of a question without a passage; the formats require a text."""
+"""The state sent for a question without a passage, because the formats require a text."""
 _UNSHOWN = ("instruction", "hint", "distractor", "none_label")
 
 

@@ -59,7 +59,7 @@ _OWNERS = (str, list, tuple, dict, LoopContext, Cycler)
 _MULTIPLY = frozenset({"replace", "indent", "join", "tojson"})
 _REFUSED = (nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 LONGEST_FORMAT = re.compile(r"\d{4,}|\*")
-"""Widths in formats that are larger than any template needs."""
+"""Matches widths in formats that are larger than any template needs."""
 
 _TOO_MUCH = "does too much: a template may only lay out its question"
 

@@ -48,7 +48,7 @@ PNG_SCALE = 4.0
 _SCREEN_SCALE = 2.0
 FORMATS = (".pdf", ".svg", ".png")
 _LONG, _PARAGRAPH = 60, r"p{0.5\linewidth}"
-"""Columns of longer texts are set in lines."""
+"""Letters above which a column of text breaks into lines."""
 _OPEN, _CLOSE, _N, _NOTHING = "\ue000", "\ue001", "\ue002", "\ue003"
 """Placeholders for braces, the symbol N, and nothing until the text is escaped."""
 _MARKS = TYPOGRAPHY | {_OPEN: "{", _CLOSE: "}", _N: "$N$", _NOTHING: "{}"}
@@ -78,8 +78,8 @@ class Drawing:
     @property
     def rests_on(self) -> str:
         """N, and how intervals were made: ``N = 40 questions; 95 % intervals: Wilson``."""
-        made = [f"95 % intervals: {'; '.join(self.methods)}"] if self.methods else []
-        return "; ".join(filter(None, (self.n, *made)))
+        intervals = [f"95 % intervals: {'; '.join(self.methods)}"] if self.methods else []
+        return "; ".join(filter(None, (self.n, *intervals)))
 
 
 def drawing(chart: Chart, style: Style) -> Drawing:

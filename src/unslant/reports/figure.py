@@ -167,11 +167,11 @@ class Figure:
         names: columns that name a row, by key or whole.
         columns: metrics by key, or whole columns.
         rows: cells by key, or by metric; those that are not there are empty.
-        plots: charts of the rows; also charts of another make.
+        plots: charts of the rows, or ready-made charts.
         explanation: what the table holds.
         folded: see :class:`Table`.
         by_row: the metric of each row, where rows determine the number format.
-        drawn_only: without a table, where another holds the same numbers.
+        drawn_only: whether to leave out the table, because another has the same numbers.
 
     Examples:
         >>> rows = [{"model": "a", "accuracy": Estimate.bare(0.5, 8, "made")}]

@@ -29,7 +29,7 @@ APART = frozenset({"by_subject", "given_labels", "order_labels", "labels", "posi
 """Keys below which JSON repeats metrics for each of many things; tables of their own have those."""
 _NOISE = 1e-12
 _LEAST_REST = 1e-6
-"""Less is missing to 1 by rounding alone."""
+"""Values closer to 1 than this differ from it by rounding alone."""
 _SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -104,7 +104,7 @@ def count(n: int, thing: str, things: str = "") -> str:
 
 
 def about(n: float) -> str:
-    """To two digits: 14,000."""
+    """A count to two significant digits: 14,000."""
     return f"{round(n, 1 - math.floor(math.log10(max(n, 1)))):,.0f}"
 
 
@@ -157,7 +157,7 @@ def shared_n(row: Sequence[Cell]) -> int | None:
 def numbers(
     value: object, omit: Collection[str] = (), path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Path and parts of every estimate and plain number, None among them, but for what is below the keys ``omit``."""
+    """Path and parts of every estimate and plain number, including None, except below the keys ``omit``."""
     if isinstance(value, Mapping):
         if {"value", "low", "high", "n"} <= set(value):
             yield path, value
@@ -173,8 +173,8 @@ def numbers(
 
 
 def named_rows(value: Any) -> Any:
-    """The same with the rows of a list under what they are of (model, method, set), the texts that a row begins with,
-    as their places may be ranks."""
+    """The same values with the rows of a list keyed by what they are of (the texts a row begins with: model, method,
+    set), because their places may be ranks."""
     if isinstance(value, Mapping):
         return {key: named_rows(item) for key, item in value.items()}
     if not isinstance(value, list):

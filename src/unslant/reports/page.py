@@ -142,7 +142,7 @@ class Tile:
 
 
 class Later(Generic[T]):
-    """Panels or notes that are made when a report is drawn, each time: the first screen shows none of them.
+    """Panels or notes that are made each time a report is drawn, because the first screen shows none of them.
 
     Args:
         make: yields them; one panel at least has a table.
@@ -170,12 +170,12 @@ class Page:
         headline: the outcome in one sentence of at most 30 words that a stranger understands.
         lines: at most three more sentences or so, the last of them the cost. Headline and lines are the first screen in
             the terminal, in HTML and in notebooks, and are in JSON; empty ones are left out.
-        caveats: what must be known before the first number, in sentences, which nothing shortens: records left out.
+        caveats: what must be known before the first number, in full sentences, such as records left out.
         notes: omissions, failures and cost; all at once, or made :class:`Later`.
         settings: names and values.
         panels: all at once, or made :class:`Later`.
         example: a prompt as sent to the model.
-        questions: makes those to be looked at one by one, if there are any, when a report is written.
+        questions: makes the browser of single questions when a report is written; None without one.
         name: title of the browser tab, usually the model.
         compared: names of the runs shown side by side.
         provenance: how the result was made, see :class:`unslant.responses.provenance.Provenance`.
@@ -196,7 +196,7 @@ class Page:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # Files are written in the words of whoever writes them, like everything that is shown.
+        # Python users read keywords and command-line users read flags, in files as on screen.
         object.__setattr__(self, "headline", for_the_caller(self.headline))
         object.__setattr__(self, "lines", tuple(map(for_the_caller, filter(None, self.lines))))
         object.__setattr__(self, "caveats", tuple(map(for_the_caller, self.caveats)))

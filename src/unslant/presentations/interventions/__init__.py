@@ -45,7 +45,7 @@ TRIES_FOR_SHOTS = 4000
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """A question that cannot be put this way, and why; such questions are counted, never dropped in silence."""
+    """A question that cannot be presented this way, and why; such questions are counted, never silently dropped."""
 
     question_id: str
     reason: str
