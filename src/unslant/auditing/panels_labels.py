@@ -200,7 +200,7 @@ def published_panel(result: AuditResult) -> Panel:
         "published",
         "Published order",
         "What the order of the file alone shows. A label answered more often than it is right, or an accuracy that "
-        "differs with the place of the right option, is a sign of bias; only other orders show of which kind.",
+        "differs with the place of the right option, is a sign of bias; only other orders show what kind.",
         short="Published",
         figures=[labels, numbers],
     )

@@ -29,8 +29,8 @@ def page(result: PlanResult) -> Page:
         * any(row["least"] == row["least"] for row in rows),
         *[Column("available", key="fits")] * limited,
         Column("half-width", 4, "of the 95 % interval", "half_width"),
-        Column("difference", 3, "found with a power of 80 %, same questions"),
-        Column("other questions", 3, "difference found on different questions", "difference_unpaired"),
+        Column("difference", 3, f"detected with power 80 %, same questions, correlation {goal.correlation:g}"),
+        Column("other questions", 3, "difference detected on different questions", "difference_unpaired"),
         *[Column("prompts", 0), Column("tokens", 0)],
         *[Column("in replies", 0, "tokens", "output_tokens")] * any(row["output_tokens"] for row in rows),
         *[Column(name, 2) for name in ("seconds", "price") if any(row[name] == row[name] for row in rows)],
@@ -43,8 +43,8 @@ def page(result: PlanResult) -> Page:
         panels=(
             Figure("designs", "Designs", names, columns, rows).panel(
                 "Sets of orders, cheapest first",
-                "Each with the questions that it needs. The published order alone is another score: where the right "
-                "options happen to be is part of it.",
+                "Each with the questions that it needs. The published order alone measures another score, which "
+                "depends on where the right options happen to be.",
             ),
         ),
         name="plan",
@@ -73,7 +73,8 @@ def _basis(result: PlanResult) -> str:
     if not pilot.source:
         return (
             f"Assumed, without a pilot: a score of {pilot.accuracy:g}, the same answer in every order, "
-            f"{round(pilot.positions)} options, {result.goal.tokens or pilot.prompt_tokens:,.0f} tokens a prompt."
+            f"{round(pilot.positions)} options, {result.goal.tokens or pilot.prompt_tokens:,.0f} tokens a prompt, and "
+            f"a correlation of {result.goal.correlation:g} between models."
         )
     if best.least != best.least:
         return f"From {pilot.source}, {count(pilot.questions, 'question')}."
