@@ -71,7 +71,7 @@ def test_lm_eval_texts_leave_out_the_unconditional_half(logs: Path) -> None:
     assert {len(row.labels) for row in result.responses.rows()} == {4}
     recorded = [json.loads(line) for line in (logs / "lm_eval" / "samples_cloze.jsonl").read_text().splitlines()]
     assert result.metrics.means["accuracy"].value == np.mean([record["acc"] for record in recorded])
-    assert any("texts of options, which were not shown together" in note for note in result.page().notes)
+    assert any("option texts, which were not shown together" in note for note in result.page().notes)
 
 
 def test_lm_eval_replies_are_one_a_document(logs: Path) -> None:

@@ -161,7 +161,7 @@ class TestResponsesBelongToWhatTheyWereMadeOf:
         with Store(path) as store:
             assert store.runs.responses(store.runs.get(run)) == b"PAR1 the responses PAR1"
             assert self.start(store, tmp_path, other) == run
-            with pytest.raises(InputError, match=f"by another model or of other questions.*unslant runs resume {run}"):
+            with pytest.raises(InputError, match=f"of another model or other questions.*unslant runs resume {run}"):
                 store.runs.responses(store.runs.get(run))
             store.runs.keep_responses(run, b"PAR1 new PAR1")
             assert store.runs.responses(store.runs.get(run)) == b"PAR1 new PAR1"
@@ -170,7 +170,7 @@ class TestResponsesBelongToWhatTheyWereMadeOf:
         path, run = filled
         with Store(path) as store:
             self.start(store, tmp_path, RuleModel(rule), digest="other answers")
-            with pytest.raises(InputError, match="of other questions"):
+            with pytest.raises(InputError, match="of another model or other questions"):
                 store.runs.responses(store.runs.get(run))
 
     def test_not_before_it_has_asked_as_much_again(self, filled: tuple[Path, str], tmp_path: Path) -> None:

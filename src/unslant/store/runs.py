@@ -159,8 +159,8 @@ class Runs:
             raise InputError(f"run {run.id} has no responses yet {so_far}; {finish}")
         if not same:
             raise InputError(
-                f"run {run.id} was started again {so_far}; the stored responses are older, of another "
-                f"model or other questions; {finish}"
+                f"run {run.id} was started again {so_far}; the stored responses are older, and of "
+                f"another model or other questions; {finish}"
             )
         if table is None or not is_whole("responses", table):
             raise StoreError(
