@@ -347,3 +347,15 @@ def test_a_result_that_left_a_model_out_is_made_again_with_it(tmp_path: Path, mo
     again = unslant("rerun", "a.json", "--json", "b.json", "--quiet")
     assert again.code == 0, again.err
     assert "failed_models" not in Path("b.json").read_text()
+
+
+def test_responses_of_models_whose_names_make_one_file_name_are_all_kept(tmp_path: Path) -> None:
+    names, questions = (
+        ["qwen:7b", "Qwen-7b", "qwen 7b", "漢" * 120, "漢" * 110],
+        load_questions("embedded").questions[:2],
+    )
+    models = [RuleModel(lambda stem, labels, texts: [1.0] * len(labels), name) for name in names]
+    audit(models, list(questions), orders="reverse").to_parquet(tmp_path / "responses.parquet")
+    files = list(tmp_path.iterdir())
+    assert len({file.name.casefold() for file in files}) == len(names)
+    assert {Responses.from_parquet(file).run.model for file in files} == {*names}

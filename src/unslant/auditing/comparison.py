@@ -22,7 +22,7 @@ from unslant.experiment.page_parts import settings_rows
 from unslant.experiment.result import Paired, StudyResult, listed_files, logs_in, tables_of, write_tables
 from unslant.metrics import METRICS, PairedDifference, verdict
 from unslant.reports import Chart, Describes, Page, Panel, Plot, Tile, charts
-from unslant.reports.numbers import count, file_name, listed, number, unsettled, with_interval
+from unslant.reports.numbers import count, listed, number, unsettled, with_interval
 from unslant.reports.style import MOST_ROWS, MOST_SERIES, Mark
 from unslant.responses.importers.logged import placed
 
@@ -80,7 +80,7 @@ class AuditComparison(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each run, as ``NAME-RUN``."""
-        write_tables({file_name(name): run for name, run in self.runs.items()}, path)
+        write_tables(self.runs.items(), path)
 
     def described(self) -> Page:
         sizes = {name: count(len(run.scores), "question") for name, run in self.runs.items()}

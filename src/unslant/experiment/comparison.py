@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from unslant.arrays import jsonable
 from unslant.errors import InputError
 from unslant.experiment.page_parts import settings_rows
-from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_each
+from unslant.experiment.result import Paired, RecordedResult, StudyResult, write_tables
 from unslant.metrics import Estimate, Metric, Numbers, PairedDifference, Verdict, agreement, verdict
 from unslant.metrics.association import BY_DEFAULT, Kind
 from unslant.metrics.catalogue import metric_at
@@ -329,7 +329,7 @@ class ComparedModels(StudyResult, Generic[T]):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model, as ``NAME-MODEL``."""
-        write_each(self.results, path)
+        write_tables(((result.model, result) for result in self.results), path)
 
     def with_models(self, page: Page) -> Page:
         """The page with the names, settings and notes of all models."""

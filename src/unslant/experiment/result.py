@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
@@ -318,17 +319,16 @@ class RecordedResult(StudyResult):
         replace(self.responses, run=run).to_parquet(path)
 
 
-def write_each(results: Sequence[Any], path: str | Path) -> None:
-    """Write the responses of each model to a file of its own, ``NAME-MODEL``."""
+def write_tables(results: Iterable[tuple[str, Any]], path: str | Path) -> None:
+    """Write responses to files ``NAME-KEY``, numbered if two keys (``a:b``, ``A-b``) give one; all that can be."""
     from unslant.reports.numbers import file_name
 
-    write_tables({file_name(result.model): result for result in results}, path)
-
-
-def write_tables(results: Mapping[str, Any], path: str | Path) -> None:
-    """Write the responses of each result to a file ``NAME-KEY``; if one fails, the others are still written."""
-    path = Path(path)
-    write_all(*(partial(one.to_parquet, path.with_stem(f"{path.stem}-{key}")) for key, one in results.items()))
+    path, files = Path(path), dict[str, Callable[[], object]]()
+    for key, one in results:
+        stems = (f"{path.stem}-{file_name(key)}" + f"-{number}" * (number > 1) for number in count(1))
+        stem = next(stem for stem in stems if stem.casefold() not in files)  # some file systems ignore case
+        files[stem.casefold()] = partial(one.to_parquet, path.with_stem(stem))
+    write_all(*files.values())
 
 
 class Logs(tuple[Any, ...]):

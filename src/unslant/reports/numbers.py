@@ -248,6 +248,6 @@ def island(data: object) -> str:
 
 
 def file_name(text: str) -> str:
-    """A name for a file made from text: letters, digits, dots, dashes; never hidden, empty or long."""
+    """A name for a file made from text: letters, digits, dots, dashes; never hidden, empty or over 100 bytes."""
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in one_line(text))
-    return name.lstrip(".")[:100] or "unnamed"
+    return name.lstrip(".").encode()[:100].decode(errors="ignore") or "unnamed"

@@ -13,7 +13,7 @@ import numpy as np
 
 from unslant.arrays import Jsonable
 from unslant.experiment.comparison import check_whole
-from unslant.experiment.result import RecordedResult, StudyResult, write_each
+from unslant.experiment.result import RecordedResult, StudyResult, write_tables
 from unslant.metrics import METRICS, Bootstrap, Measured, Numbers, Verdict, metric, verdict, verdicts
 from unslant.metrics.association import beyond_chance
 from unslant.responses import Responses
@@ -207,7 +207,7 @@ class JudgeComparison(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the responses of each judge to a file of its own, ``NAME-JUDGE``."""
-        write_each(self.results, path)
+        write_tables(((result.model, result) for result in self.results), path)
 
 
 def _votes(result: JudgeResult) -> Iterator[tuple[tuple[str, ...], Sequence[Any], frozenset[Any]]]:

@@ -24,7 +24,7 @@ from unslant.models import ChatCost, Cost, GenerateOptions
 from unslant.presentations import parse_labels
 from unslant.questions import Question, QuestionSet
 from unslant.reach import Reach
-from unslant.reports.numbers import file_name, listed
+from unslant.reports.numbers import listed
 from unslant.responses.provenance import Provenance
 from unslant.studies.leaderboard.ranking import KEYS, RANK_BY, Pair, QuestionPool, Standing, compared, named, standings
 
@@ -215,7 +215,7 @@ class Leaderboard(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one table of responses for each model and set, as ``NAME-MODEL-SET``, for ``--log``."""
-        write_tables({f"{file_name(model)}-{file_name(name)}": audit for model, name, audit in self._named}, path)
+        write_tables(((f"{model}-{name}", audit) for model, name, audit in self._named), path)
 
 
 def _correlations(entries: Sequence[BoardEntry]) -> tuple[PbmAccuracy, ...]:

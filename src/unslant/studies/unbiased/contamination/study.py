@@ -110,7 +110,7 @@ class ContaminationResult(StudyResult):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the two tables of responses, as ``NAME-before`` and ``NAME-after``."""
-        write_tables({"before": self.before, "after": self.after}, path)
+        write_tables([("before", self.before), ("after", self.after)], path)
 
 
 class Contamination(Study[ContaminationSettings]):
