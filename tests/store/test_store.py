@@ -152,6 +152,7 @@ def test_a_process_that_keeps_it_locked(store: Store) -> None:
     ("content", "words"),
     [
         (b"id,question\n1,What?\n" * 300, "not a run store"),
+        (b"notes", "is not a run store: move it away, or give another file"),
         (None, 'give another file with store="PATH", or run without one'),
     ],
 )

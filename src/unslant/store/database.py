@@ -98,8 +98,8 @@ class Database:
                     # O_EXCL: only SQLite may open an existing one. Closing any other descriptor drops our POSIX locks.
                     with suppress(OSError):  # SQLite cannot open it either then, and says why
                         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-                if (names := tables.other_names(self.path)) is not None:
-                    raise StoreError(f"{self.path}: {names}, or {_ELSEWHERE}")
+                if (reason := tables.unfit(self.path)) is not None:
+                    raise StoreError(f"{self.path}: {reason}, or {_ELSEWHERE}")
                 self._file = file_id(self.path)
                 if self._file in _INHERITED:
                     raise StoreError(f"{self.path}: {_FORKED}")

@@ -220,8 +220,12 @@ def sibling(path: Path, end: str) -> Path:
     return path.parent / (path.name + end)  # with_name refuses "/"
 
 
-def other_names(path: Path) -> str | None:
-    """Why a file cannot be a store if it has several names; None if it has one."""
+_SMALLEST = 512
+"""Bytes of the smallest page that SQLite knows."""
+
+
+def unfit(path: Path) -> str | None:
+    """Why a file cannot be a store, such as that it has several names; None if it can."""
     # SQLite finds the log by the name of the file: under two names a file has two logs, and loses what is in one of
     # them. Symbolic links are no problem, they are resolved before a store is opened.
     try:
@@ -229,7 +233,9 @@ def other_names(path: Path) -> str | None:
     except OSError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        return "is not a file"
+        return "is not a file: move it away"
+    if 0 < status.st_size < _SMALLEST:  # SQLite takes it for an empty database, and writes over it
+        return "is not a run store: move it away"
     if status.st_nlink > 1:
         same = [name for name in os.listdir(path.parent) if file_id(path.parent / name) == file_id(path)]
         others = "".join(f", one of them {name}" for name in same if name != path.name)
