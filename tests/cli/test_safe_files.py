@@ -92,7 +92,11 @@ def test_a_model_is_not_saved_over_itself(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_folder_that_cannot_be_written_into_is_found_before_any_work(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("unslant.models.open.open_model", lambda *_, **__: pytest.fail("work began"))
+    monkeypatch.setattr("unslant.experiment.job.open_model", lambda *_, **__: pytest.fail("work began"))
+    Path("link").symlink_to("nowhere")
+    for folder in ("link", "link/results"):
+        ran = unslant("audit", "fair", "--out", folder)
+        assert (ran.code, "link is a broken link" in ran.err) == (2, True)
     results = tmp_path / "results"
     (results / "report.html").mkdir(parents=True)
     ran = unslant("audit", "fair", "--out", results)

@@ -61,9 +61,11 @@ def check_folder(*paths: Path | None) -> None:
             raise InputError(str(error)) from None
         if mode is not None and not stat.S_ISDIR(mode):
             raise InputError.at(path, "is a file; give a folder name")
-        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.exists(folder))
+        there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
         if not os.path.isdir(there):
-            raise InputError.at(path, f"cannot be made: {there} is a file")
+            raise InputError.at(
+                path, f"cannot be made: {there} is a {'file' if os.path.exists(there) else 'broken link'}"
+            )
         check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
 
