@@ -63,9 +63,7 @@ def check_folder(*paths: Path | None) -> None:
             raise InputError.at(path, "is a file; give a folder name")
         there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
         if not os.path.isdir(there):
-            raise InputError.at(
-                path, f"cannot be made: {there} is a {'file' if os.path.exists(there) else 'broken link'}"
-            )
+            raise InputError.at(path, f"cannot be made: {there} is not a folder")
         check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
 
 
@@ -96,11 +94,7 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
 
 
 def check_owner(folder: Path | None, made: Provenance | None = None) -> None:
-    """Raise InputError for a folder with the result of another command: it would be lost, or mixed with this one.
-
-    Args:
-        made: how the result to be written was made; by default by the running command.
-    """
+    """Raise InputError for a folder with another result than that ``made``, by default by the running command."""
     made = made or Provenance(command=list(COMMAND.get().repeatable))
     files = [folder / name for name in (FILES["json"], FILES["responses"], FILES["html"])] if folder else []
     file = next((file for file in files if os.path.isfile(file) and os.path.getsize(file)), None)
@@ -110,19 +104,15 @@ def check_owner(folder: Path | None, made: Provenance | None = None) -> None:
         before = read_provenance(file)
     except InputError as error:
         raise InputError(f"{error}; give another folder") from None
-    same = _options(before.command) == _options(made.command)
-    if not made.command and not before.command:
-        same = all(getattr(before, name) == getattr(made, name) for name in ("models", "questions", "settings"))
-    if not same:
+    # Python calls have no command
+    one, other = (_options(run.command) or (run.models, run.questions, run.settings) for run in (before, made))
+    if one != other:
         by = shlex.join(["unslant", *before.command]) if before.command else "a Python call"
         raise InputError.at(folder, f"holds the result of {by}; give another folder")
 
 
 def _options(words: Sequence[str]) -> list[list[str]]:
-    """The words of a command that can change its numbers, each option with its value, however they are typed.
-
-    Options are sorted, and ``--limit=4`` is ``--limit 4``; the values of one option, and arguments, keep their order.
-    """
+    """The words of a command that can change its numbers: its arguments, then its options by name, with values."""
     parts: list[list[str]] = []
     for word in words:
         if not word.startswith("-") and parts and len(parts[-1]) == 1 and parts[-1][0].startswith("-"):
@@ -220,12 +210,9 @@ def write_outputs(
         if here != folder:
             print(f"warning: {folder} has another command's files by now; this result is in {here}", file=sys.stderr)
 
-    def write(name: str) -> None:
-        writers[name](paths[name])
-
     with ExitStack() as locks:
-        writes = [partial(claim, options.out)] if options.out else []
-        writes += [partial(write, name) for name in writers if name in paths]
+        writes: list[Callable[[], object]] = [partial(claim, options.out)] if options.out else []
+        writes += [partial(lambda name: writers[name](paths[name]), name) for name in writers if name in paths]
         write_all(partial(_print_summary, result, options), *writes, *also)
     if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)

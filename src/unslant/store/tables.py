@@ -220,10 +220,6 @@ def sibling(path: Path, end: str) -> Path:
     return path.parent / (path.name + end)  # with_name refuses "/"
 
 
-_SMALLEST = 512
-"""Bytes of the smallest page that SQLite knows."""
-
-
 def unfit(path: Path) -> str | None:
     """Why a file cannot be a store, such as that it has several names; None if it can."""
     # SQLite finds the log by the name of the file: under two names a file has two logs, and loses what is in one of
@@ -234,7 +230,7 @@ def unfit(path: Path) -> str | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return "is not a file: move it away"
-    if 0 < status.st_size < _SMALLEST:  # SQLite takes it for an empty database, and writes over it
+    if 0 < status.st_size < 512:  # the smallest page: SQLite takes it for an empty database, and writes over it
         return "is not a run store: move it away"
     if status.st_nlink > 1:
         same = [name for name in os.listdir(path.parent) if file_id(path.parent / name) == file_id(path)]
