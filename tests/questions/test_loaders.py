@@ -325,6 +325,7 @@ IN_LISTS = {"questions": [q["question"] for q in ABOUT_IT], "options": [EACH, EA
         (json.dumps({"article": PASSAGE, "questions": ABOUT_IT}), ["set/0", "set/1"]),
         ([{"ID": 7, "Passage": PASSAGE, "Questions": ABOUT_IT}], ["7/0", "7/1"]),
         ([{"passage": PASSAGE, "questions": [{"id": f"q{i}", **ABOUT_IT[i]} for i in (0, 1)]}], ["q0", "q1"]),
+        ([{"Content": PASSAGE, "Questions": ABOUT_IT}], ["set/0", "set/1"]),
         ([{"title": "x", "paragraphs": [{"context": PASSAGE, "qas": [q]} for q in ABOUT_IT]}], ["set/0", "set/1"]),
         (json.dumps({"data": [{"paragraphs": [{"context": PASSAGE, "qas": ABOUT_IT}]}]}), ["set/0", "set/1"]),
     ],
@@ -335,6 +336,13 @@ def test_questions_about_a_passage_are_read_with_it(write: Write, content: objec
     assert [question.answers for question in questions] == [{1}, {2}]
     for question, record in zip(questions, ABOUT_IT, strict=True):
         assert (question.context, question.stem, list(question.options)) == (PASSAGE, record["question"], EACH)
+
+
+def test_a_question_in_several_columns(write: Write) -> None:
+    story = {"s1": "Ann woke.", "s2": "She left.", "s3": "It rained.", "q1": "She burned.", "q2": "Wet.", "a": 2}
+    fields = {"context": "s1", "question": "s2,s3", "options": "q1,q2", "answer": "a"}
+    (question,) = load_questions(write([story]), fields=fields, answer_base=1)
+    assert (question.context, question.stem, question.answers) == ("Ann woke.", "She left.\nIt rained.", {1})
 
 
 def test_passages_with_missing_answers_or_questions_are_counted(write: Write) -> None:

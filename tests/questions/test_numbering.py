@@ -107,6 +107,7 @@ def test_options_written_into_a_text(subtests: pytest.Subtests) -> None:
     )
     assert split_options("下列正确的是（ ）A．草B．血C．天") == ("下列正确的是（ ）", ("草", "血", "天"))
     assert split_options("(A) yes (B) no") == ("", ("yes", "no"))
+    assert split_options("Which?\nA. x = 1;\nB. x = 2;\nC. x = 3;") == ("Which?", ("x = 1;", "x = 2;", "x = 3;"))
 
 
 def test_a_text_that_may_hold_no_options_is_left_alone(subtests: pytest.Subtests) -> None:

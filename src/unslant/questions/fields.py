@@ -99,8 +99,8 @@ def find_fields(
     """Field -> column, from the user's mapping and the usual names; several option columns are joined by commas.
 
     Args:
-        mapping: field -> column, or several columns ``"opa,opb,opc"`` for options or context; ``""`` leaves a field
-            out.
+        mapping: field -> column, or several columns ``"opa,opb,opc"`` for options, question or context; ``""`` leaves a
+            field out.
         usual: all fields, and their usual column names.
         records: a column that is empty in all of them gives way to another with a usual name.
 

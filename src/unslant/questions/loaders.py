@@ -165,12 +165,12 @@ def read_source(
     given = {**source.fields, **(fields or {})}
     names = find_fields(columns, given, source.origin, records=records)
 
+    notes = [note]
     usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")
     if usual and usual != names["answer"]:
-        note += f"the column {usual!r} is empty, and {names['answer']!r} has the answers"
+        notes.append(f"the column {usual!r} is empty, and {names['answer']!r} has the answers")
     if "context" not in given and usual_name(names.get("context", "")) in LAST_RESORT["context"]:
-        note += "; " * bool(note)
-        note += f"the column {names['context']!r} is read as a passage (--fields context= leaves it out)"
+        notes.append(f"the column {names['context']!r} is read as a passage (--fields context= leaves it out)")
     written = set(columns) - {"authors"} == _CANONICAL  # by unslant
     strip_numbering = strip_numbering and not written  # what is left there is no numbering of options
     # Answers are read last, because how they are written can only be decided for the whole file.
@@ -179,7 +179,7 @@ def read_source(
         for number, record in enumerate(records)
     )
     if cut := sum(item.cut for item in drafts):
-        note += "; " * bool(note) + f"options are cut from the end of the questions' texts: {cut:,}"
+        notes.append(f"options are cut from the end of the questions' texts: {cut:,}")
     if not need_answers:
         drafts = [
             replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item
@@ -204,7 +204,7 @@ def read_source(
         fields=names,
         answers=reader.how,
         numbering_stripped=sum(numbered for _, numbered in results),
-        notes=tuple(map(for_the_caller, filter(None, (note, reader.note)))),
+        notes=tuple(map(for_the_caller, filter(None, [*notes, reader.note]))),
         doubts=reader.doubts,
     )
     return bad.whole(source.name, [question for question, _ in results], records, report), records

@@ -64,11 +64,14 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
     if len(runs) != 1:
         return None
     ends = [*(match.start() for match in runs[0][1:]), len(text)]
-    options = tuple(text[match.end() : end].rstrip(" \t\n,;，；") for match, end in zip(runs[0], ends, strict=True))
+    options = [text[match.end() : end].rstrip() for match, end in zip(runs[0], ends, strict=True)]
+    between = {option[-1:] for option in options[:-1]}
+    if len(between) == 1 and between < set(",;，；") - {options[-1][-1:]}:  # code ends in one everywhere
+        options[:-1] = [option[:-1].rstrip() for option in options[:-1]]
     missed = rf"\n\s*(?:\n|answer\b)|(?<![a-z\d]){ascii_lowercase[len(options) % 26]}\s?\{runs[0][-1]['close']}."
     if not all(options) or re.search(missed, options[-1], re.IGNORECASE):
         return None
-    return _HEADING.sub("", text[: runs[0][0].start()]).strip(), options
+    return _HEADING.sub("", text[: runs[0][0].start()]).strip(), tuple(options)
 
 
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:

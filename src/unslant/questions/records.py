@@ -108,11 +108,9 @@ def usual_name(column: str) -> str:
 
 def image_in(data: Mapping[str, Any]) -> str:
     """The column with an image, its place or the word that there is one; empty without any."""
-    for column in filter(lambda column: _IMAGE.fullmatch(usual_name(column)), data):
-        parts = data[column] if isinstance(data[column], list | tuple) else [data[column]]
-        if any(str(part).strip().casefold() not in _NO_IMAGE for part in parts):
-            return column
-    return ""
+    cells = ((name, value) for name, value in data.items() if _IMAGE.fullmatch(usual_name(name)))
+    parts = ((name, part) for name, value in cells for part in (value if isinstance(value, list | tuple) else [value]))
+    return next((name for name, part in parts if str(part).strip().casefold() not in _NO_IMAGE), "")
 
 
 def is_missing(value: Any) -> bool:

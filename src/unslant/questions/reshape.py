@@ -127,6 +127,8 @@ def _questions_about(record: Record) -> list[Record]:
     if isinstance(inner, Mapping):
         return _questions_about(Record(record.place, {**data, "context": inner.get("text", ""), **inner}))
     names = {usual_name(name): name for name in data}
+    if "content" in names:  # only here is it surely the passage
+        data.setdefault("context", data[names["content"]])
     if all(isinstance(question, str) for question in inner):
         columns = {"question": inner, **{to: data.pop(names[name]) for name, to in _LISTS.items() if name in names}}
         if uneven := [to for to, items in columns.items() if not isinstance(items, list) or len(items) != len(inner)]:
