@@ -169,7 +169,10 @@ def items_of(data: object) -> list[Any]:
     if lists and not about and not _STEMS & data.keys():
         lists = {key: lists[key] for key in ("questions", "data") if key in lists} or lists
         if len(lists) > 1:
-            raise ValueError(f"holds several lists of records, {', '.join(map(repr, lists))}: give only one of them")
+            raise ValueError(
+                f"holds several lists of records, {', '.join(map(repr, lists))}: give only one of them, or all in one "
+                "list, each record with its name as 'subject'"
+            )
         return next(iter(lists.values()))
     if len(data) > 1 and all(isinstance(value, list) for value in data.values()):
         if len(set(map(len, data.values()))) > 1:
