@@ -179,6 +179,29 @@ def test_a_table_with_the_columns_of_votes_keeps_its_texts_and_orders(tmp_path: 
     assert table.rows()[0].answers == {0}
 
 
+def test_pairs_of_several_systems_may_share_the_number_of_their_question(tmp_path: Path) -> None:
+    row = {"question_id": 7, "question": "Why?", "response_A": "one", "response_B": "two", "decision": "A"}
+    rows = [row | {"system_A": "amber", "system_B": other, "response_B": other} for other in ("birch", "cedar")]
+    (table,) = logged(tmp_path / "own.jsonl", rows)
+    assert [question.id for question in table.questions] == ["7/amber/birch", "7/amber/cedar"]
+
+
+def test_a_vote_on_the_first_turn_is_about_its_answers(tmp_path: Path) -> None:
+    said = [{"role": role, "content": f"{role} {turn}"} for turn in (1, 2) for role in ("user", "assistant")]
+    vote = {"question_id": 1, "model_a": "amber", "model_b": "birch", "winner": "model_a", "judge": "expert_0",
+            "conversation_a": said, "conversation_b": said}  # fmt: skip
+    (table,) = logged(tmp_path / "human.jsonl", [vote | {"turn": turn} for turn in (1, 2)])
+    assert [question.options[0] for question in table.questions] == ["assistant 1", "assistant 1\n\nassistant 2"]
+    assert {question.stem for question in table.questions} == {"user 1"}  # pairs about one question stay together
+    prompt = "".join(
+        f"<|The Start of Assistant {x}'s Conversation with User|>\n\n### User:\nuser 1\n\n### Assistant {x}:\none\n\n"
+        f"<|The End of Assistant {x}'s Conversation with User|>\n\n" for x in "AB"
+    )  # fmt: skip
+    game = {"question_id": 1, "turn": 2, "model_1": "amber", "model_2": "birch", "judge": ["gpt-4", "multi-turn"],
+            "g1_winner": "tie", "g2_winner": "tie", "g1_user_prompt": prompt}  # fmt: skip
+    assert logged(tmp_path / "gpt-4_pair.jsonl", [game])[0].questions[0].stem == "user 1"
+
+
 def test_conversations_are_one_answer_each(tmp_path: Path) -> None:
     def talk(answer: str, parts: bool = False) -> list[dict[str, Any]]:
         said = [{"type": "text", "text": answer, "image": None}] if parts else answer

@@ -61,7 +61,9 @@ _Row = Mapping[str, Any]
 _LETTERS = ALPHABETS["A"]
 _NO_DECISION = {"", "none", "null", "error", "n/a", "nan", "invalid"}
 _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+The End of Assistant {0}'s"
-_USER_QUESTION = re.compile(r"(?:\[User Question\]|<\|User Prompt\|>)\n(.*?)\n\n[\[<|]+The Start of", re.DOTALL)
+_USER_QUESTION = re.compile(
+    r"(?:\[User Question\]|<\|User Prompt\|>|### User:)\n(.*?)\n\n(?:[\[<|]+The Start of|### Assistant)", re.DOTALL
+)
 _PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
 
 
@@ -101,13 +103,16 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
 
 def _votes(data: _Row) -> Iterator[_Row]:
     judge = str(data.get("judge") or data.get("judge_id") or "")
-    talks = [data.get(f"conversation_{side}") for side in "ab"]
+    # A vote on the first turn of MT-Bench has both turns in its conversations.
+    messages = 2 * int(data["turn"]) if data.get("turn") else None
+    sides = [data.get(f"conversation_{side}") for side in "ab"]
+    talks = [side[:messages] if isinstance(side, list) else [] for side in sides]
     number = data["question_id"] if "question_id" in data else data["id"]
     yield {
         "judge": "people" if _PERSON.fullmatch(judge) else judge,
         "id": "/".join([str(number), _joined(data, "turn", "model_a", "model_b")]),
-        "question": _text(talks[0], "user") or number,
-        "responses": [_text(talk) for talk in talks],
+        "question": _text(talks[0][:1], "user") or number,
+        "responses": [_text(talk or None) for talk in talks],
         "systems": [data["model_a"], data["model_b"]],
         "preferred": str(data["winner"]).replace("model_", ""),
     }
@@ -117,13 +122,11 @@ def _alpaca(data: _Row) -> Iterator[_Row]:
     value = None if is_missing(data["preference"]) else float(data["preference"])
     if value is not None and not (value == 0 or 1 <= value <= 2):
         raise BadRecord("no verdict", f"{value:g} is not a number from 1 to 2, or null", "preference")
-    systems = [str(data[key]) for key in ("generator_1", "generator_2") if data.get(key)]
     yield {
         "judge": data.get("annotator"),
-        "id": "/".join([_digest(_with_input(data), data["output_1"], data["output_2"]), *systems]),
         "question": _with_input(data),
         "responses": [data["output_1"], data["output_2"]],
-        "systems": systems,
+        "systems": [data[key] for key in ("generator_1", "generator_2") if data.get(key)],
         "preferred": None if value is None else "tie" if value in (0, 1.5) else "AB"[value > 1.5],
         "subject": data.get("dataset"),
     }
@@ -299,10 +302,9 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     at_place, labels = order or tuple(range(n)), _LETTERS[:n]
     preferred: frozenset[int] | None = None
     if isinstance(reply, list):
-        reason = (
-            "is a list; write a row for each sample (repeat 0, 1, ...), or name another column: --fields reply=COLUMN"
+        raise BadRecord(
+            "several samples", "is a list; write a row for each sample (repeat 0, 1, ...)", columns["reply"]
         )
-        raise BadRecord("several samples", reason, columns.get("reply", "reply"))
     if row.get("scores") is not None:
         preferred = _best(row["scores"], n, columns["scores"])
     elif "preferred" in row:
@@ -370,6 +372,9 @@ def read(head: Head) -> list[Log]:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in _FORMATS else columns_of(record, head.fields)
                 table_row = {key: record.data[column] for key, column in columns.items()}
+                if columns.get("id") == "question_id":  # shared by the pairs of all systems that answered it
+                    systems = (columns.get(key, "") for key in ("system_A", "system_B"))
+                    table_row["id"] = _joined(record.data, "question_id", *systems)
                 for row in _FORMATS[name][1](record.data) if name in _FORMATS else [table_row]:
                     by_judge[str(row.get("judge") or "")].append(_page(row, record.place, columns))
         except BadRecord as error:
