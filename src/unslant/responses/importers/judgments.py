@@ -380,7 +380,7 @@ def read(head: Head) -> list[Log]:
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
     if unnamed := by_judge.pop("", []):  # a judgement that failed may not name its judge
-        of_file = "/".join(head.path.parts[-3:-1]) if name == "LLMBar" else ""  # JUDGE/PROMPT/result.json
+        of_file = "/".join(head.path.parts[-3:-1]) if head.path.name == "result.json" else ""  # LLMBar: JUDGE/PROMPT
         by_judge[next(iter(by_judge)) if len(by_judge) == 1 else of_file or head.path.stem] += unnamed
     task = head.path.name.split(".")[0]
     notes = {judge: () if all(page.placed for page in pages) else (_UNPLACED,) for judge, pages in by_judge.items()}
