@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from unslant import study
 from unslant.errors import InputError
 from unslant.experiment.result import tables_of
 from unslant.responses import Responses
@@ -117,6 +118,9 @@ def test_panda_lm_has_three_people_and_zero_for_a_tie(tmp_path: Path) -> None:
     assert [table.run.model for table in tables] == ["annotator1", "annotator2", "annotator3"]
     assert [chosen(table) for table in tables] == [[((0, 1), {1})], [((0, 1), {0, 1})], [((0, 1), {0})]]
     assert (tables[0].questions[0].options, tables[0].questions[0].authors) == (("", "two"), ("amber", "birch"))
+    page = study.judge(log=tmp_path / "testset-v1.json").page()
+    assert page.headline == "3 judges in one order each"
+    assert "a place" not in str(page.lines)  # nothing is known of it
 
 
 def test_reward_bench_says_whether_the_chosen_answer_won(tmp_path: Path) -> None:

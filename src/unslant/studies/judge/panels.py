@@ -310,7 +310,7 @@ def _several(result: JudgeComparison) -> Page:
         about=n,
         headline=n + consistency,
         lines=(
-            f"A preference for a place is shown of {listed(biased) or 'none'}.",
+            f"A preference for a place is shown of {listed(biased) or 'none'}." if results else "",
             f"Judges agree with alpha {with_interval(alpha, 2)} (1 is perfect, 0 chance)." if alpha.defined else "",
             spent(*(one.run for one in result.results)),
         ),

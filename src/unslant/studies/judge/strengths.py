@@ -140,45 +140,38 @@ def fitted(v: Verdicts, systems: Sequence[str] = (), *, habits: bool = True, pag
     return Fit(tuple(names), *_regression(X, y, clusters, habitual), n, len(used), met + met.T)
 
 
-def _regression(X: Floats, y: Floats, clusters: Ints, habitual: Sequence[int]) -> tuple[Floats, Floats]:
-    """Logistic regression and its sandwich covariance; see :data:`PRIOR`, and for the coefficients of habits,
+def _regression(X: Floats, y: Floats, clusters: Ints, habitual: Sequence[int] = ()) -> tuple[Floats, Floats]:
+    """Logistic regression and its sandwich covariance; see :data:`PRIOR`, and for the columns of habits,
     :data:`SEPARATED`."""
-    n, parameters = X.shape
+    given, (n, parameters) = (X, y, clusters), X.shape
     weights = np.concatenate([np.ones(n), np.full(parameters, PRIOR)])
     clusters = np.concatenate([clusters, clusters.max() + 1 + np.arange(parameters)])
     X, y = np.concatenate([X, np.eye(parameters)]), np.concatenate([y, np.full(parameters, 0.5)])
 
-    def fit(X: Floats) -> Floats:
-        def loss(beta: Floats) -> tuple[float, Floats]:
-            eta = X @ beta
-            return float(weights @ (np.logaddexp(0, eta) - y * eta)), X.T @ (weights * (expit(eta) - y))
+    def loss(beta: Floats) -> tuple[float, Floats]:
+        eta = X @ beta
+        return float(weights @ (np.logaddexp(0, eta) - y * eta)), X.T @ (weights * (expit(eta) - y))
 
-        def hessian(beta: Floats) -> Floats:
-            return information(X, X @ beta)
-
-        start = np.zeros(X.shape[1])
-        return np.asarray(minimize(loss, start, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-8}).x)
-
-    def information(X: Floats, eta: Floats) -> Floats:
-        p = expit(eta)
+    def information(beta: Floats) -> Floats:
+        p = expit(X @ beta)
         return np.asarray((X * (weights * p * (1 - p))[:, None]).T @ X)
 
-    def scores(eta: Floats) -> Floats:
+    def scores(beta: Floats) -> Floats:
         sums = np.zeros((int(clusters.max()) + 1, parameters))
-        np.add.at(sums, clusters, X * (weights * (y - expit(eta)))[:, None])
+        np.add.at(sums, clusters, X * (weights * (y - expit(X @ beta)))[:, None])
         return sums
 
-    beta = fit(X)
-    sums, bread = scores(X @ beta), np.linalg.inv(information(X, X @ beta))
-    groups = np.unique(clusters).size
+    beta = minimize(
+        loss, np.zeros(parameters), jac=True, hess=information, method="trust-exact", options={"gtol": 1e-8}
+    ).x
+    sums, groups, bread = scores(beta), np.unique(clusters).size, np.linalg.inv(information(beta))
     covariance = bread @ (sums.T @ sums * groups / max(1, groups - len(beta))) @ bread
     for j in (j for j in habitual if abs(beta[j]) > SEPARATED):
-        others = np.delete(X, j, 1)
-        eta = others @ fit(others)
-        efficient = scores(eta) @ np.linalg.inv(information(X, eta))[j]
+        without = np.insert(_regression(np.delete(given[0], j, 1), *given[1:])[0], j, 0.0)
+        efficient = scores(without) @ np.linalg.inv(information(without))[j]
         scale = np.ones(parameters)
         scale[j] = abs(beta[j] / efficient.sum()) * np.sqrt((efficient**2).sum() / covariance[j, j])
-        covariance *= np.outer(scale, scale)
+        covariance = covariance * np.outer(scale, scale)
     return beta, covariance
 
 
