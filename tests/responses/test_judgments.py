@@ -145,6 +145,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ({"verdict": "perhaps"}, r"line 1, field .verdict.: .perhaps. is not a verdict: A, B or tie"),
         ({"order": "CD"}, r"field .order.: .CD. is not an order: AB, BA"),
         ({"a": None}, r"line 1, field .a.: is empty"),
+        ({"sample": "s1"}, r"field .sample.: .s1. is not a sample number; to leave it out: fields=.*repeat"),
         ({"reply": ["A", "B"]}, r"line 1, field .reply.: is a list; write a row for each sample \(repeat 0, 1"),
         ({"verdict": ["A", "B", "A"]}, r"line 1, field .verdict.: .*: write a row for each sample \(repeat 0, 1"),
     ):
@@ -177,7 +178,7 @@ def test_decisions_as_people_and_spreadsheets_write_them(tmp_path: Path, subtest
 def test_a_table_with_the_columns_of_votes_keeps_its_texts_and_orders(tmp_path: Path) -> None:
     row = {"question_id": 7, "model_a": "amber", "model_b": "birch", "winner": "B", "prompt": "Why?", "label": "A",
            "response_a": "one", "response_b": "two"}  # fmt: skip
-    (table,) = logged(tmp_path / "own.jsonl", [row | {"order": "AB"}, row | {"order": "BA"}])
+    (table,) = logged(tmp_path / "own.jsonl", [row | {"order": 0.0}, row | {"order": 1.0}])
     assert chosen(table) == [((0, 1), {1}), ((1, 0), {0})]
     assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
     assert table.rows()[0].answers == {0}

@@ -207,10 +207,8 @@ def pair_of(row: _Row) -> Question:
         BadRecord: naming the field.
     """
     if "chosen" in row:
-        sides = [
-            one if isinstance(one, list) and not _is_conversation(one) else [one]
-            for one in (row["chosen"], row["rejected"])
-        ]
+        both = row["chosen"], row["rejected"]
+        sides = [one if isinstance(one, list) and not _is_conversation(one) else [one] for one in both]
         texts, right = [*sides[0], *sides[1]], frozenset(range(len(sides[0])))
     else:
         texts = row["responses"] if "responses" in row else [row["response_A"], row["response_B"]]
@@ -260,8 +258,8 @@ def _order(value: object, n: int) -> tuple[int, ...] | None:
     """The answer at each place; None if the row does not say."""
     if value in (None, ""):
         return None
-    if n == 2 and str(value).lower() in _ORDERS:
-        return _ORDERS[str(value).lower()]
+    if n == 2 and (order := _ORDERS.get(str(value).lower().removesuffix(".0"))):
+        return order
     if isinstance(value, list) and sorted(map(str, value)) == sorted(map(str, range(n))):
         return tuple(int(one) for one in value)
     allowed = f"{'AB, BA, swapped (true or false), or ' * (n == 2)}the index of the answer at each place, from 0"
@@ -314,6 +312,10 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
     elif reply is not None:
         read = extract_preference(str(reply), labels)
         preferred = frozenset(at_place[labels.index(label)] for label in read.labels if read.status == "ok")
+    repeat = whole_number(str(row.get("repeat") or 0))
+    if not repeat.isdecimal():
+        reason = f"{repeat!r} is not a sample number; to leave it out: --fields repeat="
+        raise BadRecord("no sample number", reason, columns["repeat"])
     judged = reply is not None or bool({"decision", "preferred"} & row.keys())
     return Logged(
         id=pair.id,
@@ -328,7 +330,7 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
         status="ok" if preferred else "unparsed" if judged else "error",
         reply=None if reply is None else str(reply),
         subject=pair.subject,
-        repeat=int(whole_number(str(row.get("repeat") or 0))),
+        repeat=int(repeat),
         placed=order is not None,
     )
 

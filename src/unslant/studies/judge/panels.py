@@ -160,7 +160,7 @@ def _named(result: JudgeResult, one: JudgeHabit) -> str:
     if one.name == "place":
         first = with_interval(result.places["first"], 2)
         return f"prefers the answer shown {'first' if above else 'last'} (the first gets {first} of clear verdicts)"
-    if one.name == "length" and abs(estimate.value) > SEPARATED:  # a rule, whose odds are no number to read
+    if one.name == "length" and abs(estimate.value) > SEPARATED:  # nearly a rule: odds of 10^14 say nothing
         share = with_interval(result.lengths["longer"], 2)
         return f"prefers {'longer' if above else 'shorter'} answers (the longer one gets {share} of clear verdicts)"
     if one.name == "length":
