@@ -145,7 +145,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ({"verdict": "perhaps"}, r"line 1, field .verdict.: .perhaps. is not a verdict: A, B or tie"),
         ({"order": "CD"}, r"field .order.: .CD. is not an order: AB, BA"),
         ({"a": None}, r"line 1, field .a.: is empty"),
-        ({"sample": "s1"}, r"field .sample.: .s1. is not a sample number; to leave it out: fields=.*repeat"),
+        ({"sample": "s1"}, r"field .sample.: .s1. is not a sample number; omit it: fields=.*repeat"),
         ({"reply": ["A", "B"]}, r"line 1, field .reply.: is a list; write a row for each sample \(repeat 0, 1"),
         ({"verdict": ["A", "B", "A"]}, r"line 1, field .verdict.: .*: write a row for each sample \(repeat 0, 1"),
     ):

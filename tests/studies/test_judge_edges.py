@@ -307,6 +307,20 @@ def test_judges_of_one_name_in_two_folders_stay_two(tmp_path: Path) -> None:
     assert "from a/critic" in page.headline or "from b/critic" in page.headline
 
 
+def test_files_of_one_name_in_two_folders_are_two_judges(tmp_path: Path) -> None:
+    for folder, decisions in (("one", "AB"), ("two", "AA")):
+        (tmp_path / folder).mkdir()
+        rows = [
+            {"question": f"Is {k} even?", "response_A": "yes", "response_B": "no", "order": order, "decision": decision}
+            for k in range(20) for order, decision in zip(("AB", "BA"), decisions, strict=True)
+        ]  # fmt: skip
+        (tmp_path / folder / "judgements.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    compared = judge(log=[tmp_path / folder / "judgements.jsonl" for folder in ("one", "two")])
+    assert isinstance(compared, JudgeComparison)
+    consistency = {one.model: one.places["consistency"].value for one in compared.results}
+    assert consistency == {"one/judgements": 1.0, "two/judgements": 0.0}
+
+
 def test_a_judge_that_nearly_only_ties_says_nothing_about_length_or_systems() -> None:
     found = judged(HABITS["neither"], seed=0, pairs=120)
     rows = [

@@ -314,8 +314,7 @@ def _page(row: _Row, place: str, columns: Mapping[str, str]) -> Logged:
         preferred = frozenset(at_place[labels.index(label)] for label in read.labels if read.status == "ok")
     repeat = whole_number(str(row.get("repeat") or 0))
     if not repeat.isdecimal():
-        reason = f"{repeat!r} is not a sample number; to leave it out: --fields repeat="
-        raise BadRecord("no sample number", reason, columns["repeat"])
+        raise BadRecord("no number", f"{repeat!r} is not a sample number; omit it: --fields repeat=", columns["repeat"])
     judged = reply is not None or bool({"decision", "preferred"} & row.keys())
     return Logged(
         id=pair.id,
@@ -381,10 +380,11 @@ def read(head: Head) -> list[Log]:
                     by_judge[str(row.get("judge") or "")].append(_page(row, record.place, columns))
         except BadRecord as error:
             raise InputError.at(record.place, str(error), field=error.field or None) from None
+    task, folders = head.path.name.split(".")[0], head.path.parts[:-1]
     if unnamed := by_judge.pop("", []):  # a judgement that failed may not name its judge
-        of_file = "/".join(head.path.parts[-3:-1]) if head.path.name == "result.json" else ""  # LLMBar: JUDGE/PROMPT
-        by_judge[next(iter(by_judge)) if len(by_judge) == 1 else of_file or head.path.stem] += unnamed
-    task = head.path.name.split(".")[0]
+        # With its folder, as files of two judges may have one name; LLMBar calls all of them JUDGE/PROMPT/result.json.
+        of_file = "/".join(folders[-2:] if task == "result" and len(folders) > 1 else [*folders[-1:], task])
+        by_judge[next(iter(by_judge)) if len(by_judge) == 1 else of_file] += unnamed
     notes = {judge: () if all(page.placed for page in pages) else (_UNPLACED,) for judge, pages in by_judge.items()}
     return [
         Log(judge, name, "verdicts", tuple(pages), task, study="judge", notes=notes[judge])
