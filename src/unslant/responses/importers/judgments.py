@@ -105,8 +105,7 @@ def _votes(data: _Row) -> Iterator[_Row]:
     judge = str(data.get("judge") or data.get("judge_id") or "")
     # A vote on the first turn of MT-Bench has both turns in its conversations.
     messages = 2 * int(data["turn"]) if data.get("turn") else None
-    sides = [data.get(f"conversation_{side}") for side in "ab"]
-    talks = [side[:messages] if isinstance(side, list) else [] for side in sides]
+    talks = [talk[:messages] if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
     number = data["question_id"] if "question_id" in data else data["id"]
     yield {
         "judge": "people" if _PERSON.fullmatch(judge) else judge,
@@ -231,6 +230,7 @@ def _answers(value: object, n: int, field: str) -> frozenset[int] | None:
 
     Of two: A, B, A>B, tie, ...; of more: labels (A, B, ...) or numbers from 0, one or a list.
     """
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
     text = str("" if value is None else value).strip().removesuffix(".0")  # 1.0, as spreadsheets write 1
     if text.lower() in _NO_DECISION:
         return None
