@@ -160,7 +160,8 @@ PAIR = {"id": "p", "question": "Why?", "response_A": "one", "response_B": "two w
 
 def test_decisions_as_people_and_spreadsheets_write_them(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for decision, preferred in (
-        (1, {0}), (2, {1}), (1.0, {0}), ("2.0", {1}), ("both_bad", {0, 1}), ("tie (bothbad)", {0, 1}), ("", None), ([1], {0}),
+        (1, {0}), (2, {1}), (1.0, {0}), ([1], {0}), ("2.0", {1}), ("both_bad", {0, 1}), ("tie (bothbad)", {0, 1}),
+        ("", None),
     ):  # fmt: skip
         with subtests.test(decision=decision):
             (table,) = logged(tmp_path / "own.jsonl", [PAIR | {"decision": decision, "label": "A"}])
