@@ -179,10 +179,10 @@ def test_correlation_is_undefined_where_nothing_varies() -> None:
     assert not base_rate_correlation([0.25] * 4, gold).holds
 
 
-def _gold(accuracy: tuple[float, ...], per_cell: int, seed: int) -> GoldAccuracy:
-    """57 subjects with ``per_cell`` questions of each label, right with these probabilities."""
-    rng, names = np.random.default_rng(seed), tuple(f"s{k}" for k in range(57))
-    shares = rng.binomial(per_cell, accuracy, (57, 4)) / per_cell
+def _gold(accuracy: tuple[float, ...], per_cell: int, seed: int, subjects: int = 57) -> GoldAccuracy:
+    """Subjects with ``per_cell`` questions of each label, right with these probabilities."""
+    rng, names = np.random.default_rng(seed), tuple(f"s{k}" for k in range(subjects))
+    shares = rng.binomial(per_cell, accuracy, (subjects, 4)) / per_cell
     cells = tuple(tuple(Estimate.bare(float(share), per_cell, "") for share in row) for row in shares)
     return GoldAccuracy(LABELS, (), Estimate.undefined(""), names, cells)
 
@@ -195,6 +195,14 @@ def test_an_effect_on_accuracy_is_not_absent_because_cells_of_few_questions_weak
         assert not found.absent
         assert base_rate_correlation(rates, _gold((0.5,) * 4, 40, seed)).absent
     assert weak > 3
+
+
+def test_the_correlation_of_a_strong_model_has_room_for_wrong_answers_that_a_sample_does_not_show() -> None:
+    held = 0
+    for seed in range(40):
+        found = base_rate_correlation([0.5, 0.2, 0.17, 0.13], _gold((0.97,) * 4, 2, seed, subjects=12))
+        held += math.isnan(found.r.low) or found.r.low <= 0 <= found.r.high
+    assert held >= 36  # resamples alone: 18
 
 
 def test_a_cell_under_three_tie_rules() -> None:

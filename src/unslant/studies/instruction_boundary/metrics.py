@@ -20,6 +20,7 @@ from scipy.linalg import block_diag
 from unslant.arrays import Bools, Floats, Ints, Jsonable
 from unslant.asking import GENERATE
 from unslant.errors import InputError
+from unslant.experiment.comparison import unpaired_difference
 from unslant.metrics import Measured, Numbers, Verdict, verdicts
 from unslant.metrics.association import p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
@@ -371,12 +372,8 @@ def robustness_difference(one: Responses, other: Responses) -> Estimate:
     each = _harmonic_of(np.stack([kind.sum(axis=0).reshape(2, 4) for kind in features]))
     if not estimate.value or not (math.isnan(estimate.low) or {0.0, 1.0} & set(each.ravel().tolist())):
         return estimate
-    a, b = (_robustness(groups, 0) for groups in asked)
-    low = estimate.value - math.hypot(a.value - a.low, b.high - b.value)
-    high = estimate.value + math.hypot(a.high - a.value, b.value - b.low)
-    if math.isnan(low + high):
-        return estimate
-    return replace(estimate, low=max(-1.0, low), high=min(1.0, high), method="intervals of both", note="")
+    both = unpaired_difference(*(_robustness(groups, 0) for groups in asked)).within(-1.0, 1.0)
+    return estimate if math.isnan(both.low) else replace(both, n=n, method="intervals of both")
 
 
 @metric("changes.difference", "against vanilla", "accuracy minus vanilla accuracy, same questions", unit="difference")
