@@ -106,6 +106,14 @@ def test_wrong_answers_at_random_follow_by_chance() -> None:
     assert found["numeric outlier"].to_dict()["guess"] is None
 
 
+def test_four_questions_show_no_shortcut() -> None:
+    for n, shown in ((4, False), (40, True)):
+        questions = _set(n, 1.0)
+        found = _by_name(shortcuts(questions, [0] * n))["longest option"]
+        assert found.score.value == 1
+        assert found.earns == shown  # the interval of four, 0.47 to 1, is above guessing
+
+
 def test_runs_in_the_key_are_worth_something() -> None:
     questions = [_question(("wort", "haus", "baum", "feld"), answer=i // 25 % 4, key=f"q{i}") for i in range(400)]
     found = _by_name(shortcuts(questions, [None] * 400))[ANSWER_RUN]

@@ -12,7 +12,7 @@ import numpy as np
 from unslant.arrays import Bools, Floats, Ints, json_fields
 from unslant.metrics.association import p_of_pairs
 from unslant.metrics.bootstrap import Bootstrap
-from unslant.metrics.estimate import Estimate
+from unslant.metrics.estimate import Estimate, verdict
 from unslant.metrics.registry import Numbers, metric
 from unslant.metrics.scores import Places
 from unslant.questions import Question
@@ -71,6 +71,8 @@ TEXT_SHORTCUTS: dict[str, Callable[[Question], set[int]]] = {
 """Name -> indices of the options picked: several are equally likely; with none, the shortcut does not apply."""
 ANSWER_RUN = "answer run"
 """The right label of the previous question, which scores where right labels come in runs."""
+_NUMBER_OF = len(TEXT_SHORTCUTS) + 1
+"""Shortcuts that are always looked at, for which claims are corrected."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,11 @@ class Shortcut:
 
     @property
     def earns(self) -> bool:
-        return self.score.low > self.guess
+        return verdict(self.score, null=self.guess, looked_at=_NUMBER_OF).kind == "above"
 
     @property
     def followed(self) -> bool:
-        return self.excess.low > 0
+        return verdict(self.excess, looked_at=_NUMBER_OF).kind == "above"
 
     def to_dict(self) -> dict[str, object]:
         return json_fields(self, also=("earns", "followed"))
