@@ -69,6 +69,16 @@ def test_the_range_holds_the_questions_also_of_a_pilot_that_hardly_varies(pilot:
         assert all(one.least <= one.questions <= one.most for one in designs if one.orders != "given")
 
 
+def test_the_range_of_a_strong_pilot_holds_the_questions_of_a_weaker_score() -> None:
+    """Right on 29 of 30 questions, as a model that knows 0.9 is in one pilot of six."""
+    between = Estimate(0.032, 0.006, 0.17, 30, "Student")
+    pilot = Pilot("strong", 30, 29 / 30, between, {"question": 0.032}, 4, 24, 1.0, {4: 1.0})
+    auto = next(one for one in PlanResult.of(pilot, PlanSettings(half_width=0.05)).designs if one.orders == "auto")
+    weaker = Pilot("weaker", 30, 0.9, Estimate.bare(0.09, 30, ""), {"question": 0.09}, 4, 24, 1.0, {4: 1.0})
+    true = next(one for one in PlanResult.of(weaker, PlanSettings(half_width=0.05)).designs if one.orders == "auto")
+    assert auto.least <= auto.questions < true.questions <= auto.most
+
+
 @pytest.mark.parametrize("goal", [{"half_width": 0.03}, {"difference": 0.05}, {"half_width": 0.04, "difference": 0.05}])
 def test_one_question_less_is_too_few(goal: dict[str, float]) -> None:
     best = unslant.plan(**goal, score=0.7).best

@@ -139,8 +139,7 @@ class Pilot(Jsonable):
         alphabet, cloze = parse_labels("A"), Cloze(AuditSettings().resolved(False).writer())
         some = responses.questions[:: max(1, len(responses.questions) // SAMPLED)]
         prompts = [cloze.prompts(present(question, given_order(question), alphabet))[0] for question in some]
-        length = fmean(len(prompt.as_text()) for prompt in prompts)
-        return replace(pilot, prompt_tokens=length / CHARACTERS_A_TOKEN)
+        return replace(pilot, prompt_tokens=fmean(len(one.as_text()) for one in prompts) / CHARACTERS_A_TOKEN)
 
     def with_two_more(self) -> Pilot:
         """As if two more questions had been asked, one right and one wrong: a unanimous pilot proves little."""
@@ -281,15 +280,16 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         wanted = max(PART / asked, share_in_all(v, s))
         if wanted < part - _SETTLED:
             return designed(name, pilot, goal, wanted)
-    between = pilot.between
-    ends = (between.low, between.high) if goal.aimed and between.value and name != "given" else ()
-    # equal values have a wide interval, so that the lower end may need more questions than the upper one
-    variances = [min(end / between.value * variance, largest) for end in ends if end == end]
-    needed = [n, *(_needed(goal, score, one, about[2]) for one in variances)]
-    least, most = (min(needed), max(needed)) if variances else (math.nan, math.nan)
+    between, needed = pilot.between, [n]
+    ends = [end for end in (between.low, between.high) if end == end and between.value and goal.aimed]
+    # Nor is the score known: nearer to 0.5 it may vary more. The lower end of equal values may need more questions.
+    for end, side in zip(ends if name != "given" else (), (1, -1), strict=False):
+        off = abs(score - 0.5) + side * half_width(pilot.questions, score, between.value, pilot.design_effect)
+        at = 0.5 + math.copysign(min(0.499, max(0.0, off)), score - 0.5)
+        needed.append(_needed(goal, at, min(end / between.value * variance, at * (1 - at)), about[2]))
+    least, most = (min(needed), max(needed)) if len(needed) > 1 else (math.nan, math.nan)
     tokens = tokens * goal.repeats if tokens == tokens else prompts * (goal.tokens or pilot.prompt_tokens)
     output = asked * prompts * pilot.output_tokens
-    seconds = pilot.seconds * asked * (tokens if pilot.computed else prompts)
     return Design(
         name,
         round(k),
@@ -304,7 +304,7 @@ def designed(name: str, pilot: Pilot, goal: PlanSettings, part: float = 1.0) -> 
         round(asked * prompts),
         round(asked * tokens),
         round(output),
-        seconds,
+        pilot.seconds * asked * (tokens if pilot.computed else prompts),
         money(asked * tokens, output, goal.price, goal.output_price),
     )
 
