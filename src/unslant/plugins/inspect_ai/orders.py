@@ -202,15 +202,8 @@ def choice_in_orders() -> Scorer:
 _TEXTS = {"place", "question", "options", "reply"}
 """Fields of a page that the sample already has."""
 _LISTS = (tuple, frozenset, np.ndarray)
-_FROM_LIST: Mapping[str, Callable[[Any], Any]] = {
-    "tuple[str, ...]": tuple,
-    "tuple[int, ...]": tuple,
-    "Order | None": tuple,
-    "frozenset[int]": frozenset,
-    "frozenset[int] | None": frozenset,
-    "Floats | None": np.asarray,
-}
-"""Type of a field of a page -> how to make it from a list."""
+_FROM_LIST: Mapping[str, Callable[[Any], Any]] = {"frozenset": frozenset, "Floats": np.asarray}
+"""Type of a field of a page -> how to make it from a list; others are tuples."""
 
 
 def _plain(page: Logged) -> dict[str, Any]:
@@ -220,10 +213,11 @@ def _plain(page: Logged) -> dict[str, Any]:
 
 
 def _page(plain: Mapping[str, Any]) -> Logged:
+    kinds = {f.name: str(f.type).partition("[")[0].partition(" ")[0] for f in fields(Logged)}
     values = {
-        f.name: _FROM_LIST[str(f.type)](plain[f.name]) if isinstance(plain[f.name], list) else plain[f.name]
-        for f in fields(Logged)
-        if f.name in plain
+        name: _FROM_LIST.get(kinds[name], tuple)(value) if isinstance(value, list) else value
+        for name, value in plain.items()
+        if name in kinds
     }
     return Logged(place=f"question {plain['id']}", **values)
 

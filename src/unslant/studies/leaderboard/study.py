@@ -304,10 +304,9 @@ class LeaderboardStudy(Study[AuditSettings]):
     several = True
 
     def check(self, given: Given[AuditSettings]) -> None:
-        if given.log:
-            if given.inputs.sets:
-                raise InputError("--log reads recorded audits: leave out --sets")
-        elif not given.models:
+        if given.log and given.inputs.sets:
+            raise InputError("--log reads recorded audits: leave out --sets")
+        if not (given.log or given.models):
             raise InputError("no models: give some, as in: unslant leaderboard -m org/one -m org/two --sets FILE")
 
     def load(self, given: Given[AuditSettings]) -> list[QuestionSet[Question]]:
