@@ -1,12 +1,12 @@
-"""Array aliases, and dataclasses as plain values for JSON."""
+"""Array aliases, groups, and dataclasses as plain values for JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+K = TypeVar("K")
+V = TypeVar("V")
 
 ROUNDING = 1e-6
 """How far above 0 rounding may put a log-probability."""
@@ -33,6 +35,14 @@ def first_best(logprobs: Floats) -> int | None:
     """Place of the highest log-probability, the first of tied ones; None if the highest is not finite."""
     best = logprobs.max()
     return int((logprobs >= best - TIE_TOLERANCE).argmax()) if np.isfinite(best) else None
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Key -> its values, both in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState, multiple_choice
 from inspect_ai.util import registry_info
 
-from unslant.arrays import Floats
+from unslant.arrays import Floats, grouped
 from unslant.errors import InputError
 from unslant.metrics import QuestionValues, measure, preference, read_scores
 from unslant.plugins.inspect_ai.samples import one_line_errors
@@ -223,9 +223,7 @@ def _page(plain: Mapping[str, Any]) -> Logged:
 
 
 def _numbers(pages: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    epochs: dict[int, list[Logged]] = {}
-    for page in pages:
-        epochs.setdefault(page["epoch"], []).append(_page(page))
+    epochs = grouped((page["epoch"], _page(page)) for page in pages)
     tables = [joined([Log("", "inspect", "words", tuple(epochs[epoch]))]) for epoch in sorted(epochs)]
     scores = [read_scores(table) for table in tables]
     measures = [measure(one) for one in scores]

@@ -162,8 +162,7 @@ def _correlation(findings: Findings, rates: Floats, style: Style) -> Any:
     x = alt.X("rate:Q", title=title, scale=alt.Scale(domain=[low, high]), axis=alt.Axis(tickCount=5))
     y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]))
     dots = _dots(findings)
-    for dot in dots:
-        dot["n"] = len(dots)
+    dots = [dot | {"n": len(dots)} for dot in dots]
     chart = alt.Chart(alt.Data(values=dots), width=style.width, height=style.scaled(220))
     points = chart.mark_circle(**_dot(style)).encode(x=x, y=y, tooltip=["label:N", "subject:N", "accuracy:Q"])
     line = chart.transform_regression("rate", "accuracy").mark_line(color=style.ink, clip=True).encode(x=x, y=y)

@@ -70,13 +70,12 @@ def published(model: str, source: str, by_elicitation: Mapping[str, Findings]) -
     table = next((table for name, table in TABLE_3.items() if plain.startswith(name)), None)
     if table is None or source != SOURCE:
         return ()
-    cells = []
-    for elicitation, measured in by_elicitation.items():
-        for presentation, value in zip(PRESENTATIONS, table[elicitation], strict=True):
-            if (ours := measured.cell(presentation)) is not None:
-                mean = ours.by_subject["first"]
-                cells.append(PublishedCell(presentation, elicitation, value, mean, mean.value - value))
-    return tuple(cells)
+    return tuple(
+        PublishedCell(presentation, elicitation, value, mean := ours.by_subject["first"], mean.value - value)
+        for elicitation, measured in by_elicitation.items()
+        for presentation, value in zip(PRESENTATIONS, table[elicitation], strict=True)
+        if (ours := measured.cell(presentation)) is not None
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unslant.arrays import grouped
 from unslant.debiasing.base import left_out_notes
 from unslant.experiment.page_parts import settings_rows
 from unslant.metrics import METRICS, Estimate, Verdict, verdicts
@@ -35,9 +36,7 @@ _TESTED = tuple(key for key in MEASURES if key not in MEANS)
 def page(result: DebiasResult) -> Page:
     """One section per model and set, then averages and transfer."""
     entries = [entry for entry in result.entries if not entry.transferred]
-    groups: dict[tuple[str, str], list[MethodEntry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.model, entry.questions), []).append(entry)
+    groups = grouped(((entry.model, entry.questions), entry) for entry in entries)
     models, sets = (list(dict.fromkeys(names)) for names in zip(*groups, strict=True))
     subject = f"{listed(models, 2)} on {listed(sets, 2)}"
     sizes = ", ".join(f"{name} {n}" for name, n in result.measured_on.items())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Jsonable, json_fields
+from unslant.arrays import Jsonable, grouped, json_fields
 from unslant.experiment.result import StudyResult
 from unslant.metrics import Bootstrap, Estimate
 from unslant.metrics.registry import metric
@@ -175,9 +175,7 @@ def averages(entries: Sequence[MethodEntry]) -> dict[str, dict[str, MeanChange]]
 
 def transfers(entries: Sequence[MethodEntry]) -> tuple[Transfer, ...]:
     """One for each model, method and training set of these entries."""
-    groups: dict[tuple[str, str, str], list[MethodEntry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.model, entry.method, entry.fitted_on), []).append(entry)
+    groups = grouped(((entry.model, entry.method, entry.fitted_on), entry) for entry in entries)
     return tuple(Transfer(*names, _mean_changes(group)) for names, group in groups.items())
 
 

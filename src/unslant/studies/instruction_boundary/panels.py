@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from unslant.arrays import grouped
 from unslant.experiment.page_parts import FEW, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
@@ -28,10 +29,8 @@ def page(study: BoundaryStudy) -> Page:
     metrics = study.metrics
     settings = [row for row in metrics.settings if not setting(row.setting).disturbing]
     panels = [*_overview(study, settings)] if settings else []
-    for kind in KINDS:
-        rows = [row for row in settings if row.kind == kind]
-        if rows:
-            panels.append(_outputs(kind, rows))
+    by_kind = grouped((row.kind, row) for row in settings)
+    panels += [_outputs(kind, by_kind[kind]) for kind in KINDS if kind in by_kind]
     panels.append(_disturbing(metrics))
     if study.by_temperature:
         panels.append(_temperatures(study))

@@ -243,10 +243,8 @@ def ways(v: Verdicts) -> tuple[CorrectedWay, ...]:
     }
     first = _first_probabilities(v)
     if not np.isnan(first).all():
-        for name, corrected in (
-            (PRIOR, _cross_fitted(v, first, _without_prior)),
-            (MAPPED, _cross_fitted(v, first, _mapped)),
-        ):
+        for name, correction in ((PRIOR, _without_prior), (MAPPED, _mapped)):
+            corrected = _cross_fitted(v, first, correction)
             right = np.where(v.right[:, 0], corrected > 0.5, corrected < 0.5)
             every[name] = np.where(np.isnan(corrected), np.nan, right) * mask, 1
     return tuple(

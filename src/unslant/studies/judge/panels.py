@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unslant.arrays import Ints
+from unslant.arrays import Ints, grouped
 from unslant.experiment.page_parts import asked_about, cost_lines, in_ordinary_runs, logged_lines, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.metrics.estimate import FEWEST
@@ -59,9 +59,7 @@ def _run(name: str, v: Verdicts, at: Mapping[str, int]) -> dict[str, Any]:
         "places.moved": v.moved,
     }
     pages = [np.flatnonzero((v.pair == q) & (v.repeat == 0)) for q in rows]
-    blocks: dict[tuple[int, int], list[int]] = {}
-    for i, q in enumerate(rows):
-        blocks.setdefault((int(v.exists[q].sum()), len(pages[i])), []).append(i)
+    blocks = grouped(((int(v.exists[q].sum()), len(pages[i])), i) for i, q in enumerate(rows))
     return {
         "name": name,
         "labels": list(ALPHABETS["A"][: v.exists.shape[1]]),
@@ -142,9 +140,7 @@ def headline(result: JudgeResult) -> str:
 
 def _habits_line(result: JudgeResult) -> str:
     """Each habit that is shown; those excluded to within a bound; those that stay open."""
-    by_kind: dict[str, list[JudgeHabit]] = {}
-    for one in result.habits:
-        by_kind.setdefault("shown" if one.verdict.differs else one.verdict.kind, []).append(one)
+    by_kind = grouped(("shown" if one.verdict.differs else one.verdict.kind, one) for one in result.habits)
     parts = [f"It {listed([_named(result, one) for one in by_kind['shown']])}"] if "shown" in by_kind else []
     if none := by_kind.get("equal"):
         parts.append("no " + " or ".join(_HABITS[one.name][1] for one in none))

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from unslant.arrays import Bools, Floats, Jsonable
+from unslant.arrays import Bools, Floats, Jsonable, grouped
 from unslant.auditing.result import AuditResult, same_questions
 from unslant.experiment.comparison import ranks_of
 from unslant.experiment.ranking import Ranks, rank_sets
@@ -222,9 +222,7 @@ def named(audits: Sequence[AuditResult]) -> list[tuple[str, str, AuditResult]]:
     short = {model: audit.name for model, audit in zip(models, audits, strict=True)}
     if len(set(short.values())) == len(short):
         models = [short[model] for model in models]
-    sets: dict[str, list[int]] = {}
-    for i, audit in enumerate(audits):
-        sets.setdefault(audit.run.question_set, []).append(i)
+    sets = grouped((audit.run.question_set, i) for i, audit in enumerate(audits))
     groups: list[tuple[list[str], list[int]]] = []
     for name, members in sets.items():
         for names, joined in groups:
