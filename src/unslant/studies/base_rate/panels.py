@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from unslant.experiment.page_parts import asked_about, cost_lines, shortcut_panel, spent
 from unslant.metrics import Estimate, verdict
@@ -12,9 +11,7 @@ from unslant.reports import Column, Figure, Page, Panel, Tile
 from unslant.reports.numbers import Cell, count, number, percent, unsettled, with_interval
 from unslant.studies.base_rate.charts import figure_1
 from unslant.studies.base_rate.findings import GIVEN, SAME, Findings, Hypothesis, doubts, name
-
-if TYPE_CHECKING:
-    from unslant.studies.base_rate.study import BaseRateResult
+from unslant.studies.base_rate.study import BaseRateResult
 
 TOLERANCE = 0.005
 """Allows for rounding to three digits and a question or two of difference."""

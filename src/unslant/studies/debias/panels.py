@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from unslant.metrics import METRICS, Estimate, Verdict, verdicts
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, listed, number, significant, with_interval
 from unslant.studies.debias.measure_debiased import INVARIANT, MEANS, MEASURES
-
-if TYPE_CHECKING:
-    from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
+from unslant.studies.debias.result import DebiasResult, MeanChange, MethodEntry
 
 _CHANGE, _DIFFERENCE, _P = (METRICS[f"change.{key}"] for key in ("relative", "difference", "p"))
 _NAMES = {key: METRICS[key].label for key in MEASURES} | {"accuracy": "accuracy"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.arrays import grouped
 from unslant.experiment.page_parts import FEW, spent
@@ -14,9 +14,7 @@ from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, DENSE, FORMS, setting
 from unslant.studies.instruction_boundary.metrics import SAME, BoundaryMetrics, SettingMetrics
-
-if TYPE_CHECKING:
-    from unslant.studies.instruction_boundary.result import BoundaryStudy
+from unslant.studies.instruction_boundary.result import BoundaryStudy
 
 _ASKED = {"choice": "multiple-choice questions", "judging": "statements to judge"}
 KINDS = {"choice": "multiple choice", "judging": "judging"}

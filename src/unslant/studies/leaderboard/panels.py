@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.auditing.browser import browser
 from unslant.auditing.panels import caveats
@@ -16,11 +16,8 @@ from unslant.reports import Chart, Column, Figure, Page, Panel, Plot, Tile, char
 from unslant.reports.numbers import about, count, listed, number, unsettled, with_interval
 from unslant.reports.style import Mark
 from unslant.responses import Run
-from unslant.studies.leaderboard.ranking import NONE_SHARED
-
-if TYPE_CHECKING:
-    from unslant.studies.leaderboard.ranking import Pair, Standing
-    from unslant.studies.leaderboard.study import Leaderboard
+from unslant.studies.leaderboard.ranking import NONE_SHARED, Pair, Standing
+from unslant.studies.leaderboard.study import Leaderboard
 
 LONG = 24
 """Rows above which a table of models and sets is folded."""

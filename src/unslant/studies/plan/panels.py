@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.auditing import MOST_WHOLE
 from unslant.auditing.cost import duration
 from unslant.reports import Column, Figure, Page
 from unslant.reports.numbers import about, count, number, significant
-
-if TYPE_CHECKING:
-    from unslant.studies.plan.planning import Design, PlanResult
+from unslant.studies.plan.planning import Design, PlanResult
 
 _SAVES = 0.95
 """More orders help if they need at most this share of the questions."""

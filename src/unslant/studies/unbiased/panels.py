@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unslant.experiment.page_parts import FEW, asked_about, cost_lines, spent
 from unslant.metrics import METRICS, verdict, verdicts
@@ -13,9 +13,7 @@ from unslant.presentations.interventions import NAMES
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
 from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
 from unslant.reports.style import MOST_ROWS
-
-if TYPE_CHECKING:
-    from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult
+from unslant.studies.unbiased.metrics import BoatMetrics, UnbiasedResult
 
 SAME = 0.05
 """Scores no further apart than this are called the same."""
