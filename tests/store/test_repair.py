@@ -150,7 +150,8 @@ def test_what_is_no_store_is_left_as_it_is(tmp_path: Path, content: bytes) -> No
     (path := tmp_path / "file").write_bytes(content)
     ran = unslant("runs", "repair", "--store", path)
     assert ran.code == 2
-    assert "so it is unchanged" in ran.err
+    # a file shorter than a header is refused before anything opens it
+    assert ("so it is unchanged" if len(content) > 100 else "is not a run store") in ran.err
     assert path.read_bytes() == content
     assert os.listdir(tmp_path) == ["file"]
 

@@ -26,7 +26,7 @@ from unslant.store.tables import FileId, file_id, sibling
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's write."""
 _LOG_BYTES = 4 << 20
-"""Bytes of the log from which it is copied into the file."""
+"""The log is copied into the file once it has this many bytes."""
 
 
 class StoreError(UnslantError):
