@@ -15,10 +15,10 @@ from tests.studies.talkers import QUESTIONS, knows, number, says, takes_a
 from unslant import InputError, Question
 from unslant.auditing import orders_in_words
 from unslant.auditing.notes import adaptive_lines
-from unslant.auditing.panels import caveats
+from unslant.auditing.panels import _beyond_noise, caveats
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
-from unslant.metrics import measure, read_scores
+from unslant.metrics import Estimate, measure, read_scores, verdict
 from unslant.metrics.measures import extended_measures
 from unslant.metrics.permutation import flips
 from unslant.models import GenerateOptions, Reply
@@ -168,6 +168,12 @@ def test_repeats_show_what_sampling_alone_does() -> None:
     shaky = audit(RuleChat(wavers(random.Random(1))), QUESTIONS, repeats=6, repeat_sample=48).replies.noise
     assert shaky["between_repeats"].value > 0.2
     assert shaky["beyond_noise"].low < 0 < shaky["beyond_noise"].high
+
+
+def test_a_difference_below_noise_has_no_minus_sign() -> None:
+    orders, repeats = (Estimate(value, value, value, 40, "") for value in (0.1, 0.25))
+    beyond = verdict(Estimate(-0.15, -0.22, -0.08, 40, ""))
+    assert _beyond_noise(orders, repeats, beyond).endswith("in 0.25: 0.15 (0.08 to 0.22) below noise.")
 
 
 def test_adaptive_asks_less_and_says_the_same() -> None:

@@ -278,7 +278,8 @@ def _beyond_noise(orders: Estimate, repeats: Estimate, beyond: Verdict) -> str:
     )
     if beyond.differs:
         side = "beyond" if beyond.kind == "above" else "below"
-        return f"{both}: {with_interval(beyond.estimate, _DIGITS)} {side} noise."
+        distance = beyond.estimate if beyond.kind == "above" else beyond.estimate.taken_from(0.0)
+        return f"{both}: {with_interval(distance, _DIGITS)} {side} noise."
     return f"{both}: an effect of order cannot be distinguished from noise {unsettled(beyond)}."
 
 

@@ -58,7 +58,7 @@ def _headline(result: PlanResult) -> str:
     if best.reached:
         return (
             f"{count(best.questions, 'question')} in {about_k}{count(best.k, 'order')} each: the score will be known "
-            f"to ±{width}, and differences of {difference} between models will be detected."
+            f"to ±{width}, and differences of {difference} between models will be detected in four of five runs."
         )
     return (
         f"{result.goal.available:,} questions are too few; about {about(best.questions)} are needed. "
