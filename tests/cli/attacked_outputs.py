@@ -210,7 +210,9 @@ class Attack:
         if not self.tried:
             self.wrong.append(f"no write was noticed: exit {ran.code}, {ran.err[-400:]!r}")
         elif full:
-            self._check_standard_output(*full, speaks=bool(ran.out))
+            # merge, which writes its table first, refuses the folder in which a process forked off then put old files
+            refused = self.words[0] == "merge" and "give another folder" in ran.err
+            self._check_standard_output(*full, speaks=bool(ran.out) or refused)
 
     def _hook(self, event: str, values: tuple[Any, ...]) -> None:
         if not self.armed:

@@ -254,7 +254,7 @@ def test_an_output_that_cannot_be_written_comes_before_a_store_that_cannot(tmp_p
 
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks of folders")
-def test_a_folder_has_the_files_of_one_of_two_commands_that_end_at_once(tmp_path: Path, monkeypatch) -> None:
+def test_two_commands_that_end_at_once_have_a_folder_each(tmp_path: Path, monkeypatch) -> None:
     first, second = (audit(model, "embedded", limit=2, orders="reverse") for model in ("fair", "prefers-a"))
     writing = threading.Event()
 
@@ -266,11 +266,12 @@ def test_a_folder_has_the_files_of_one_of_two_commands_that_end_at_once(tmp_path
 
     monkeypatch.setattr(AuditResult, "to_html", slow)
     options = OutputOptions(out=tmp_path / "out", quiet=True)
-    other = threading.Thread(target=write_outputs, args=(first, options))
+    other = threading.Thread(target=write_outputs, args=(first, options), kwargs={"asked": True})
     other.start()
     assert writing.wait(10)
-    write_outputs(second, options)
+    write_outputs(second, options, asked=True)
     other.join()
-    model = json.loads((tmp_path / "out" / "numbers.json").read_text())["model"]
-    assert (tmp_path / "out" / "report.html").read_text() == model == "prefers-a"
-    assert Responses.from_parquet(tmp_path / "out" / "responses.parquet").run.model == model
+    for folder, expected in ((tmp_path / "out", "fair"), (tmp_path / "out-2", "prefers-a")):
+        model = json.loads((folder / "numbers.json").read_text())["model"]
+        assert (folder / "report.html").read_text() == model == expected
+        assert Responses.from_parquet(folder / "responses.parquet").run.model == model

@@ -100,7 +100,7 @@ def test_responses_of_another_model_in_the_same_folder_are_not_given_out(
     ):
         refused = unslant(*reading)
         assert refused.code == 2
-        assert "by another model or of other questions" in refused.err
+        assert "of another model or other questions" in refused.err
         assert f"unslant runs resume {run}" in refused.err
     assert unslant("runs", "resume", run).code == 0
     assert unslant("runs", "export", run, "--responses", exported).code == 0
