@@ -110,6 +110,12 @@ def test_options_written_into_a_text(subtests: pytest.Subtests) -> None:
     assert split_options("Which?\nA. x = 1;\nB. x = 2;\nC. x = 3;") == ("Which?", ("x = 1;", "x = 2;", "x = 3;"))
 
 
+def test_a_million_spaces_before_the_end_are_read_like_one() -> None:
+    spaces = " " * 1_000_000
+    assert split_options(f"Options{spaces}x A. a B. b C. c") == (f"Options{spaces}x", ("a", "b", "c"))
+    assert split_options(f"Which?\nanswer{spaces}x") is None
+
+
 def test_a_text_that_may_hold_no_options_is_left_alone(subtests: pytest.Subtests) -> None:
     for text in (
         "Which is red?",

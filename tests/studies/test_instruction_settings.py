@@ -10,12 +10,12 @@ from unslant.errors import InputError
 from unslant.presentations import NONE
 from unslant.questions import JudgingQuestion, Question
 from unslant.studies.instruction_boundary.instruction_settings import (
-    DENSE,
     SETTINGS,
     body,
     chat,
     form_of,
     instruction,
+    is_dense,
     present_setting,
     right_answer,
 )
@@ -99,7 +99,7 @@ def test_the_example_has_the_form_it_should_have(dense):
         example = by_id[one.shots[0].question_id]
         assert example is not question
         assert type(example) is type(question)
-        assert (form_of(example) in DENSE) == dense
+        assert is_dense(example) == dense
         roles = [message.role for message in chat(one)]
         assert roles == ["system", "user", "assistant", "user"]
         assert chat(one)[2].content == right_answer(one.shots[0])

@@ -18,8 +18,9 @@ _FURTHER = re.compile(r"(?:(?<=\S)|[,、]\s*|and\s+)[(\[（]?([a-h]|\d+)[)\]）]
 """Another name after the first: "(1)(2)", "(c), (a), (b)" and "(b) and (c)" name things, unlike "(C) (A) is true"."""
 _MARK = re.compile(r"[(\[（]?[a-z][)\]）]", re.IGNORECASE)
 _INLINE = re.compile(r"(?<![A-Za-z0-9.(（\[])(?P<open>[(（\[]?)(?P<name>[A-Za-z])\s?(?P<close>[)）\].．、:：])\s*")
-_HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\s*\Z", re.IGNORECASE)
-_ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\s*\Z", re.IGNORECASE)
+# Both end a text without spaces at its end: with \s*\Z, each of a million spaces would be tried as the last.
+_HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\Z", re.IGNORECASE)
+_ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\Z", re.IGNORECASE)
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -50,7 +51,7 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
     As in "Which is red? A. grass B. blood C. sky", "(A) grass (B) blood" and "a ) grass , b ) blood , c ) sky". It is
     unclear where a letter occurs twice in one form, or more text follows the last option.
     """
-    text = _ANSWER.sub("", text)
+    text = _ANSWER.sub("", text.rstrip())
     forms: dict[tuple[str, str, bool], list[re.Match[str]]] = {}
     for match in _INLINE.finditer(text):
         forms.setdefault((match["open"], match["close"], match["name"].isupper()), []).append(match)
@@ -71,7 +72,7 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
     missed = rf"\n\s*(?:\n|answer\b)|(?<![a-z\d]){ascii_lowercase[len(options) % 26]}\s?\{runs[0][-1]['close']}."
     if not all(options) or re.search(missed, options[-1], re.IGNORECASE):
         return None
-    return _HEADING.sub("", text[: runs[0][0].start()]).strip(), tuple(options)
+    return _HEADING.sub("", text[: runs[0][0].start()].rstrip()).strip(), tuple(options)
 
 
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def usual_name(column: str) -> str:
 
 
 def image_in(data: Mapping[str, Any]) -> str:
-    """The column with an image, its place or the word that there is one; empty without any."""
+    """The column that holds an image, a path to one, or a yes; empty if none does."""
     cells = ((name, value) for name, value in data.items() if _IMAGE.fullmatch(usual_name(name)))
     parts = ((name, part) for name, value in cells for part in (value if isinstance(value, list | tuple) else [value]))
     return next((name for name, part in parts if str(part).strip().casefold() not in _NO_IMAGE), "")
