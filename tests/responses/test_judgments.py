@@ -222,6 +222,10 @@ def test_conversations_are_one_answer_each(tmp_path: Path) -> None:
     vote |= {"conversation_a": talk("one", True), "conversation_b": talk("two", True)}
     (table,) = logged(tmp_path / "arena.jsonl", [vote])
     assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
+    system = [{"role": "system", "content": "Be brief."}]
+    vote |= {f"conversation_{side}": [*system, *talk(answer)] for side, answer in (("a", "one"), ("b", "two"))}
+    (table,) = logged(tmp_path / "briefed.jsonl", [vote])
+    assert (table.questions[0].stem, table.questions[0].options) == ("Why?", ("one", "two"))
 
 
 def test_a_decision_may_name_a_system_or_its_column(tmp_path: Path) -> None:

@@ -106,11 +106,12 @@ def _votes(data: _Row) -> Iterator[_Row]:
     # A vote on the first turn of MT-Bench has both turns in its conversations.
     messages = 2 * int(data["turn"]) if data.get("turn") else None
     talks = [talk[:messages] if isinstance(talk := data.get(f"conversation_{side}"), list) else [] for side in "ab"]
-    number = data["question_id"] if "question_id" in data else data["id"]
+    asked = [turn for turn in talks[0] if turn["role"] == "user"] if _is_conversation(talks[0]) else []
+    key = "question_id" if "question_id" in data else "id"
     yield {
         "judge": "people" if _PERSON.fullmatch(judge) else judge,
-        "id": "/".join([str(number), _joined(data, "turn", "model_a", "model_b")]),
-        "question": _text(talks[0][:1], "user") or number,
+        "id": _joined(data, key, "turn", "model_a", "model_b"),
+        "question": _text(asked[:1], "user") or data[key],
         "responses": [_text(talk or None) for talk in talks],
         "systems": [data["model_a"], data["model_b"]],
         "preferred": str(data["winner"]).replace("model_", ""),
@@ -217,10 +218,9 @@ def pair_of(row: _Row) -> Question:
     systems = row.get("systems") or [row[key] for key in ("system_A", "system_B") if row.get(key)]
     stem, options = _text(row["question"], "user"), tuple(map(_text, texts))
     name = _digest(stem, *options) if row.get("id") in (None, "") else str(row["id"])
+    subject, authors = str(row.get("subject") or ""), tuple(map(str, systems))
     try:
-        return Question(
-            name, stem, options, right, subject=str(row.get("subject") or ""), authors=tuple(map(str, systems))
-        )
+        return Question(name, stem, options, right, subject=subject, authors=authors)
     except ValueError as error:
         raise BadRecord("unusable", str(error)) from None
 
