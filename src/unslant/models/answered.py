@@ -53,7 +53,11 @@ class ModelChanged(ModelError):
 
 
 def named_in(reply: Mapping[str, Any]) -> tuple[str, str]:
-    """The model and the system that a reply names, empty where it names none; Malformed if a name is not a text."""
+    """The model and the system that a reply names; empty where it names none.
+
+    Raises:
+        Malformed: if a name is not a text.
+    """
     model, system = (reply.get(key) for key in ("model", "system_fingerprint"))
     for name in (model, system):
         if name is not None and not isinstance(name, str):
@@ -99,7 +103,11 @@ class Answerers:
         self._first: dict[tuple[str, str], str] = {}
 
     def note(self, by: tuple[str, str], group: str = "", stored: bool = False) -> None:
-        """Count a reply; ModelChanged if it names another model than those before."""
+        """Count a reply.
+
+        Raises:
+            ModelChanged: if it names another model than those before.
+        """
         before = next((model for model, _ in self.replies if model), "")
         if by[0] and before and by[0] != before:
             where = f", at question {group!r}" if group else ""
@@ -150,7 +158,11 @@ class Watch(Answerers):
         self._anchors = 0
 
     def scored(self, prompt: Prompt, result: Scored) -> None:
-        """Record the scores of a prompt; ModelChanged if another model answers."""
+        """Record the scores of a prompt.
+
+        Raises:
+            ModelChanged: if another model answers.
+        """
         if result.logprobs is not None:
             self.note(result.by, prompt.group)
             self._log.append(_Answer(self.replies.total(), time.time(), prompt, result.logprobs))

@@ -16,6 +16,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, grouped, scorer, 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unslant.experiment import LoadOptions
+from unslant.models import Reply
 from unslant.models.inspect_chat import inspect_messages, reply_of
 from unslant.plugins.inspect_ai.samples import from_metadata, metadata_of, one_line_errors, read_logs, reply_in, row_of
 from unslant.presentations import Presentation
@@ -33,12 +34,12 @@ from unslant.replies.judge import (
 from unslant.responses import Response
 from unslant.studies.instruction_boundary.instruction_settings import (
     BASELINE,
-    DENSE,
     POLISH_REQUEST,
     SEED,
     AnyForm,
     chat,
     form_of,
+    is_dense,
     is_instruction,
     right_answer,
     setting,
@@ -62,7 +63,7 @@ def to_sample(question: AnyForm, presentation: Presentation) -> Sample:
             "setting": presentation.item,
             "kind": "judging" if isinstance(question, JudgingQuestion) else "choice",
             "form": form_of(question),
-            "label_form": "dense" if form_of(question) in DENSE else "sparse",
+            "label_form": "dense" if is_dense(question) else "sparse",
         },
     )
 
@@ -129,10 +130,8 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         presentation = from_metadata(state.metadata)
-        reply, given = state.output.completion, reply_of(state.output)
-        extracted = extract(given.text or "", presentation, cut=given.cut)
-        if given.declined:
-            extracted = Extracted("refused", rule="refusal")
+        reply = state.output.completion
+        extracted = _read(reply_of(state.output), presentation)
         judged, validation = False, None
         if judge is not None and needs_judge(extracted):
             model = get_model(judge)
@@ -157,6 +156,12 @@ def boundary_answer(judge: str | Model | None = None) -> Scorer:
         )
 
     return score
+
+
+def _read(reply: Reply, presentation: Presentation) -> Extracted:
+    if reply.declined:
+        return Extracted("refused", rule="refusal")
+    return extract(reply.text or "", presentation, cut=reply.cut)
 
 
 @solver

@@ -254,9 +254,9 @@ def base_rate_correlation(rates: Sequence[float] | Floats, gold: GoldAccuracy, *
     bootstrap = Bootstrap(s, seed=seed, across_subjects=True)
 
     def measured(function: Callable[[Floats], Floats]) -> Estimate:
-        found = bootstrap.statistic(features, function, pairs)
-        ends = np.nan_to_num(function(others), nan=found.value).tolist()
-        return replace(found, low=float(np.min([found.low, *ends])), high=float(np.max([found.high, *ends])))
+        drawn = bootstrap.statistic(features, function, pairs)
+        ends = np.nan_to_num(function(others), nan=drawn.value).tolist()
+        return replace(drawn, low=float(np.min([drawn.low, *ends])), high=float(np.max([drawn.high, *ends])))
 
     estimate, rise = measured(_pearson), measured(lambda totals: np.ptp(rates) * _slope(totals))
     if pairs < _MIN_PAIRS or not estimate.defined:

@@ -147,6 +147,11 @@ def form_of(question: AnyForm) -> str:
     return "none" if not question.answers else "single" if len(question.answers) == 1 else "several"
 
 
+def is_dense(question: AnyForm) -> bool:
+    """Whether the right answer has a usual form: one option, True or False."""
+    return form_of(question) in DENSE
+
+
 def instruction(kind: str, name: str, left_out: str = "") -> str:
     """The instruction of one setting.
 
@@ -279,7 +284,7 @@ def _others(question: AnyForm, examples: Sequence[AnyForm]) -> Iterator[AnyForm]
 
 
 def _example(question: AnyForm, examples: Sequence[AnyForm], dense: bool, seed: int) -> AnyForm:
-    pool = [one for one in _others(question, examples) if (form_of(one) in DENSE) == dense]
+    pool = [one for one in _others(question, examples) if is_dense(one) == dense]
     if not pool:
         raise InputError(
             f"question {question.id!r} has no {'dense' if dense else 'sparse'} example: the question set holds no "

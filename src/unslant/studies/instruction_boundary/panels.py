@@ -11,6 +11,7 @@ from unslant.arrays import grouped
 from unslant.experiment.page_parts import FEW, spent
 from unslant.metrics import METRICS, Estimate
 from unslant.reports import Column, Figure, Page, Panel, Plot, Tile, charts
+from unslant.reports.figure import Row
 from unslant.reports.numbers import count, magnitude, number, percent, unsettled, with_interval
 from unslant.studies.instruction_boundary.instruction_settings import BASELINE, DENSE, FORMS, setting
 from unslant.studies.instruction_boundary.metrics import SAME, BoundaryMetrics, SettingMetrics
@@ -140,13 +141,13 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Pan
         id="boundary-accuracy",
         name=["setting"],
         series="kind",
-        out=lambda row: bool(row["setting"] == BASELINE),
+        out=_of_vanilla,
     )
     robustness = Plot(
         partial(charts.intervals, axis="robustness score"),
         "RS averaged over kinds of question.",
         ["robustness"],
-        out=lambda row: bool(row["setting"] == BASELINE),
+        out=_of_vanilla,
     )
     robust = study.metrics.robustness.items()
     scores = [{"setting": name, "robustness": score} for name, score in robust if score.defined]
@@ -163,6 +164,10 @@ def _overview(study: BoundaryStudy, rows: Sequence[SettingMetrics]) -> tuple[Pan
         "accuracy where it has an unusual one: a model that knows only one of them scores near 0.",
         short="Robustness",
     )
+
+
+def _of_vanilla(row: Row) -> bool:
+    return bool(row["setting"] == BASELINE)
 
 
 def _row(row: SettingMetrics) -> dict[str, Any]:
