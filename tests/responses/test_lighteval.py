@@ -1,4 +1,5 @@
-"""Details of lighteval: failed rows, several samples of a document, metrics of other names, labels that are numbers."""
+"""Details of lighteval: failed rows, several samples of a document, metrics of other names, labels that are numbers,
+and the details of versions up to 0.10."""
 
 from __future__ import annotations
 
@@ -63,3 +64,45 @@ def test_labels_that_are_numbers_are_no_texts(tmp_path: Path) -> None:
     assert found.run.logged.scores == "labels"
     assert [(one.labels, one.choice) for one in found.rows()] == [(("1", "2", "3"), 1)] * 2
     assert found.questions[0].options == TEXTS
+
+
+PROMPT = "Question: Which is {}?\nA. red\nB. blue\nC. green\nAnswer:"
+
+
+def old_row(i: int, **fields: Any) -> dict[str, Any]:
+    """As lighteval 0.4 to 0.7 wrote them: ``str`` of every value."""
+    values = {"full_prompt": PROMPT.format(i), "example": PROMPT.format(i), "choices": [" A", " B", " C"],
+              "gold_index": [1], "gold": [], "metrics": {"acc": 1}, "specifics": None} | fields  # fmt: skip
+    return {key: str(value) for key, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [([-3.0, -1.0, -2.0], [-1.5, -2.0, -3.0]), ([(-3.0, False), (-1.0, True), (-2.0, False)], [(-1.0, True)] * 3)],
+)
+def test_details_whose_values_are_texts(tmp_path: Path, scores: tuple[list[Any], list[Any]]) -> None:
+    right, wrong = (old_row(i, predictions=one, metrics={"acc": 1 - i}) for i, one in enumerate(scores))
+    found = read(tmp_path, right, wrong)
+    assert [(one.choice, sorted(one.answers)) for one in found.rows()] == [(1, [1]), (0, [1])]
+    assert [one.logprobs[1] for one in found.rows() if one.logprobs is not None] == [-1.0, wrong_score(scores[1])]
+    assert (found.run.logged.scores, found.run.logged.reported[0].parted) == ("labels", 0)
+    assert [question.options for question in found.questions] == [TEXTS, TEXTS]
+
+
+def wrong_score(scores: list[Any]) -> float:
+    return float(scores[1][0] if isinstance(scores[1], tuple) else scores[1])
+
+
+def test_generated_details_without_choices(tmp_path: Path) -> None:
+    """They have the right texts only; options are those of the prompt, and samples are repeats."""
+    answers = old_row(
+        0, choices=[], gold_index=[], gold=[" B"], predictions=["B", "The answer is C."], metrics={"em": 1}
+    )
+    found = read(tmp_path, answers, old_row(1, choices=[], gold_index=[], gold=["blue"], predictions=[], metrics={}))
+    assert [(one.repeat, one.status, one.choice, sorted(one.answers)) for one in found.rows()] == [
+        (0, "ok", 1, [1]), (1, "ok", 2, [1]), (0, "error", -1, [1])
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"row 1: .*none of the options in its prompt is right \(gold: 42\)"):
+        read(tmp_path, old_row(0, choices=[], gold_index=[], gold=["42"], predictions=["42"]))
+    with pytest.raises(InputError, match=r"row 1: .*predictions is neither a list nor an object: '\[inf, 0, 1\]'"):
+        read(tmp_path, old_row(0) | {"predictions": "[inf, 0, 1]"})

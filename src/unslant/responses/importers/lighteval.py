@@ -1,8 +1,9 @@
 """``details_*.parquet`` of lighteval (0.13, earlier with ``__doc__``, and as in the first Open LLM Leaderboard).
 
-Rows are in no particular order and are identified by ``doc.id``. The details of the first leaderboard (``example``,
-``full_prompt``, ``predictions``) have no ids, and rows are numbered. lighteval may have applied a chat template by
-itself, which no field records: only a low label mass shows it.
+Rows are in no particular order and are identified by ``doc.id``. The details of lighteval up to 0.10, also those of the
+first leaderboard (``example``, ``full_prompt``, ``predictions``), have no ids, and rows are numbered; 0.4 to 0.7 wrote
+every value as the text of a Python object. lighteval may have applied a chat template by itself, which no field
+records: only a low label mass shows it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unslant.errors import InputError
+from unslant.errors import InputError, shortened
 from unslant.presentations import ALPHABETS, labels_for
+from unslant.questions.records import parse_written
 from unslant.responses.importers.logged import (
     Log,
     Logged,
@@ -30,7 +32,9 @@ from unslant.responses.importers.registry import Head, Importer
 
 _DOC, _RESPONSE, _METRIC = ("doc", "__doc__"), ("model_response", "__model_response__"), ("metric", "__metric__")
 _FIRST = {"choices", "gold_index", "predictions"}
-"""Columns of the first leaderboard."""
+"""Columns up to 0.10, as of the first leaderboard."""
+_WRITTEN = (*sorted(_FIRST), "gold", "metrics")
+"""Columns of these with lists or objects, which may be written as texts."""
 _FAILED = "no"
 """Kind of a row that holds no answer."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d.:+-]+")
@@ -50,12 +54,11 @@ def read(head: Head) -> list[Log]:
     for number, record in enumerate(head.rows()):
         with understood(record.place, "row of lighteval"):
             doc = _either(record.data, _DOC)
-            kind, new = (
-                _pages(record.data, doc, record.place) if doc else _first_page(record.data, number, record.place)
-            )
+            data = record.data if doc else {**record.data, **_unwritten(record.data)}
+            kind, new = _pages(data, doc, record.place) if doc else _first_pages(data, number, record.place)
             name = name or str((doc or {}).get("task_name") or "")
-            metrics = _either(record.data, _METRIC) or record.data.get("metrics")
-            values = metrics or record.data
+            metrics = _either(data, _METRIC) or data.get("metrics")
+            values = metrics or data
             hits.append(values.get("acc"))
             metric = metric or main_metric(values, metrics or ())
         kinds |= {kind} - {_FAILED}
@@ -138,14 +141,32 @@ def _pages(data: Mapping[str, Any], doc: Mapping[str, Any], place: str) -> tuple
     return kind, pages
 
 
-def _first_page(data: Mapping[str, Any], number: int, place: str) -> tuple[str, list[Logged]]:
-    predictions = data["predictions"]
-    predictions = [one[0] if isinstance(one, list | tuple) else one for one in predictions]
-    replied = bool(predictions) and len(predictions) != len(data["choices"])
-    scores, reply = (None, str(predictions[0])) if replied else (predictions, None)
+def _unwritten(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists and objects of a row that are written as texts; ValueError if one cannot be read."""
+    values = {key: parse_written(data[key]) for key in _WRITTEN if isinstance(data.get(key), str)}
+    if wrong := next((key for key, value in values.items() if value is None), ""):
+        raise ValueError(f"{wrong} is neither a list nor an object: {shortened(data[wrong], 80)!r}")
+    return values
+
+
+def _first_pages(data: Mapping[str, Any], number: int, place: str) -> tuple[str, list[Logged]]:
+    """As :func:`_pages`, of a row up to 0.10."""
+    predictions = [one[0] if isinstance(one, list | tuple) else one for one in data["predictions"]]
+    replied = bool(predictions) and isinstance(predictions[0], str)
     page = PageText(str(data.get("full_prompt") or data["example"]))
-    kind, answered = _answered(data, page, scores, reply, {"id": str(number), "place": place})
-    return kind, [answered]
+    if not data["choices"]:  # a generated answer, of which only the right texts were logged
+        options, golds = page.options(), {str(text).strip() for text in data["gold"]}
+        labels = labels_for(ALPHABETS["A"], len(options))
+        right = [k for k, names in enumerate(zip(labels, options, strict=True)) if golds & set(names)]
+        if not right:
+            raise ValueError(f"none of the options in its prompt is right (gold: {', '.join(sorted(golds))})")
+        data = {**data, "choices": labels, "gold_index": right}
+    pages = []
+    for i, reply in enumerate(predictions if replied else [None]):
+        common = {"id": str(number), "place": place, "repeat": i}
+        kind, answered = _answered(data, page, None if replied else predictions, reply, common)
+        pages.append(answered)
+    return kind, pages
 
 
 def _answered(
