@@ -310,6 +310,17 @@ def test_an_empty_cell_of_csv_is_an_empty_text(tmp_path: Path) -> None:
     assert [row.status for row in load(tmp_path / "mine.parquet", parquet.getvalue()).rows()] == ["ok", "error"]
 
 
+@pytest.mark.parametrize(("error", "status"), [("timeout", "error"), ("", "unparsed"), ("False", "unparsed")])
+@pytest.mark.parametrize("column", ["reply", "chosen"])
+def test_an_empty_answer_next_to_an_error_is_no_answer(tmp_path: Path, column: str, error: str, status: str) -> None:
+    # CSV cannot tell null from an empty text: a request that failed is not a wrong answer of the model.
+    rows = [{"id": 1, "question": "?", "options": "x|y", "answer": "A", column: "A", "error": ""}]
+    rows += [{**rows[0], "id": 2, column: "", "error": error}]
+    found = load(tmp_path / "mine.csv", csv(rows)).rows()
+    assert [row.status for row in found] == ["ok", status]
+    assert found[1].raw == (error if status == "error" else found[1].raw)
+
+
 def test_a_choice_of_both_of_two_options_is_one_that_names_several() -> None:
     rows = [
         {"id": f"q{i}", "question": f"{i}?", "options": ["x", "y"], "answer": i % 2, "chosen": i % 2} for i in range(9)

@@ -306,9 +306,11 @@ class Row:
         if not isinstance(reply, str | int | float | None):
             raise self.fail("reply", f"is {type(reply).__name__}, and not a text; name the column with the text")
         alone = self.names["chosen"] and not any(self.names[key] for key in ANSWERS if key != "chosen")
+        error = self.data.get("error")  # CSV has an empty text in place of null
+        if is_missing(reply) and not is_missing(error) and VERDICTS.get(str(error).strip().lower()) != 0:
+            return [Logged(status="error", reply=str(error), **common)]
         # Likewise an empty text, and not null, unless the table itself counts it as wrong, as after a failed parser.
-        judged = common["score"] == 0 and is_missing(self.data.get("error"))
-        if alone and (judged or isinstance(lookup(self.data, self.names["chosen"]), str)):
+        if alone and (common["score"] == 0 or isinstance(lookup(self.data, self.names["chosen"]), str)):
             return [Logged(status="unparsed", **common)]
         text = None if is_missing(reply) and not isinstance(reply, str) else str(reply)
         return [Logged.of_reply(text, finish_reason=self.get("finish_reason"), **common)]
@@ -324,15 +326,13 @@ class Row:
             return None
 
     def repeat(self) -> int:
-        value = self.get("repeat")
-        text = str(value or 0)
-        if not text.removesuffix(".0").isdigit():
-            raise self.fail("repeat", f"{value!r} is not a sample number: 0, 1, ...")
-        return int(text.removesuffix(".0"))
+        text = whole_number(str(self.get("repeat") or 0))
+        if not text.isdigit():
+            raise self.fail("repeat", f"{text!r} is not a sample number: 0, 1, ...")
+        return int(text)
 
     def order(self, n: int) -> tuple[int, ...] | None:
-        indices = self.listed("order")
-        if not indices:
+        if not (indices := self.listed("order")):
             return None
         try:
             order = tuple(int(i) for i in indices)
