@@ -77,3 +77,23 @@ def test_helm_counts_failed_requests_as_wrong(tmp_path: Path) -> None:
     ran = unslant("audit", "--log", path)
     assert SAID in " ".join(ran.out.split())
     assert "m scores 0.67" in ran.out
+
+
+def test_a_failed_request_that_was_repeated_gives_way_to_its_answer(tmp_path: Path) -> None:
+    answers = [[["-2.0", "False"]], [["-1.0", "True"]], [["-3.0", "False"]]]
+    lines = [lm_eval(0, [], 0.0), lm_eval(1, answers, 1.0), lm_eval(0, answers, 1.0)]
+    found = read(tmp_path / "samples_t.jsonl", lines)
+    assert [(row.question_id, row.repeat, row.status) for row in found.rows()] == [
+        ("0", 0, "ok"), ("0", 1, "error"), ("1", 0, "ok")
+    ]  # fmt: skip
+
+
+def test_answers_that_do_not_count_are_said_where_they_change_the_score(tmp_path: Path) -> None:
+    right, wrong = ([[[str(-abs(k - best) - 0.1), "False"]] for k in range(3)] for best in (1, 2))
+    once = [lm_eval(0, right, 1.0), lm_eval(1, wrong, 0.0)]
+    found = read(tmp_path / "samples_t.jsonl", [*once, lm_eval(0, wrong, 0.0), lm_eval(1, wrong, 0.0)])
+    assert found.run.logged.caveats == (
+        "2 of the 4 answers repeat a page (epochs, samples, or rows that are there twice): only the first answer to "
+        "each counts below. These are right in 0.500, all answers in 0.250.",
+    )
+    assert read(tmp_path / "samples_u.jsonl", once * 2).run.logged.caveats == ()

@@ -56,6 +56,8 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
     sequences: dict[int, tuple[str, ...]] = {}
     orders = Counter[int]()
     again: list[bool] = []
+    hits: list[bool] = []
+    hits_again: list[bool] = []
     dropped = sum((log.dropped for log in logs), Counter[str]())
 
     # A log that has only another label sequence (D, C, B, A on every page) is measured by that one; where any page has
@@ -64,12 +66,17 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
 
     def rows() -> Iterator[Response]:
         for pages in by_id.values():
-            pages.sort(key=lambda one: one[0].repeat)
+            # An answer goes before a failed request for the same page, which a resumed run or another epoch repeated.
+            pages.sort(key=lambda one: (one[0].status == "error", one[0].repeat))
             question = _Question([page for page, _ in pages], elicitation, usual)
             if not usual:
                 _check_sequence(question, sequences, pages[0][0].place)
             counts: Counter[tuple[str, tuple[str, ...], Order]] = Counter()
-            yield from (question.row(page, counts, task) for page, task in pages)
+            for page, task in pages:
+                row = question.row(page, counts, task)
+                if page.status != "error":
+                    (hits if row.repeat == 0 else hits_again).append(page.is_right(by_scores or not in_words))
+                yield row
             again.extend(_again([page for page, _ in pages], question))
             orders[len({order for kind, _, order in counts if kind == "order"})] += 1
             others = sum(n for (kind, *_), n in counts.items() if kind == OTHER_LABELS)
@@ -87,7 +94,10 @@ def joined(logs: Sequence[Log], name: str = "") -> Responses:
         dropped={reason: n for reason, n in dropped.items() if n},
         notes=(*dict.fromkeys(note for log in logs for note in log.notes), *_note(again)),
         reported=tuple(_reported(logs, by_scores or not in_words)),
-        caveats=tuple(dict.fromkeys(caveat for log in logs for caveat in log.caveats)),
+        caveats=(
+            *dict.fromkeys(caveat for log in logs for caveat in log.caveats),
+            *(_of_repeats(hits, hits_again) if logs[0].study == "audit" else ()),
+        ),
         **(_other_readings(all_pages) if in_words else {}),
     )
     stated = [(key, value) for log in logs for key, value in log.about.items() if key not in FILE]
@@ -179,6 +189,17 @@ def _again(pages: Sequence[Logged], question: _Question) -> Iterator[bool]:
             both = before.logprobs is not None and page.logprobs is not None
             same = np.array_equal(before.logprobs, page.logprobs) if both else before.chosen == page.chosen  # type: ignore[arg-type]
             yield not (same and (before.logprobs is None) == (page.logprobs is None))
+
+
+def _of_repeats(hits: Sequence[bool], hits_again: Sequence[bool]) -> Iterator[str]:
+    """The accuracy over all answers, where that over the first to each page, which the report is of, is another."""
+    n = len(hits) + len(hits_again)
+    every = (sum(hits) + sum(hits_again)) / n if n else 0.0
+    if hits_again and f"{every:.3f}" != (first := f"{sum(hits) / len(hits):.3f}"):
+        yield (
+            f"{len(hits_again):,} of the {n:,} answers repeat a page (epochs, samples, or rows that are there twice): "
+            f"only the first answer to each counts below. These are right in {first}, all answers in {every:.3f}."
+        )
 
 
 def _note(again: Sequence[bool]) -> list[str]:
