@@ -170,6 +170,32 @@ def test_replies_that_were_sampled_are_repeats(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("in_list", [False, True])
+def test_chats_with_a_served_model(tmp_path: Path, in_list: bool) -> None:
+    """Their prompts are lists: of the JSON of the messages (local-chat-completions), or of the messages."""
+    (name, question, options, gold), *_ = QUESTIONS
+    messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": page(question, options)}]
+    line = lm_eval({"id": name}, [], [], "ABC"[gold]) | {"resps": [["B"]], "exact_match": 1.0}
+    line["arguments"] = {
+        "gen_args_0": {"arg_0": messages if in_list else [json.dumps(messages)], "arg_1": {"until": []}}
+    }
+    (found,) = load_logs([write(tmp_path / "samples_g.jsonl", [line])])
+    assert [(one.stem, one.options) for one in found.questions] == [(question, options)]
+    assert [row.chosen for row in found.rows()] == [{1}]
+
+
+def test_requests_that_parquet_pads_with_nulls(tmp_path: Path) -> None:
+    lines = [
+        lm_eval(
+            {"id": f"q{n}", "question": f"{n}?", "choices": ["x", "y", "z"][:n]},
+            [(page(f"{n}?", ("x", "y", "z")[:n]), f" {label}") for label in "ABC"[:n]], [-2.0, -1.0, -3.0][:n], 1,
+        ) | {"doc_id": n}
+        for n in (2, 3)
+    ]  # fmt: skip
+    found = rows(write(tmp_path / "samples_g.parquet", lines))
+    assert [(row.n_options, row.choice) for row in found] == [(2, 1), (3, 1)]
+
+
 def test_accuracy_that_is_not_what_was_logged_comes_first(tmp_path: Path) -> None:
     context = page("Which?", ("x", "y", "z"))
     line = lm_eval({"question": "Which?"}, [(context, f" {label}") for label in "ABC"], [-1, -2, -3], 0, acc=0.0)
@@ -359,6 +385,41 @@ def test_samples_with_an_error_quote_it(shared_data: Path, tmp_path: Path) -> No
     assert "failed (RateLimitError('too many)" in result.headline
 
 
+@pytest.mark.parametrize(
+    ("change", "status", "raw"),
+    [
+        ({"error": {"message": "CancelledError('Cancelled via cancel scope 7f90ed65f060')", "traceback": "",
+                    "traceback_ansi": ""}}, "error", "cancelled"),
+        ({"invalidation": {"author": "me", "reason": "wrong key"}}, "error", "invalidated: wrong key"),
+        ({"limit": {"type": "time", "limit": 5}, "output": {"model": "m", "choices": []}}, "error",
+         "ended by its time limit"),
+        ({"limit": {"type": "token", "limit": 5}, "output": {"model": "m", "choices": []}}, "cut",
+         "ended by its token limit"),
+    ],
+)  # fmt: skip
+def test_samples_whose_answer_does_not_count(
+    shared_data: Path, tmp_path: Path, change: dict[str, Any], status: str, raw: str
+) -> None:
+    log = inspect_sample(shared_data)
+    log["samples"][0] |= change
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(log))
+    first, *others = rows(path)
+    assert (first.status, first.raw, first.chosen) == (status, raw, None)
+    assert {row.status for row in others} == {"ok"}
+
+
+def test_an_invalidated_sample_of_a_shuffled_log(shared_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import ProvenanceData, read_eval_log, write_eval_log
+
+    log = read_eval_log(str(shared_data / "logs" / "inspect" / "deprecated_shuffle.eval"), resolve_attachments=True)
+    (log.samples or [])[0].invalidation = ProvenanceData(author="me")
+    write_eval_log(log, str(tmp_path / "invalidated.eval"))
+    first, *_ = rows(tmp_path / "invalidated.eval")
+    assert (first.status, first.raw) == ("error", "invalidated")
+
+
 def test_unparsed_replies_are_told_beside_their_first_tokens(shared_data: Path) -> None:
     pytest.importorskip("inspect_ai")
     notes = audit_logs(shared_data / "logs" / "inspect" / "unparsed_with_logprobs.eval").page().notes
@@ -525,6 +586,15 @@ def test_an_inspect_reply_that_was_cut(shared_data: Path, tmp_path: Path) -> Non
     path.write_text(json.dumps(log))
     (found,) = load_logs([path])
     assert {one.status for one in found.rows()} == {"cut"}
+
+
+def test_an_inspect_reply_that_the_provider_withheld(shared_data: Path, tmp_path: Path) -> None:
+    log = json.loads((shared_data / "logs" / "inspect" / "one_order.json").read_text())
+    for sample in log["samples"]:
+        sample["output"]["choices"][0]["stop_reason"] = "content_filter"
+    path = tmp_path / "withheld.json"
+    path.write_text(json.dumps(log))
+    assert {row.status for row in rows(path)} == {"refused"}
 
 
 # --- planted truth

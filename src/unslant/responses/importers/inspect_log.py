@@ -68,7 +68,8 @@ def read(head: Head) -> list[Log]:
     reason = _error(log)
     if log.status != "success":
         held = f"; its log holds {len(log.samples or []):,} of {expected:,} samples" if missing > 0 else ""
-        caveats.append(f"The run failed (status {log.status}{f': {reason}' if reason else ''}){held}.")
+        why = f": {reason}" if reason not in ("", log.status) else ""
+        caveats.append(f"The run failed (status {log.status}{why}){held}.")
     if not pages:
         why = f"; its run ended with status {log.status}: {reason}" if reason else ""
         raise InputError.at(path, f"holds no multiple-choice samples{why}")
@@ -133,7 +134,7 @@ def _values(sample: Any) -> dict[str, Any]:
 
 def _score(sample: Any, name: str) -> float | None:
     """One of a sample's scores, from 0 to 1; None if it has none, or another kind of value."""
-    value = None if sample.error is not None else _values(sample).get(name)
+    value = None if _failure(sample) else _values(sample).get(name)
     return _VERDICTS[value] if isinstance(value, str) and value in _VERDICTS else unit_share(value)
 
 
@@ -144,7 +145,17 @@ def _error(log: Any) -> str:
 
 
 def _message(error: Any) -> str:
-    return shortened(printable(first_line(Exception(error.message))), 300)
+    # The text of a cancellation describes tasks by their addresses, which say nothing.
+    message = "cancelled" if error.message.startswith("CancelledError(") else error.message
+    return shortened(printable(first_line(Exception(message))), 300)
+
+
+def _failure(sample: Any) -> str:
+    """Why the answer of a sample does not count: its error, or its invalidation by the user; empty if it does."""
+    invalidation = getattr(sample, "invalidation", None)  # older versions have none
+    if sample.error is None and invalidation is not None:
+        return f"invalidated{': ' * bool(invalidation.reason)}{invalidation.reason or ''}"
+    return "" if sample.error is None else _message(sample.error)
 
 
 def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
@@ -153,10 +164,11 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
     shown_as = metadata.get(SHOWN) or {}
     labels = tuple(shown_as.get("labels") or labels_for(ALPHABETS["A"], len(choices)))
     answers = target_places(sample.target, labels)
-    failed = sample.error is not None or sample.output is None or not sample.output.choices
+    failure = _failure(sample)
+    failed = bool(failure) or sample.output is None or not sample.output.choices
     options, reply = choices, None if failed else sample.output.completion
     if sent := _as_sent(sample, labels):
-        page, reply = sent
+        page, reply = sent[0], None if failure else sent[1]
         options = PageText(page).options(labels)
         if sorted(options) != sorted(text.strip() for text in choices):
             raise InputError.at(
@@ -185,8 +197,12 @@ def read_page(sample: Any, place: str) -> tuple[Logged, bool]:
         subject=str(metadata.get("subject", "")),
         repeat=sample.epoch - 1,
     )
-    if sample.error is not None:
-        reading = replace(reading, reply=_message(sample.error))
+    if failed and sample.limit is not None and not failure:
+        failure = f"ended by its {sample.limit.type} limit"
+        # Inspect keeps no reply that exceeds the sample's tokens: as one that exceeds its own, it has no answer.
+        reading = replace(reading, status="cut" if sample.limit.type == "token" else "error")
+    if failure:
+        reading = replace(reading, reply=failure)
     tokens = [] if failed or not sample.output.choices[0].logprobs else sample.output.choices[0].logprobs.content
     return _scored(reading, tokens), sent is not None
 

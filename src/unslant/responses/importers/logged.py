@@ -22,6 +22,8 @@ Order = tuple[int, ...]
 Result = TypeVar("Result")
 _USUAL = ("acc", "exact_match", "em", "acc_norm")
 """Names of accuracies in samples, the one that tasks report first."""
+_WITHHELD = "content_filter"
+"""The reason why a reply ended, in servers and logs, by which the provider declines."""
 FILE = ("file", "sha256")
 """Facts in :attr:`Log.about` that identify the file."""
 
@@ -193,10 +195,11 @@ class Logged:
         reader: Callable[..., Extracted] | None = None,
         **more: Any,
     ) -> Logged:
-        """A page answered in words, read by one of unslant's own readers; if it ended at the limit of tokens
-        (``finish_reason``), its last fragment is not read."""
-        if reply is None:
-            return cls(labels=labels, options=options, status="error", **more)
+        """A page answered in words, read by one of unslant's own readers, depending on ``finish_reason``: if it ended
+        at the limit of tokens, its last fragment is not read, and if the provider withheld it, none of it."""
+        if reply is None or finish_reason == _WITHHELD:
+            status = "error" if reply is None else "refused"
+            return cls(labels=labels, options=options, status=status, reply=reply, **more)
         cut = finish_reason in CUT
         read = reader(reply, labels, options) if reader else extract_answer(reply, labels, options, cut=cut)
         more["conflict"] = tuple(map(labels.index, conflicting_labels(read)))
