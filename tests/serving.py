@@ -157,9 +157,8 @@ class FaultServer:
                 time.sleep(fault.delay)
                 body = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
                 self.send_response(fault.status)
-                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
-                for name, value in fault.headers.items():
+                for name, value in {"Content-Type": "application/json", **fault.headers}.items():
                     self.send_header(name, value)
                 if fault.drip and fault.drip_head:
                     head, self._headers_buffer = b"".join(self._headers_buffer) + b"\r\n", []

@@ -27,6 +27,8 @@ WRONG = {
     "key": (Fault(401, '{"error": {"message": "Incorrect API key provided: sk-of-mine"}}'), "the key is not accepted"),
     "denied": (Fault(403, '{"error": {"message": "no"}}'), "the key is not accepted"),
     "model": (Fault(404, '{"error": {"message": "The model `m` does not exist"}}'), "no such model or address"),
+    "page": (Fault(200, "<html>Sign in</html>", headers={"Content-Type": "text/html"}), "no such model or address"),
+    "redirect": (Fault(307, headers={"Location": "/v2/chat"}), "HTTP 307: it redirects to http://127.0.0.1:"),
     "always": (Fault(400, '{"error": {"message": "temperature is not supported"}}'), "no request is accepted"),
 }
 
@@ -47,7 +49,7 @@ def test_what_cannot_succeed_ends_at_the_first_request(words, wrong, monkeypatch
     assert line.startswith("error: ")
     assert said in line
     assert "sk-of-mine" not in line
-    assert len(server.requests) == (2 if wrong == "always" else 1)
+    assert len(server.requests) == (2 if wrong in ("always", "redirect") else 1)
 
 
 @COMMANDS

@@ -3,13 +3,17 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import time
 from dataclasses import replace
+from email.utils import formatdate
 
+import httpx
 import numpy as np
 import pytest
 
 from tests.serving import Fault, FaultServer, llama_server
 from unslant.errors import ModelError
+from unslant.models import http
 from unslant.models.first_token import scores_in, top_logprobs
 from unslant.models.served import ServedModel
 from unslant.prompts import Cloze, Message, Prompt, Writer, load_template
@@ -126,8 +130,33 @@ def test_transient_faults_are_waited_out(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("after", "seconds"),
+    [("7", 7), ("0", 0), ("-5", 0), ("1e9", 60), ("nan", None), ("soon", None), ("", None)]
+    + [(formatdate(10**6 + ahead, usegmt=True), seconds) for ahead, seconds in ((30, 30), (9000, 60), (-30, None))],
+)
+def test_retry_after_is_a_number_or_a_date(after, seconds, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 10.0**6)
+    assert http._retry_after(httpx.Response(429, headers={"Retry-After": after})) == seconds
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"), [("sk-x", "the key in UNSLANT_TEST_KEY is not"), ("", r"needs a key \(UNSL")]
+)
+def test_a_key_that_is_not_accepted_is_named(monkeypatch, key, problem):
+    monkeypatch.setenv("UNSLANT_TEST_KEY", key)
+    refused = pytest.raises(ModelError, match=rf"words at \S+: {problem}.*: HTTP 401.*offline")
+    with FaultServer(lambda _: Fault(401)).running() as server, refused:
+        served(server.url).ask_who()
+
+
+@pytest.mark.parametrize(
     ("fault", "message"),
     [
+        (
+            Fault(307, headers={"Location": "/login?key=sk-x"}),
+            r"HTTP 307: it redirects to http://\S+/login\?key=\*+ \(give",
+        ),
+        (Fault(body="<!DOCTYPE html>"), "after 2 tries; the last one: the reply is a web page"),
         (Fault(429), "after 2 tries.*429"),
         (Fault(401, '{"error": "bad key"}'), "401.*bad key"),
         (Fault(body="{}"), "no choices"),

@@ -10,6 +10,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -140,6 +141,13 @@ class Endpoint:
     def _key(self) -> str:
         return os.environ.get(self.key_variable, "").strip() if self._gets_key else ""
 
+    @property
+    def key_problem(self) -> str:
+        """What is wrong with the key, where the server does not accept it."""
+        return (
+            f"the key in {self.key_variable} is not accepted" if self._key() else f"needs a key ({self.key_variable})"
+        )
+
     def redacted(self, text: str) -> str:
         """A message without the key or any other secret."""
         user, _, password = urlsplit(self._url).netloc.rpartition("@")[0].partition(":")
@@ -234,7 +242,8 @@ class Endpoint:
             except ValueError as error:
                 if body is None:
                     raise Refused("the answer is not JSON", response.status_code) from None
-                raise _Transient(f"the reply is not usable JSON: {error}") from None
+                what = "a web page" if data.lstrip().startswith(b"<") else f"not usable JSON: {error}"
+                raise _Transient(f"the reply is {what}") from None
             problem, status = error_in(reply)
             if not problem:
                 return reply
@@ -242,6 +251,7 @@ class Endpoint:
         else:
             text, status = data[:300].decode("utf-8", "replace").strip(), response.status_code
             problem = f"HTTP {status} {response.reason_phrase}{f': {text}' if text else ''}"
+            problem = redirected(response) or problem
         if status in _OVERLOADED:
             self.limit.overloaded()
         if status in _RETRIED:
@@ -271,6 +281,18 @@ def error_in(reply: Any) -> tuple[str, int]:
     return f"the server replied: {shortened(text, 300)}", status
 
 
+def redirected(response: Any) -> str:
+    """Where a reply redirects to, which is not followed, since the key may go nowhere else; empty if it does not.
+
+    Args:
+        response: of httpx, or of the library that a provider uses in its place.
+    """
+    if not getattr(response, "has_redirect_location", False):
+        return ""
+    target = url_without_secrets(str(response.url.join(response.headers["Location"])))
+    return f"HTTP {response.status_code}: it redirects to {target} (give the address of that server)"
+
+
 def hint_of(url: str) -> str:
     """A hint for addresses without the ``/v1`` of most servers; else empty."""
     at = urlsplit(url)
@@ -287,10 +309,16 @@ async def _read(response: httpx.Response, limit: int) -> bytes:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds to wait, which a server gives as a number or as a date; None without either, or if the date is past."""
+    text = response.headers.get("Retry-After", "")
     try:
-        seconds = float(response.headers.get("Retry-After", ""))
+        seconds = float(text)
     except ValueError:
-        return None
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+        seconds = math.nan if seconds <= 0 else seconds  # its clock may be another
     return None if math.isnan(seconds) else min(_LONGEST_WAIT, max(0.0, seconds))
 
 

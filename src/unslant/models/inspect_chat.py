@@ -19,7 +19,7 @@ from unslant.extras import check_online, needed, refusal
 from unslant.models.base import ModelInfo
 from unslant.models.chat import ChatModel, Reply
 from unslant.models.concurrent import Limit, Server, from_several
-from unslant.models.http import error_in, hint_of
+from unslant.models.http import error_in, hint_of, redirected
 from unslant.models.options import CONNECTIONS, KEY_VARIABLES, GenerateOptions, ModelOptions
 from unslant.prompts import Message, Prompt
 from unslant.reach import may_have_keys, url_without_secrets, without_secrets
@@ -145,7 +145,8 @@ class InspectChat(ChatModel):
         """An error in one line, without secrets."""
         *_, last = _chain(error)
         cause = next((cause for cause in _chain(error) if getattr(cause, "status_code", None)), last)
-        message = f"{type(cause).__name__}: {getattr(cause, 'provider_message', None) or first_line(cause)}"
+        reason = redirected(getattr(cause, "response", None)) or getattr(cause, "provider_message", None)
+        message = f"{type(cause).__name__}: {reason or first_line(cause)}"
         keys = {*map(os.environ.get, KEY_VARIABLES), getattr(self._model.api, "api_key", None)}
         return without_secrets(message, {*filter(None, keys), *self._secrets})
 
@@ -260,7 +261,10 @@ def _served(get_model: Any, name: str, url: str) -> Any:
 
 async def _with_status(response: httpx.Response) -> None:
     """Give a reply of status 200 that holds an error the status that it means: inspect retries by status."""
-    if response.is_success and response.headers.get("Content-Type", "").startswith("application/json"):
+    kind = response.headers.get("Content-Type", "") if response.is_success else ""
+    if kind.startswith("text/html"):  # of a login, for example: no model answers at this address
+        response.status_code = 404
+    if kind.startswith("application/json"):
         with suppress(ValueError):  # the client reports what is not JSON
             problem, status = error_in(json.loads(await response.aread()))
             if problem:
