@@ -144,3 +144,28 @@ def test_a_rounded_number_does_not_contradict_the_condition(value: object, print
     result = {"accuracy": {"value": value, "low": None, "high": None, "n": 9}}
     (line,) = failed_conditions(["accuracy<0.6"], result)
     assert line.endswith(f"accuracy is {printed}")
+
+
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"value": 1e300}, "value is 1e+300, and must be 0 to 1"),
+    ({"value": 1.7, "high": 1.9}, "value is 1.7, and must be 0 to 1"),
+    ({"value": float("nan")}, "value is nan, and must be 0 to 1"),
+    ({"low": 0.9}, "is not within its interval, 0.9 to"),
+    ({"n": -3}, "n is -3 and confidence 0.95"),
+    ({"n": 2.5}, "holds numbers in a form that unslant does not write"),
+    ({"confidence": 7}, "n is 40 and confidence 7"),
+]
+
+
+def test_a_baseline_with_impossible_numbers_is_refused_before_anything_is_asked(unslant: Run) -> None:
+    log = write("one.jsonl", answers("one", 0.6))
+    assert unslant("audit", "--log", log, "--json", "old.json", "-q").code == 0
+    for changed, reason in IMPOSSIBLE:
+        values = json.loads(Path("old.json").read_text("utf-8"))
+        values["metrics"]["means"]["accuracy"] |= changed
+        Path("changed.json").write_text(json.dumps(values))
+        refused = unslant("audit", "fair", "embedded", "--baseline", "changed.json")
+        assert refused.code == 2
+        assert 'changed.json, field "metrics.means.accuracy": ' in refused.err
+        assert reason in refused.err
+        assert "scoring" not in refused.err

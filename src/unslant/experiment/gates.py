@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from unslant.files import parse_json, read_text
 from unslant.metrics import METRICS, Estimate, PairedDifference, verdicts
 from unslant.metrics.catalogue import metric_at
 from unslant.metrics.measures import Counts
+from unslant.metrics.registry import bounds_of
 from unslant.models import Cost
 from unslant.presentations import CONTROL
 from unslant.questions import QuestionSet
@@ -33,6 +35,7 @@ MOST_CHANGES = 4
 """Differences in the notes; the table has all."""
 MOST_NAMES = 12
 """Names of numbers in a message."""
+_ROUNDING = 1e-9
 _OTHER_QUESTIONS = "was made on other questions, so there is nothing to compare"
 _OTHER_DIGEST = "was made on other questions, or on the same ones in another sequence, so it cannot be compared"
 _BY_ROW = "; the Parquet file of an audit is compared on the questions that both have"
@@ -75,6 +78,9 @@ class Baseline:
         if {"unslant", "study", "provenance"} <= set(head.first):
             values: Mapping[str, Any] = parse_json(read_text(path))
             checked_provenance(values["provenance"], path)
+            for place, parts in numbers(values):
+                if "method" in parts and (reason := _impossible(place, parts)):
+                    raise InputError.at(path, f"{reason}; write the file again with --json", field=".".join(place))
             return values
         if not any(importer.recognises(head) for importer in importers()):
             reason = "is not a result of ours: give the file of --json or --responses, or a log that --log reads"
@@ -160,11 +166,7 @@ class Baseline:
             if metric is not None and all("method" in estimate for estimate in parts):
                 key = metric.key if result.compared_numbers else ".".join(path)
                 for values, estimate in zip(runs.values(), parts, strict=True):
-                    try:
-                        values[key] = Estimate.from_dict(estimate)
-                    except (TypeError, ValueError, KeyError):
-                        reason = "holds numbers in a form that unslant does not write"
-                        raise InputError.at(self.path, reason) from None
+                    values[key] = Estimate.from_dict(estimate)
                 same = [other for other, one in metrics.items() if one is metric]
                 shared = set(path).intersection(*same) if len(same) > 1 else set(path)
                 of[key] = " / ".join(part for part in path[1:] if part not in shared)
@@ -172,6 +174,28 @@ class Baseline:
         if not comparison.differences:
             raise InputError.at(self.path, "has no number in common with the result")
         return comparison, of
+
+
+def _impossible(place: Sequence[str], parts: Mapping[str, Any]) -> str:
+    """Why a result of ours cannot hold this estimate at this path in JSON; empty if it can.
+
+    The file may come from anyone: its numbers would otherwise be compared as if they were measured.
+    """
+    try:
+        one = Estimate.from_dict(parts)
+    except (TypeError, ValueError, KeyError):
+        return "holds numbers in a form that unslant does not write"
+    metric, least, most = METRICS.get(place[-1]), -math.inf, math.inf
+    if metric and metric.kind != "difference":  # below a key such as pbm, a relative change has no bounds
+        least, most = bounds_of(metric.key)
+    for name, end in (("value", one.value), ("low", one.low), ("high", one.high)):
+        if not (parts[name] is None or least - _ROUNDING <= end <= most + _ROUNDING):
+            return f"{name} is {end:g}, and must be {least:g} to {most:g}"
+    if not (math.isnan(one.low) or one.low <= one.value <= one.high):
+        return f"the value {one.value:g} is not within its interval, {one.low:g} to {one.high:g}"
+    if one.n < 0 or not 0 < one.confidence < 1:
+        return f"n is {one.n} and confidence {one.confidence:g}, and must be at least 0 and between 0 and 1"
+    return ""
 
 
 def _recorded(kind: type[StudyResult], path: Path, study: str = "") -> type[RecordedResult]:

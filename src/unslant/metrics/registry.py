@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
@@ -156,9 +157,11 @@ QuestionValues: TypeAlias = Mapping[str, Floats]
 
 
 def bounds_of(key: str) -> tuple[float, float]:
-    """Least and greatest value that a metric of single questions has for one of them."""
+    """Least and greatest value that a metric can have; one of single questions, for one of them."""
     one = METRICS[key]
-    return one.bounds if isinstance(one, QuestionMetric) else (0.0, 1.0)
+    if isinstance(one, QuestionMetric):
+        return one.bounds
+    return {"number": (-math.inf, math.inf), "difference": (-1.0, 1.0)}.get(one.kind, (0.0, 1.0))
 
 
 class Numbers(Mapping[Metric, Estimate]):
