@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from unslant import InputError, Question
 from unslant.auditing import orders_in_words
 from unslant.auditing.notes import adaptive_lines
 from unslant.auditing.panels import _beyond_noise, caveats
+from unslant.auditing.replies import Adaptive
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.metrics import Estimate, measure, read_scores, verdict
@@ -32,6 +34,24 @@ pytestmark = pytest.mark.thorough
 def wavers(rng: random.Random):
     """Draws its answer by chance where it does not know."""
     return lambda stem, labels, texts: knows(stem, labels, texts) or f"Answer: {rng.choice(labels)}"
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "drawn", "at_random", "words"),
+    [
+        (40, 10, False, "40 had the same answer in the given and the reversed order; 10 of them, drawn at random"),
+        (6, 6, False, "all of them were asked in all orders too, so none represents another."),
+        (0, 0, False, "none had the same answer in the given and the reversed order, so all were asked in all orders."),
+        (60, 30, True, "30 of 60 questions, drawn at random, were asked in all orders; in every number over orders"),
+        (30, 30, True, "With so few questions, all were asked in all orders."),
+    ],
+)
+def test_questions_are_said_to_represent_others_only_where_others_are_left(
+    agreeing: int, drawn: int, at_random: bool, words: str
+) -> None:
+    (line,) = adaptive_lines(Adaptive(agreeing, drawn, Estimate.undefined("made"), 240, 400, math.nan, at_random))
+    assert words in line
+    assert ("represent the others" in line) == (agreeing > drawn and not at_random)
 
 
 def test_orders_are_rotations_and_at_most_six() -> None:

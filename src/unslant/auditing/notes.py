@@ -226,17 +226,25 @@ def adaptive_lines(adaptive: Adaptive | None) -> list[str]:
     of_tokens = f" and about {abs(tokens):,.0f} tokens" if tokens == tokens else ""
     share = percent(abs(saved) / adaptive.requests_of_all) if adaptive.requests_of_all else "0 %"
     requests = f"{adaptive.requests:,} requests instead of {adaptive.requests_of_all:,}: {share}{of_tokens}"
-    if adaptive.at_random:
+    drawn, left = f"{adaptive.checked:,} of", adaptive.agreeing - adaptive.checked
+    if adaptive.at_random and left:
         lines = [
-            f"{requests} saved. {adaptive.checked:,} of {adaptive.agreeing:,} questions, drawn at random, were asked "
+            f"{requests} saved. {drawn} {adaptive.agreeing:,} questions, drawn at random, were asked "
             "in all orders; in every number over orders they represent the others, asked in the published order only."
         ]
+    elif adaptive.at_random:
+        lines = [f"{requests} saved. With so few questions, all were asked in all orders."]
     else:
         outcome = "saved" if saved >= 0 else "more, as answers mostly differ between orders"
+        represent = f"{drawn} them, drawn at random, were asked in all orders and represent the others"
+        if not left:
+            represent = "all of them were asked in all orders too, so none represents another"
+        agreeing = f"{adaptive.agreeing:,} had the same answer in the given and the reversed order; {represent}"
+        if not adaptive.agreeing:
+            agreeing = "none had the same answer in the given and the reversed order, so all were asked in all orders"
         lines = [
-            f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {adaptive.agreeing:,} "
-            f"had the same answer in the given and the reversed order; {adaptive.checked:,} of them, drawn at random, "
-            "were asked in all orders and represent the others in every number over orders."
+            f"Asked adaptively: {requests} {outcome}. Of the questions with further orders, {agreeing}"
+            f"{' in every number over orders' * bool(left)}."
         ]
     if adaptive.other_vote.defined:
         lines.append(
