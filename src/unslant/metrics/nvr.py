@@ -49,6 +49,8 @@ class Nvr(Measured):
         accuracy: of each variant, over the questions that have its label.
         numbers: see :func:`nvr`.
         extremes: the lowest variant and, of more than two, the highest, whether or not they differ from the others.
+        n_options: the number of options, the most common one, of the questions that ``extremes`` rest on; None where
+            all questions have as many.
         left_out: questions without a complete set of variants.
     """
 
@@ -56,7 +58,13 @@ class Nvr(Measured):
     accuracy: tuple[Estimate, ...]
     numbers: Numbers
     extremes: tuple[LabelReading, ...]
+    n_options: int | None
     left_out: int
+
+    @property
+    def among(self) -> str:
+        """ " on questions with 4 options", where there are others too; for the end of a sentence about extremes."""
+        return f" on questions with {self.n_options} options" if self.n_options else ""
 
     @property
     def readings(self) -> tuple[LabelReading, ...]:
@@ -67,7 +75,7 @@ class Nvr(Measured):
         """Plain values for JSON."""
         accuracy = jsonable(dict(zip(self.labels, self.accuracy, strict=True)))
         values = super().to_dict() | {"accuracy": accuracy, "readings": jsonable(self.readings)}
-        del values["extremes"]
+        del values["extremes"], values["n_options"]
         return values
 
 
@@ -108,13 +116,15 @@ def nvr(
     if n == 0:
         none = Estimate.undefined("no question has all its Nvr-X variants")
         nothing = {f"nvr.{key}": none for key in ("plain", "score", "drop", "guess", "never")}
-        return Nvr(tuple(labels), (none,) * len(labels), Numbers(nothing), (), len(right))
+        return Nvr(tuple(labels), (none,) * len(labels), Numbers(nothing), (), None, len(right))
     sizes = n_options[complete].tolist()
+    size = int(np.bincount(sizes).argmax())
+    common = complete & (n_options == size)
     paired = complete & np.isfinite(plain)
 
     # no interval: the least of several lies low by chance, and none that we know covers if variants are much alike
     def least(rows: Bools) -> float:
-        groups = [right[rows & (n_options == size), :size] for size in sorted(set(sizes))]
+        groups = [right[rows & (n_options == k), :k] for k in sorted(set(sizes))]
         return sum(float(variants.sum(axis=0).min()) for variants in groups if len(variants)) / int(rows.sum())
 
     drop = Estimate.undefined("no question is answered as given")
@@ -136,18 +146,16 @@ def nvr(
                 "nvr.never": float(np.mean([(size - 2) / (size - 1) ** 2 for size in sizes])),
             }
         ),
-        extremes=_extremes(right if shared is None else shared, complete, n_options, labels, bootstrap),
+        extremes=_extremes(right if shared is None else shared, common, size, labels, bootstrap),
+        n_options=size if len({*sizes}) > 1 else None,
         left_out=len(right) - n,
     )
 
 
 def _extremes(
-    right: Floats, complete: Bools, n_options: NDArray[np.integer], labels: Sequence[str], bootstrap: Bootstrap
+    right: Floats, mask: Bools, size: int, labels: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[LabelReading, ...]:
-    """The lowest and the highest variant among the questions of the most common option count."""
-    sizes, counts = np.unique(n_options[complete], return_counts=True)
-    size = int(sizes[counts.argmax()])
-    mask = complete & (n_options == size)
+    """The lowest and the highest variant among some questions of ``size`` options."""
     means = right[mask, :size].mean(axis=0)
     strict = 1 - (1 - CONFIDENCE) / size  # the lowest and highest are picked from ``size`` variants
     readings: list[LabelReading] = []

@@ -281,18 +281,19 @@ def _h4(cloze: Findings | None) -> Hypothesis:
     if scores.readings:
         words += " " + " ".join(
             f"Nvr-{reading.label} is {number(abs(reading.gap.value))} "
-            f"{'below' if reading.gap.value < 0 else 'above'} the others: the model {reading.phrase}."
+            f"{'below' if reading.gap.value < 0 else 'above'} the others{scores.among}: the model {reading.phrase}."
             for reading in scores.readings
         )
         return outcome("holds", words + doubts(cloze.cells))
     gaps = [verdict(extreme.gap, bound=SAME) for extreme in scores.extremes]
     if all(one.kind == "equal" for one in gaps):
         words += (
-            f" All variants are within {SAME} of the median of the others: no label is preferred by more than that."
+            f" All variants are within {SAME} of the median of the others{scores.among}: no label is preferred by more "
+            "than that."
         )
         return outcome("does not hold", words + doubts(cloze.cells))
     widest = max(gaps, key=lambda one: abs(one.estimate.value))
-    words += f" Whether a label is preferred cannot be determined {unsettled(widest)}."
+    words += f" Whether a label is preferred{scores.among} cannot be determined {unsettled(widest)}."
     return outcome("unclear", words + doubts(cloze.cells))
 
 

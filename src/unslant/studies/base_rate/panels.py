@@ -58,18 +58,19 @@ def headline(result: BaseRateResult) -> str:
     testable = rates is not None and rates["label_p"].defined and rates.n_options > 2
     if rates is None or not testable:
         return f"Whether {model} favours a label before it reads a question was not tested{_effect(first, '; it ')}"
+    question = "a question" + f" with {rates.n_options} options" * (len(first.base_rates) > 1)
     if rates.uneven:
         even = 1 / rates.n_options
         label, share = max(zip(rates.labels, rates.shares, strict=True), key=lambda pair: abs(pair[1] - even))
-        does = f"{'favours' if share > even else 'avoids'} {label} before it reads a question"
+        does = f"{'favours' if share > even else 'avoids'} {label} before it reads {question}"
         shares = f"({percent(share)} of the probability, {percent(even)} if even)"
         return f"{model} {does} {shares}{_effect(first, ', and ')}"
     if (distance := rates["distance"].value) < UNEVEN:
         few = f": its probabilities are {percent(distance, 1)} from even"
-        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads a question"
+        none = f"{model} favours no label by more than {percent(UNEVEN)} before it reads {question}"
         return f"{none}{_effect(first, ', but ') or few}"
     return (
-        f"Whether {model} favours a label before it reads a question cannot be determined: its probabilities are "
+        f"Whether {model} favours a label before it reads {question} cannot be determined: its probabilities are "
         f"{percent(distance, 1)} from even, which differences between single label orders could give"
         f"{_effect(first, '; it ')}"
     )
@@ -78,11 +79,11 @@ def headline(result: BaseRateResult) -> str:
 def _effect(findings: Findings, joined: str) -> str:
     """By how much the score falls where a label is never right, if that is shown."""
     preferred = [one for one in findings.nvr.readings if one.kind == "prefers"] if findings.nvr else []
-    if not preferred:
+    if not (findings.nvr and preferred):
         return ""
     (reading,) = preferred
     gap = number(abs(reading.gap.value), 2)
-    return f"{joined}scores {gap} lower when {reading.label}, not another label, is never right"
+    return f"{joined}scores {gap} lower{findings.nvr.among} when {reading.label}, not another label, is never right"
 
 
 def favourite(findings: Findings) -> tuple[str, Estimate] | None:
@@ -116,9 +117,10 @@ def _lines(findings: Findings) -> tuple[str, ...]:
         return score, f"{without}: a score that {moves}."
     gaps = [verdict(one.gap, bound=SAME) for one in findings.nvr.extremes]
     if all(one.kind == "equal" for one in gaps):
-        return score, f"{without}; no label changes the score by more than {SAME}."
+        return score, f"{without}; no label changes the score{findings.nvr.among} by more than {SAME}."
     widest = max(gaps, key=lambda one: abs(one.estimate.value))
-    return score, f"{without}; whether a preference moves the score cannot be determined {unsettled(widest)}."
+    moves = f"whether a preference moves the score{findings.nvr.among} cannot be determined"
+    return score, f"{without}; {moves} {unsettled(widest)}."
 
 
 def _hypotheses_panel(hypotheses: Sequence[Hypothesis]) -> Panel:
