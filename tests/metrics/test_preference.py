@@ -462,6 +462,32 @@ def test_a_position_is_never_called_a_label_without_pages_that_show_it(kind: str
             assert found.phrase.endswith("cannot be distinguished)")
 
 
+@pytest.mark.parametrize("sizes", [(3,), (4,), (5,), (3, 4)])
+@pytest.mark.parametrize(
+    ("model", "phrase"),
+    [
+        (Planted(label=at(0)), "falls back on A when unsure"),
+        (Planted(position=at(0)), "falls back on the first position when unsure"),
+        (Planted(position=at(-1, -W)), "avoids the last position when unsure"),
+        # the last label is D or E, but A and the last place, or the middle, are their own mirror images: open
+        (Planted(label=at(0, W, -1)), "cannot be distinguished)"),
+        (Planted(position=middle()), "cannot be distinguished)"),
+    ],
+)
+def test_reversed_labels_alone_separate_a_label_from_its_position(
+    model: Planted, phrase: str, sizes: tuple[int, ...]
+) -> None:
+    """Without shifted labels, a log shows of each label only how much more it gets than the label it changes with."""
+    scores = planted_scores(model, 200, sizes=sizes)
+    shifted = scores.labels_shifted
+    scores = replace(scores, labels_shifted=replace(shifted, ok=np.zeros_like(shifted.ok)))
+    found = preference(scores)
+    assert found.phrase.endswith(phrase)
+    if "cannot" not in phrase:
+        assert found.phrase == phrase
+    assert "leave open" in found.labels[0].effect.note
+
+
 def test_a_trace_without_relabelled_pages_names_the_position_too() -> None:
     def nearly_even(question: object, contents: object, labels: tuple[str, ...], rng: object) -> list[float]:
         return one_hot(len(labels), 0, 1 / len(labels) + 0.005)

@@ -185,7 +185,7 @@ def _impossible(place: Sequence[str], parts: Mapping[str, Any]) -> str:
         one = Estimate.from_dict(parts)
     except (TypeError, ValueError, KeyError):
         return "holds numbers in a form that unslant does not write"
-    metric, least, most = METRICS.get(place[-1]), -math.inf, math.inf
+    metric, least, most = METRICS.get("".join(place[-1:])), -math.inf, math.inf
     if metric and metric.kind != "difference":  # below a key such as pbm, a relative change has no bounds
         least, most = bounds_of(metric.key)
     for name, end in (("value", one.value), ("low", one.low), ("high", one.high)):

@@ -109,6 +109,9 @@ def slot_effects(
         effects: :func:`effects_of`.
         shares, expected: :func:`place_shares`.
     """
+    open_pages = "label and position are together on every page"
+    if any(view.ok.any() for view in scores.relabelled):
+        open_pages = "the pages with rearranged labels leave open which of label and position it is"
     mixed, last = len(set(scores.n_options.tolist())) > 1, scores.n_options - 1
     columns = [np.full(len(scores), i) for i in range(scores.width)]
     labels = [*zip(scores.labels, columns, strict=True), *([("last label", last)] if mixed else [])]
@@ -122,7 +125,7 @@ def slot_effects(
         for (name, column), p in zip(slots, p_values, strict=True):
             choice, share, by_content = (at_slot(x, column) for x in (of_unit["shares"], shares, expected))
             choice, unsure = choice[np.isfinite(choice)], np.isfinite(share).any()
-            missing = "label and position are together on every page" if unsure else "no unsure question"
+            missing = open_pages if unsure else "no unsure question"
             effect = excess = Estimate.undefined(missing)
             if len(choice):
                 # where nearly all are at their most, no interval we know covers as it should

@@ -65,6 +65,7 @@ class Effects(NamedTuple):
     slots: Floats
     labels: Floats
     positions: Floats
+    mirrored: Floats  # label less position, less those of the place as far from the other end: all that reversal shows
 
 
 def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
@@ -82,7 +83,7 @@ def effects_of(scores: OrderScores, unsure: Floats) -> dict[Unit, Effects]:
 
 
 def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
-    """(units, 3, Q, n) least squares for some questions of a block."""
+    """(units, 4, Q, n) least squares for some questions of a block."""
     n, index, free, at = block.n, block.index[rows], ~block.pinned[rows], block.positions[rows]
     pages: list[tuple[NDArray[Any], ...]] = [(block.probs[rows], at, at, np.ones(at.shape[:2]))]
     for view in views:
@@ -94,18 +95,17 @@ def _fitted(block: Block, rows: Rows, views: Sequence[View]) -> Floats:
     table = np.concatenate([contents, np.eye(n)[labels], np.eye(n)[positions], measured], axis=3)
     table = np.sqrt(weights)[..., None, None] * _centred(table, free[:, None, :, None], axis=2)
     table = table.reshape(len(rows), -1, 3 * n + 2)
-    products = table.transpose(0, 2, 1) @ table
-    products[:, :n, :n] += _ALIKE * np.eye(n)
+    products, each = table.transpose(0, 2, 1) @ table, np.eye(n)
+    products[:, :n, :n] += _ALIKE * each
     # the same for all, but for rounding, where every option was everywhere equally often
     normal, sums = products[:, :-2, :-2].round(12), products[:, :-2, -2:]
-    if (normal == normal[:1]).all():
-        normal = normal[:1]
+    normal = normal[:1] if (normal == normal[:1]).all() else normal
     inverse = np.linalg.pinv(normal, rcond=1e-9, hermitian=True)
     solved, left_open = inverse @ sums, inverse @ normal - np.eye(3 * n)
     used = normal.diagonal(axis1=1, axis2=2)[:, n : 2 * n] > 0
     effects = []
-    for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free)):
-        pick = np.kron(columns, np.eye(n))
+    for columns, among in (((0, 1, 1), free), ((0, 1, 0), used), ((0, 0, 1), free), ((0, 1, -1), free)):
+        pick = np.kron(columns, each - each[::-1] if -1 in columns else each)
         estimates, residuals = (_centred(pick @ x, among[..., None], axis=1) for x in (solved, left_open))
         determined = among[..., None] & (np.abs(residuals).max(axis=2, keepdims=True) <= 1e-6)
         effects.append(np.where(determined, estimates, np.nan))
@@ -239,9 +239,8 @@ class Search:
 
     def moved(self, habit: Habit) -> float:
         """Answers that its places got over the orders beyond content, less those that places avoided lost."""
-        pulls = self._pulls(habit)
         gained = (self.excess[part, :n].sum(axis=0) @ _columns(habit.places, n) for n, part in self.sizes.items())
-        return float(sum(gain @ np.sign(pull) for gain, pull in zip(gained, pulls.values(), strict=True)))
+        return float(sum(gain @ np.sign(pull) for gain, pull in zip(gained, self._pulls(habit).values(), strict=True)))
 
     def _is_all(self, habit: Habit) -> bool:
         """Whether no other place gets significantly more or less than the rest, by enough to matter."""
@@ -262,11 +261,11 @@ class Search:
     def _habit(self, places: Places) -> Habit:
         return Habit(places, self._regressed(self.effects.slots, places))
 
-    def _regressed(self, effects: Floats, places: Places) -> Floats:
-        """(Q, P) effect of each place in each question, by least squares; nan where there is no such place."""
+    def _regressed(self, effects: Floats, places: Places, *, mirrored: bool = False) -> Floats:
+        """(Q, P) effect of each place (or of it less its mirror image), by least squares; nan where absent."""
         terms = np.full((len(effects), len(places)), np.nan)
         for n, rows, free in self.kinds:
-            columns = _columns(places, n, free)
+            columns = _columns(places, n, free) - mirrored * _columns(places, n, free)[::-1]
             inverse = np.linalg.pinv(columns, rcond=1e-9)
             determined = np.abs(inverse @ columns - np.eye(len(places))).max(axis=1, initial=0.0) <= 1e-6
             terms[rows] = np.where(determined, effects[np.ix_(rows, free)] @ inverse.T, np.nan)
@@ -295,6 +294,7 @@ class Search:
         unknown.
         """
         terms = self._regressed(self.effects.labels - self.effects.positions, habit.places)
+        terms = np.where(np.isnan(terms), self._regressed(self.effects.mirrored, habit.places, mirrored=True), terms)
         single = [student(self.sampling, term) for term in (terms * np.sign(habit.pulls)).T]
         t_all, p_all = student(self.sampling, terms @ habit.pulls)
         named = []
