@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +25,12 @@ from unslant.auditing.comparison import AuditComparison
 from unslant.auditing.result import AuditResult
 from unslant.auditing.study import audit
 from unslant.experiment.result import StudyResult
+from unslant.metrics import Bootstrap
 from unslant.metrics.estimate import verdict
 from unslant.metrics.registry import question_metrics
 from unslant.questions import Question, QuestionSet
 from unslant.responses.importers import Log, Logged, joined
+from unslant.studies.debias.panels import _headline
 from unslant.studies.debias.result import DebiasResult
 from unslant.studies.debias.study import debias
 from unslant.studies.judge.result import JudgeResult
@@ -202,3 +205,19 @@ def test_only_the_average_is_compared_with_guessing() -> None:
     assert "m scores 1.00" in screen
     assert "the average cannot be distinguished from guessing" in screen
     assert "The average and guessing cannot be distinguished on 40 questions" in screen
+
+
+def test_an_interval_without_0_is_not_taken_for_a_gain_where_six_methods_were_tried() -> None:
+    """Of six methods that gain nothing, the luckiest has an interval above 0 more often than 5 % of the time."""
+
+    def tried(gains: Sequence[int]) -> str:
+        values = [np.r_[np.ones(gain), np.zeros(99 - gain), -1.0] for gain in gains]
+        changes = [Bootstrap(100).mean(one, bounds=(-1.0, 1.0)) for one in values]
+        average = {f"m{i}": {"accuracy": SimpleNamespace(difference=one)} for i, one in enumerate(changes)}
+        return _headline(SimpleNamespace(average=average), "planted")  # type: ignore[arg-type]
+
+    assert tried([8]).startswith("m0 raises the accuracy of planted by ")
+    many = tried([8, 1, 1, 1, 1, 1])
+    assert many.startswith("None of 6 methods is shown to raise the accuracy of planted; the largest estimate is ")
+    assert many.endswith(") by itself, before correction for their number, m0")
+    assert "by itself" not in tried([3, 1, 1, 1, 1, 1])
