@@ -177,10 +177,7 @@ class Baseline:
 
 
 def _impossible(place: Sequence[str], parts: Mapping[str, Any]) -> str:
-    """Why a result of ours cannot hold this estimate at this path in JSON; empty if it can.
-
-    The file may come from anyone: its numbers would otherwise be compared as if they were measured.
-    """
+    """Why a result of ours cannot hold this estimate at this path in JSON; empty if it can."""
     try:
         one = Estimate.from_dict(parts)
     except (TypeError, ValueError, KeyError):
