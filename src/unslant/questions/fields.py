@@ -10,15 +10,15 @@ from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answers import RawAnswer
-from unslant.questions.numbering import shuffled_letters, split_options, strip_numbering
-from unslant.questions.pinned import find_pinned
+from unslant.questions.numbering import is_scheme, shuffled_letters, split_options, strip_numbering
+from unslant.questions.pinned import find_pinned, pinned_in
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
-from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_list, parse_written, usual_name
+from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_written, text_of, usual_name
 
 CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
     name: tuple(aliases.split())
     for name, aliases in {
-        "id": "id question_id qid uid example_id guid idx index original_id",
+        "id": "id question_id qid uid uuid example_id sample_id record_id guid idx index original_id",
         "question": "question_stem question stem query question_text problem problem_text prompt conclusion goal ctx "
         "sentence startphrase",
         "options": "options choices answer_choices answer_options candidates alternatives endings mc1_targets "
@@ -27,9 +27,9 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
         "correct_option correctoption correct_option_index correct_index correct_idx correct_letter correct_ans "
         "correct correct_answers correct_choice correct_answer_id correct_answer_index correct_answer_num gold "
         "gold_answer gold_label target label cop",
-        "context": "context passage passage_text flores_passage paragraph paragraph_text story article narrative "
-        "dialogue premise premises facts",
-        "subject": "subject subject_name category topic topic_name domain",
+        "context": "context contexts passage passage_text flores_passage paragraph paragraph_text story article "
+        "narrative dialogue premise premises facts",
+        "subject": "subject subject_name category topic topic_name domain subdomain discipline activity_label",
         "source": "source dataset_source",
         "labels": "labels choice_labels",
         "pinned": "pinned",
@@ -37,9 +37,11 @@ CHOICE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """Field -> usual column names, in order of preference."""
 LAST_RESORT = {
-    "question": "text q mcq input".split(),
-    "options": "answers target_scores choice option".split(),
-    "context": "text para document background background_description scenario situation puzzle code".split(),
+    "question": "text q mcq input inputs".split(),
+    "options": "answers target_scores multiple_choice_targets choice option".split(),
+    "answer": "answer_text right_answer gold_index final_decision targets".split(),
+    "context": "text para document background background_description scenario situation puzzle code hint "
+    "support".split(),
 }
 """Names that often mean something else; they are read only where no other column has the field."""
 _FAMILY = re.compile(
@@ -59,13 +61,14 @@ _SEEN = 500
 class Draft:
     """A record read field by field, except its answer, whose reading depends on the whole file.
 
-    Its options may have been numbered, or cut from the end of the question's text.
+    Its options may have been numbered, cut from the end of the question's text, or padded with several "N/A".
     """
 
     record: Record
     answer: RawAnswer
     numbered: bool
     cut: bool
+    padded: bool
     fields: Mapping[str, Any]
     """The fields of :class:`Question` except the answers."""
 
@@ -203,13 +206,6 @@ def lookup(data: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def text_of(value: Any) -> str:
-    """A value as text: empty for a missing one, lines for a list."""
-    if isinstance(value, list | tuple):
-        return "\n".join(text_of(item) for item in value)
-    return "" if value is None or value != value else str(value)
-
-
 def _texts_of(data: Mapping[str, Any], path: str) -> str:
     """The text of one column, or of several separated by commas, one a line."""
     parts = [path] if "," not in path or path in data else path.split(",")
@@ -256,9 +252,12 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = _texts_of(data, names["question"])
     stem = _RELATIONS.get(stem.strip(), stem) if strip and "context" in names else stem
-    written = split_options(stem) if strip or names["options"] == names["question"] else None
+    padded, written = False, split_options(stem) if strip or names["options"] == names["question"] else None
     if names["options"] != names["question"]:
         options, labels, gold = options_in(data, names["options"])
+        if padded := options.count("N/A") > 1 and {*options[options.index("N/A") :]} == {"N/A"}:  # MMLU-Pro
+            options = options[: options.index("N/A")]
+            labels = labels[: len(options)]
     elif written:
         options, labels, gold = written[1], (), None
     else:
@@ -275,7 +274,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         raise BadRecord("empty question", "is missing or empty", "question")
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
-    pinned = _pinned(row.value("pinned"), len(options))
+    pinned = pinned_in(row.value("pinned"), len(options))
     if pinned is None:
         pinned = find_pinned(texts, f"{context}\n{stem}") if detect_pinned else ()
     authors = data.get("authors") or ()  # a column of this name may hold anything
@@ -285,6 +284,7 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         RawAnswer(value, options, texts, labels, record.place, gold is not None),
         numbered=texts != options,
         cut=cut,
+        padded=padded,
         fields={
             "id": row.text("id").strip() or f"{name}/{number}",
             "stem": stem,
@@ -326,7 +326,7 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
             raise BadRecord("options not a list", reason, "options")
         value = value.split("|") if written is None else written
     if isinstance(value, Mapping):
-        return _option_mapping(value)
+        return _option_mapping(value, scored="score" in name or "target" in name)
     if not isinstance(value, list | tuple):
         raise BadRecord("options missing", "is missing; expected a list of options", "options")
     if value and all(isinstance(item, Mapping) for item in value):
@@ -345,13 +345,17 @@ def _texts(values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _flags(values: Any) -> list[int] | None:
-    """Indices of the ones in a list of 0/1 (or false/true); None if it is not such a list."""
-    if not isinstance(values, list | tuple) or not values or any(value not in (0, 1) for value in values):
+    """Indices of the right ones in a list of 0/1 (or false/true, -1/1, 0/100); None if it is not such a list."""
+    if not isinstance(values, list | tuple) or not values or any(not isinstance(one, int | float) for one in values):
         return None
-    return [i for i, value in enumerate(values) if value]
+    right = {value for value in values if not value <= 0}
+    marks = right <= {1} or (len(right) == 1 and len({*values}) == 2)
+    return [i for i, value in enumerate(values) if value in right] if marks else None
 
 
-def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+def _option_mapping(
+    value: Mapping[str, Any], scored: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
     texts = next((value[key] for key in ("text", "choices", "texts") if isinstance(value.get(key), list | tuple)), None)
     if texts is not None:
         labels = next((value[key] for key in ("label", "labels") if isinstance(value.get(key), list | tuple)), ())
@@ -359,8 +363,11 @@ def _option_mapping(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[st
         gold = _flags(labels)
         return options, () if gold is not None else _labels(labels, len(options)), gold
     gold = _flags(list(value.values()))
-    if gold is not None:  # {"text": 1, "other text": 0}
+    if gold is not None and (scored or not is_scheme(list(value))):  # {"text": 1, "other": 0}, but not {"A": 1, "B": 0}
         return tuple(value), (), gold
+    if scored:
+        scores = ", ".join(map(str, value.values()))
+        raise BadRecord("options scored", f"scores options {scores[:60]}; give right ones 1 and others 0", "options")
     by_label = {str(key): text for key, text in value.items() if text is not None}
     return _texts(list(by_label.values())), tuple(by_label), None
 
@@ -371,7 +378,7 @@ def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, 
     if key is None:
         raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
     options = _texts([value.get(key) for value in values])
-    for name in ("is_answer", "is_correct", "correct", "label"):
+    for name in ("is_answer", "is_correct", "correct", "label", "points", "fraction"):
         marks = [value.get(name) for value in values]
         # Some files mark only the right options.
         gold = _flags([False if mark is None and any(marks) else mark for mark in marks])
@@ -386,13 +393,3 @@ def _labels(value: Any, n: int) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or len(value) != n:
         return ()
     return tuple(str(label).strip() for label in value)
-
-
-def _pinned(value: Any, n: int) -> tuple[int, ...] | None:
-    if isinstance(value, str):
-        value = parse_list(value)
-    if value is None or value != value:
-        return None
-    if not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value):
-        raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
-    return tuple(sorted(set(value)))

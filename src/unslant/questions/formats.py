@@ -45,7 +45,7 @@ SUFFIXES = {
 }
 _ROWS = 16
 _OTHERS = {
-    **dict.fromkeys((".zip", ".tar", ".tgz"), "unpack it first"),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".zst", ".bz2", ".xz", ".7z", ".lz4"), "unpack it first"),
     **dict.fromkeys((".xls", ".ods", ".xml", ".gift"), "save it as .xlsx or .csv, one question per row"),
     **dict.fromkeys((".yaml", ".yml"), "save it as .json, a list of questions"),
 }
@@ -58,6 +58,7 @@ _ALWAYS_XML = 4 << 20
 """Bytes of XML that any workbook may unpack to; XML takes far more time and memory to read than text."""
 _MOST_SHARED = 64 << 20
 _SHEET = re.compile(rb"<(?:\w+:)?sheet\s")
+_PERCENT = re.compile(r"0(\.0+)?[ \\]?%")
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+(\d+):[A-Z]+(\d+))")
 _MOST_ROWS = 1 << 20
 """Rows that a sheet can have in Excel."""
@@ -320,10 +321,10 @@ def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[_Row]]]:
     for sheet in book.worksheets:
         rows: list[_Row] = []
         sheet.reset_dimensions()  # some programs write wrong dimensions, which would cut off rows
-        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        for number, row in enumerate(sheet.iter_rows(), 1):
             if number > _MOST_ROWS:
                 raise ValueError(f"has a row {number:,}; a sheet has {_MOST_ROWS:,} at most")
-            texts = [_cell(value) for value in row]
+            texts = [_cell(cell) for cell in row]
             cells, characters = cells + len(row), characters + sum(map(len, texts))
             if cells > MAX_VALUES or characters > most:
                 raise ValueError("its cells hold more than can be read; split it")
@@ -333,13 +334,16 @@ def _sheets(book: Any, most: int) -> Iterator[tuple[str, list[_Row]]]:
         yield sheet.title, [(number, (texts + [""] * width)[:width]) for number, texts in rows]
 
 
-def _cell(value: object) -> str:
+def _cell(cell: Any) -> str:
+    value = cell.value
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime) and value.time() == time():
         value = value.date()  # Excel has dates only as times at midnight
+    if isinstance(value, int | float) and (percent := _PERCENT.search(cell.number_format)):
+        return f"{value:.{len(percent[1] or '.') - 1}%}"  # as the sheet shows it: 0.1 is 10%
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

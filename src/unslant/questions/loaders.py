@@ -180,6 +180,8 @@ def read_source(
     )
     if cut := sum(item.cut for item in drafts):
         notes.append(f"options are cut from the end of the questions' texts: {cut:,}")
+    if padded := sum(item.padded for item in drafts):
+        notes.append(f"'N/A' in the place of missing options is left out: {padded:,}")
     if not need_answers:
         drafts = [
             replace(item, answer=replace(item.answer, value=[])) if is_missing(item.answer.value) else item

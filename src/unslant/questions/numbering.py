@@ -20,7 +20,10 @@ _MARK = re.compile(r"[(\[（]?[a-z][)\]）]", re.IGNORECASE)
 _INLINE = re.compile(r"(?<![A-Za-z0-9.(（\[])(?P<open>[(（\[]?)(?P<name>[A-Za-z])\s?(?P<close>[)）\].．、:：])\s*")
 # Both end a text without spaces at its end: with \s*\Z, each of a million spaces would be tried as the last.
 _HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\Z", re.IGNORECASE)
-_ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\Z", re.IGNORECASE)
+# Also "A: Among A through D, the answer is", as AGIEval asks for it.
+_ANSWER = re.compile(
+    r"\n[ \t]*(?:answer[ \t]*[:：]?|(?:a:|answer:|答案)[^\n]{0,100}(?:\bis|选择|[:：]))\Z", re.IGNORECASE
+)
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -102,6 +105,9 @@ def _numbering(texts: Sequence[str], starts: Sequence[int]) -> tuple[list[str], 
     if any(m and m[1].lower() != name and m[1].isdigit() == name.isdigit() for name, m in further):
         return [], []
     shuffled = _in_two_columns(names) and not any(map(_MARK.match, texts, ends))
-    if shuffled or names in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES):
-        return names, ends
-    return [], []
+    return (names, ends) if shuffled or is_scheme(names) else ([], [])
+
+
+def is_scheme(names: Sequence[str]) -> bool:
+    """Whether the names are those of a numbering: A, B, C, ... or 0, 1, 2, ... or 1, 2, 3, ... or I, II, III, ..."""
+    return [name.lower() for name in names] in ([scheme(i) for i in range(len(names))] for scheme in _SCHEMES)

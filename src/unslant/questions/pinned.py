@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from unslant.questions.question import ROMAN
+from unslant.questions.records import BadRecord, parse_list
 
 _LONGEST = 1_000
 _NEITHER = r"(?:neither|nither|nether)"
@@ -271,3 +273,18 @@ def _called(text: str, name: str) -> bool:
     begins = r"(?=[,.)=]|\s*$| (?:and|or|is|are|has)\b)" if name == "a" else ""
     inside = rf"(?<=[^\s.?!:;]\s){capital}(?![\w'’])"
     return re.search(rf"{inside}|(?<![\w'’]){capital}(?![\w'’]){begins}", text) is not None
+
+
+def pinned_in(value: Any, n: int) -> tuple[int, ...] | None:
+    """The indices that a file gives, of ``n`` options; None where it gives none.
+
+    Raises:
+        BadRecord: if they are not a list of indices.
+    """
+    if isinstance(value, str):
+        value = parse_list(value)
+    if value is None or value != value:
+        return None
+    if not isinstance(value, list | tuple) or any(not isinstance(i, int) or not 0 <= i < n for i in value):
+        raise BadRecord("pinned out of range", f"is {value!r}; expected a list of indices 0 to {n - 1}", "pinned")
+    return tuple(sorted(set(value)))

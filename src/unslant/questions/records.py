@@ -23,6 +23,7 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "question_text", "prompt", "paragraph", "passage"}
 _PASSAGES = {"context", "article", "story", "narrative", "dialogue", "text"}
+_TEXTS = ("text", "content", "contexts", "utterance", "sentences", "passage")
 _IMAGE = re.compile(
     r"(?:\w+_)?(?:image|img|picture|photo|figure)s?(?:_(?:url|uri|path|file|filename|name|id|link|base64|bytes|\d+))?"
 )
@@ -124,6 +125,16 @@ def whole_number(text: str) -> str:
     """A whole number without decimals ("1.0" or "1,0"), because spreadsheets write it with them; other texts as is."""
     match = _WHOLE.fullmatch(text)
     return match[1] if match else text
+
+
+def text_of(value: Any) -> str:
+    """A value as text: empty for a missing one, lines for a list, the text in an object, after who says it."""
+    if isinstance(value, list | tuple):
+        return "\n".join(text_of(item) for item in value)
+    if isinstance(value, Mapping) and (key := next((key for key in _TEXTS if key in value), "")):
+        speaker = value.get("speaker") or value.get("role")
+        return f"{speaker}: " * bool(speaker) + text_of(value[key])
+    return "" if value is None or value != value else str(value)
 
 
 def parse_list(text: str) -> list[Any] | None:

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from html import unescape
 from typing import Any
 
-from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns, text_of
-from unslant.questions.records import Record, parse_list, record_of, usual_name
+from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns
+from unslant.questions.records import Record, parse_list, record_of, text_of, usual_name
 
 _LISTS = {**dict(zip(CHOICE_FIELDS["options"], CHOICE_FIELDS["options"], strict=True)), "answers": "answer"}
 """Columns that hold a list for each question of a passage, and the names of their items."""

@@ -10,11 +10,11 @@ from typing import Any, TypedDict, Unpack
 
 from unslant.errors import InputError
 from unslant.questions.answers import AnswerReader, RawAnswer
-from unslant.questions.fields import Row, find_fields, text_of
+from unslant.questions.fields import Row, find_fields
 from unslant.questions.loaders import Bad, check_arguments, columns_of, open_source, ready_made, sample
 from unslant.questions.numbering import strip_numbering
 from unslant.questions.question import AnyQuestion, JudgingQuestion, LoadReport, MathQuestion, QuestionSet
-from unslant.questions.records import BadRecord, Record, is_missing, parse_list, settled
+from unslant.questions.records import BadRecord, Record, is_missing, parse_list, settled, text_of
 
 _MATH_FIELDS = {
     "id": ("id", "question_id", "qid", "unique_id"),

@@ -1,0 +1,134 @@
+"""Layouts of public data sets and of files that teachers export: question, options, right answer, passage, subject."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from unslant.errors import InputError
+from unslant.questions import Question, load_questions
+
+ASKED: list[tuple[str, list[str], int]] = [
+    ("Which of these is a fruit?", ["hammer", "apple", "chair", "cloud"], 1),
+    ("Which of these is a metal?", ["iron", "wool", "milk", "paper"], 0),
+    ("Which of these is a drink?", ["stone", "sand", "tea", "brick"], 2),
+    ("Which of these can fly?", ["spoon", "table", "lamp", "sparrow"], 3),
+]
+EXPECTED = [(stem, tuple(options), {right}) for stem, options, right in ASKED]
+
+
+def read(questions: Any) -> list[tuple[str, tuple[str, ...], frozenset[int]]]:
+    return [(question.stem, question.options, question.answers) for question in load_questions(questions)]
+
+
+def only(record: dict[str, Any]) -> Question:
+    (question,) = load_questions([record])
+    return question
+
+
+def lettered(options: list[str], form: str = "({}){}", between: str = " ") -> str:
+    return between.join(form.format(letter, option) for letter, option in zip("ABCD", options, strict=True))
+
+
+@pytest.mark.parametrize("asking", ["A: Among A through D, the answer is", "答案：从A到D, 我们应选择", "Answer:"])
+def test_options_before_the_words_that_ask_for_the_answer_are_cut_too(asking: str) -> None:
+    """AGIEval repeats its options so in every query; there they would keep their order and letters."""
+    rows = [
+        {"query": f"{stem} Answer Choices: {lettered(options)}\n{asking}", "choices": options, "gold": [right]}
+        for stem, options, right in ASKED
+    ]
+    assert read(rows) == EXPECTED
+
+
+def test_what_follows_the_options_stays_where_it_is_part_of_the_question() -> None:
+    text = f"{lettered(ASKED[0][1])}\nWhich of these is a fruit?"
+    assert only({"question": text, "options": ASKED[0][1], "answer": 1}).stem == text
+
+
+@pytest.mark.parametrize("marks", [(1, 0), (1.0, 0.0), (True, False), (1, -1), (100, 0), (0.5, 0)])
+def test_scores_of_options_are_marks_where_all_right_ones_have_the_same(marks: tuple[float, float]) -> None:
+    scored = [[marks[i != right] for i in range(4)] for _, _, right in ASKED]
+    rows = [
+        {"input": stem, "target_scores": dict(zip(options, values, strict=True))}
+        for (stem, options, _), values in zip(ASKED, scored, strict=True)
+    ]
+    assert read(rows) == EXPECTED
+    rows = [
+        {"question": stem, "answers": [{"text": o, "points": v} for o, v in zip(options, values, strict=True)]}
+        for (stem, options, _), values in zip(ASKED, scored, strict=True)
+    ]
+    assert read(rows) == EXPECTED
+
+
+def test_scores_of_several_sizes_are_refused() -> None:
+    """Read as texts of options, they would be asked."""
+    record = {"input": "Which is red?", "target_scores": {"blood": 0.7, "rust": 0.2, "sky": 0.1}, "target": "blood"}
+    with pytest.raises(InputError, match=r'field "options": scores options 0\.7, 0\.2, 0\.1; give right ones 1'):
+        load_questions([record])
+
+
+def test_numbers_under_letters_are_options() -> None:
+    question = only({"question": "What is 2 - 2?", "options": {"A": 1, "B": 0}, "answer": "B"})
+    assert (question.options, question.answers) == (("1", "0"), {1})
+
+
+def test_options_of_the_hubs_big_bench() -> None:
+    rows = [
+        {"idx": i, "inputs": stem, "targets": [options[right]], "multiple_choice_targets": options}
+        for i, (stem, options, right) in enumerate(ASKED)
+    ]
+    assert read(rows) == EXPECTED
+
+
+def test_padding_is_not_an_option() -> None:
+    rows = [{"question": stem, "options": [*options, *["N/A"] * 6], "answer": right} for stem, options, right in ASKED]
+    assert read(rows) == EXPECTED
+    assert load_questions(rows).report.notes == ("'N/A' in the place of missing options is left out: 4",)
+    for options in (["a", "b", "N/A"], ["N/A", "b", "N/A"]):
+        assert only({"question": "Which?", "options": options, "answer": 1}).options == tuple(options)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("hint", "The table lists four things."),
+        ("support", "The table lists four things."),
+        ("CONTEXTS", ["The table lists", "four things."]),
+        ("context", {"contexts": ["The table lists", "four things."], "labels": ["AIM", "RESULTS"]}),
+        ("dialogue", [{"speaker": "Ann", "text": "What is here?"}, {"speaker": "Bob", "text": "Four things."}]),
+    ],
+)
+def test_a_passage_is_read_from_its_column(column: str, value: object) -> None:
+    (stem, options, right) = ASKED[0]
+    context = only({"question": stem, "options": options, "answer": right, column: value}).context
+    assert context.replace("\n", " ") in (
+        "The table lists four things.",
+        "Ann: What is here? Bob: Four things.",
+    )
+
+
+def test_percentages_of_a_workbook_are_read_as_it_shows_them(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["question", "A", "B", "C", "answer"], ["What is a tenth?", 0.1, 0.055, 5, 0.1]):
+        sheet.append(row)
+    for column, form in ((2, "0%"), (3, "0.00%"), (5, "0%")):
+        sheet.cell(2, column).number_format = form
+    book.save(tmp_path / "set.xlsx")
+    assert read(tmp_path / "set.xlsx") == [("What is a tenth?", ("10%", "5.50%", "5"), {0})]
+
+
+@pytest.mark.parametrize("name", ["set.jsonl.zst", "set.csv.bz2"])
+def test_other_packed_files_are_to_be_unpacked(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"packed")
+    with pytest.raises(InputError, match="unpack it first"):
+        load_questions(tmp_path / name)
+
+
+def test_names_of_id_and_subject() -> None:
+    (stem, options, right) = ASKED[0]
+    made = only({"Record ID": "r1", "Question": stem, "options": options, "answer": right, "Subdomain": "Food"})
+    assert (made.id, made.subject) == ("r1", "Food")
