@@ -132,3 +132,42 @@ def test_names_of_id_and_subject() -> None:
     (stem, options, right) = ASKED[0]
     made = only({"Record ID": "r1", "Question": stem, "options": options, "answer": right, "Subdomain": "Food"})
     assert (made.id, made.subject) == ("r1", "Food")
+
+
+def test_lists_by_subject() -> None:
+    rows = [{"id": i % 2, "question": q, "options": o, "answer": right} for i, (q, o, right) in enumerate(ASKED)]
+    questions = load_questions({"food": rows[:2], "things that fly": rows[2:]})
+    assert [(one.stem, one.options, one.answers) for one in questions] == EXPECTED
+    assert [one.subject for one in questions] == ["food"] * 2 + ["things that fly"] * 2
+    assert [one.id for one in questions] == ["food/0", "food/1", "things that fly/0", "things that fly/1"]
+    for part in ("test", "validation", "dev_set", "few_shot", "examples", "Train"):
+        with pytest.raises(InputError, match=r"holds several lists of records, 'food', .*: give only one of them"):
+            load_questions({"food": rows[:2], part: rows[2:]})
+    with pytest.raises(InputError, match="several lists of records"):
+        load_questions({"food": rows[:2], "passages": [{"name": "Ann", "text": "Ann lives in Rome."}]})
+
+
+@pytest.mark.parametrize(
+    ("answers", "options"),
+    [
+        ([True, False, True], ("Yes", "No")),
+        (["yes", "no", "no"], ("yes", "no")),
+        (["Maybe", "Yes", "No"], ("Yes", "No", "Maybe")),
+        (["TRUE", "TRUE", "TRUE"], ("TRUE", "FALSE")),
+        (["False", "Uncertain", "True"], ("True", "False", "Uncertain")),
+    ],
+)
+def test_answers_yes_and_no_are_the_options_where_there_are_none(answers: list[Any], options: tuple[str, ...]) -> None:
+    rows = [{"question": f"is the sky blue {i}", "passage": "Of skies.", "answer": a} for i, a in enumerate(answers)]
+    questions = load_questions(rows)
+    assert {one.options for one in questions} == {options}
+    said = [{True: "Yes", False: "No"}.get(answer, answer) for answer in answers]
+    assert [[one.options[i] for i in one.answers] for one in questions] == [[text] for text in said]
+    assert {one.context for one in questions} == {"Of skies."}
+    assert questions.report.notes == (f"The file has no options; its answers are taken for them: {', '.join(options)}",)
+
+
+@pytest.mark.parametrize("row", [{"answer": "perhaps"}, {"answer": 1}, {"response": "Rome", "correct": True}])
+def test_other_answers_without_options_are_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match='field "options": no column was found'):
+        load_questions([{"question": "Is it?"} | row])

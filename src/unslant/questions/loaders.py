@@ -155,7 +155,7 @@ def read_source(
     from unslant.questions.answers import AnswerReader, whole_numbers
     from unslant.questions.fields import CHOICE_FIELDS, LAST_RESORT, draft, find_columns, find_fields
     from unslant.questions.records import is_missing, usual_name
-    from unslant.questions.reshape import answers_apart, pairs_of, reshape
+    from unslant.questions.reshape import answers_apart, pairs_of, reshape, yes_or_no
 
     bad = Bad(skip)
     pairs = None if fields else pairs_of(source.records)
@@ -163,7 +163,10 @@ def read_source(
     records, note = pairs or apart or (reshape(source.records), "")
     columns = columns_of(records, source.origin)
     given = {**source.fields, **(fields or {})}
-    names = find_fields(columns, given, source.origin, records=records)
+    names = find_fields(columns, given, source.origin, needed=("question",), records=records)
+    if "options" not in names:
+        records, note = yes_or_no(records, names) or (records, note)
+        names = find_fields(columns_of(records, source.origin), given, source.origin, records=records)
 
     notes = [note]
     usual = next(iter(find_columns(columns, given, CHOICE_FIELDS)["answer"]), "")

@@ -22,6 +22,10 @@ from unslant.questions.question import JudgingQuestion, MathQuestion, Question, 
 
 MAX_RECORDS = 2_000_000
 _STEMS = {"question", "stem", "question_stem", "question_text", "prompt", "paragraph", "passage"}
+_PART = re.compile(
+    r"(?:train|test|val|valid|validation|dev|eval|data|question|item|row|shot|few|example|exemplar|demo)s?(?![a-z])",
+    re.I,
+)
 _PASSAGES = {"context", "article", "story", "narrative", "dialogue", "text"}
 _TEXTS = ("text", "content", "contexts", "utterance", "sentences", "passage")
 _IMAGE = re.compile(
@@ -156,8 +160,8 @@ def parse_written(text: str) -> list[Any] | dict[Any, Any] | None:
 
 
 def items_of(data: object) -> list[Any]:
-    """The questions inside a JSON value: a list of them, a single one, lists by column, or an object that has them
-    under a key such as "data", or by id.
+    """The questions inside a JSON value: a list of them, a single one, lists by column or by subject, or an object that
+    has them under a key such as "data", or by id.
 
     Raises:
         ValueError: saying so, if it holds no list of questions, or several.
@@ -179,6 +183,12 @@ def items_of(data: object) -> list[Any]:
     about = "questions" in lists and any(isinstance(value, str) and name in _PASSAGES for name, value in data.items())
     if lists and not about and not _STEMS & data.keys():
         lists = {key: lists[key] for key in ("questions", "data") if key in lists} or lists
+        if len(lists) > 1 and all(_of_subject(key, items) for key, items in lists.items()):
+            return [  # every list may count its questions from 1
+                {"subject": key, **item} | ({"id": f"{key}/{item['id']}"} if "id" in item else {})
+                for key, items in lists.items()
+                for item in items
+            ]
         if len(lists) > 1:
             raise ValueError(
                 f"holds several lists of records, {', '.join(map(repr, lists))}: give only one of them, or all in one "
@@ -190,6 +200,12 @@ def items_of(data: object) -> list[Any]:
             raise ValueError(f"its lists, {', '.join(map(repr, data))}, have different lengths")
         return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     return [data]
+
+
+def _of_subject(name: str, items: list[Any]) -> bool:
+    """Whether a list among several holds the questions of one subject, not a part of the file such as "test"."""
+    stems = all(isinstance(item, Mapping) and _STEMS & set(map(usual_name, item)) for item in items)
+    return stems and not _PART.match(name)
 
 
 def type_name(value: object) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from html import unescape
 from typing import Any
 
-from unslant.questions.fields import CHOICE_FIELDS, column_names, option_columns
+from unslant.questions.fields import CHOICE_FIELDS, column_names, lookup, option_columns
 from unslant.questions.records import Record, parse_list, record_of, text_of, usual_name
 
 _LISTS = {**dict(zip(CHOICE_FIELDS["options"], CHOICE_FIELDS["options"], strict=True)), "answers": "answer"}
@@ -72,6 +73,29 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
         parts.append(Record(record.place, {**data, "options": options}, problem))
     note = f"The file gives no order of options ({right[0]}, {wrong[0]}, ...): they are in a random, fixed one"
     return parts, note + "; HTML entities are decoded" * bool(lists)
+
+
+_ANSWERS = [
+    words.split(",") for words in "yes,no yes,no,maybe true,false true,false,unknown true,false,uncertain".split()
+]
+"""Answers that need no list of options, in the order in which they become one."""
+
+
+def yes_or_no(records: Sequence[Record], names: Mapping[str, str]) -> tuple[list[Record], str] | None:
+    """Records without options whose answers are all true or false (BoolQ), or words such as yes, no and maybe
+    (PubMedQA), with these as ``options``, and a note; None for others. ``names`` are the columns of the fields."""
+    column = names.get("answer", "")
+    values = [lookup(record.data, column) for record in records]
+    texts = [("No", "Yes")[value] if isinstance(value, bool) else text_of(value).strip() for value in values]
+    words = {*filter(None, texts)}
+    options = next((one for one in _ANSWERS if words and {word.casefold() for word in words} <= {*one}), None)
+    if options is None or usual_name(column) == "correct":  # there, true says that a model was right
+        return None
+    first = max(words)
+    options = [word if first.islower() else word.upper() if first.isupper() else word.capitalize() for word in options]
+    rows = ({**record.data, column: text, "options": options} for record, text in zip(records, texts, strict=True))
+    parts = [replace(record, data=row) for record, row in zip(records, rows, strict=True)]
+    return parts, f"The file has no options; its answers are taken for them: {', '.join(options)}"
 
 
 def without_options(context: str) -> str:
