@@ -41,6 +41,8 @@ def test_layouts(subtests: pytest.Subtests) -> None:
         {"instruction": "Say hello.", "Answer A": "Hello!", "Answer B": "No.", "Winner": "A"},
         {"prompt": '["Say hello."]', "response_a": '["Hello!"]', "response_b": '["No."]', "winner_model_a": 1}
         | {"winner_model_b": 0, "winner_tie": 0},
+        {"prompt": "Say hello.", "response_a": "Hello!", "response_b": "No.", "winner_model_a": "1"}
+        | {"winner_model_b": "0", "winner_tie": "0"},  # as texts, from CSV
         {"prompt": "Say hello.", "response1": "Hello!", "response2": "No.", "label": "response1"},
         {"prompt": "Say hello.", "model_a_response": "Hello!", "model_b_response": "No.", "label": "A"},
         {"prompt": "Say hello.", "chosen": "Hello!", "rejected": "No."},

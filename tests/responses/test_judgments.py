@@ -155,6 +155,39 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         logged(tmp_path / "own.jsonl", [row | {"response_A": "x", "response_B": "y"}], {"answer_one": "a"})
 
 
+def test_a_table_without_a_known_column_of_verdicts_asks_for_it(tmp_path: Path) -> None:
+    """Not for the answer of a model, as a table of any other kind does."""
+    path = tmp_path / "own.csv"
+    path.write_text("question,response_1,response_2,result,points_1,points_2\nWhy?,one,two,B,8,5\nWho?,one,two,A,8,8\n")
+    asked = 'field "decision": no column was found for the verdicts of this table of judgements among points_1'
+    with pytest.raises(InputError, match=asked):
+        tables_of("judge", path)
+    (table,) = tables_of("judge", path, {"decision": "result"})
+    assert chosen(table) == [((0, 1), {1}), ((0, 1), {0})]
+    (table,) = tables_of("judge", path, {"scores": "points_1,points_2"})
+    assert chosen(table) == [((0, 1), {0}), ((0, 1), {0, 1})]
+
+
+def test_points_out_of_ten_are_not_two_scores(tmp_path: Path) -> None:
+    """8/10 made the second answer win, with 10 against 8."""
+    with pytest.raises(InputError, match=r"field .decision.: .8/10. is not a verdict"):
+        logged(tmp_path / "own.jsonl", [PAIR | {"decision": "8/10"}])
+    (table,) = logged(tmp_path / "own.jsonl", [PAIR | {"reply": "8/10"}])
+    assert table.rows()[0].status == "unparsed"
+
+
+def test_ratings_of_llm_bar_are_no_verdicts(tmp_path: Path) -> None:
+    record = {
+        "input": "Why?",
+        "output_1": "one",
+        "output_2": "two",
+        "label": 1,
+        "results": [{"output_1": {"rating": 5}}],
+    }
+    with pytest.raises(InputError, match=r'field "results": rates each answer alone; give a table with both ratings'):
+        logged(tmp_path / "result.json", [record])
+
+
 PAIR = {"id": "p", "question": "Why?", "response_A": "one", "response_B": "two words"}
 
 

@@ -18,7 +18,7 @@ from unslant.metrics import Estimate
 from unslant.responses import Responses
 from unslant.studies.judge.measures import abstention
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
-from unslant.studies.judge.study import judge
+from unslant.studies.judge.study import judge, load_pairs
 from unslant.studies.judge.verdicts import Verdicts
 
 
@@ -204,6 +204,28 @@ def test_pairs_are_read_from_files(tmp_path: Path) -> None:
     pairs.write_text("\n".join(json.dumps(one) for one in [*RECORDS, {"prompt": "Why?"}]))
     kept = judge("fair", pairs, skip_bad=True, template="plain")
     assert "1 of 21 records left out" in said(kept)
+
+
+def test_the_winner_of_a_vote_is_the_label_of_a_pair(tmp_path: Path) -> None:
+    """Those of Kaggle's Arena data were read without their labels, and texts as lists in JSON."""
+    path = tmp_path / "votes.csv"
+    path.write_text(
+        "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie\n"
+        + "".join(f'{k},m1,m2,"[""{k}?""]","[""left""]","[""right""]",{k % 2},{1 - k % 2},0\n' for k in range(4))
+        + '4,m1,m2,"[""4?""]","[""left""]","[""right""]",0,0,1\n'
+    )
+    pairs = load_pairs(path, {})
+    right = [{pair.options[i] for i in pair.answers} for pair in pairs]
+    assert right == [{"right"}, {"left"}, {"right"}, {"left"}, {"left", "right"}]
+    assert [pair.stem for pair in pairs] == [f"{k}?" for k in range(5)]
+    assert all(
+        {**dict(zip(pair.options, pair.authors, strict=True))} == {"left": "m1", "right": "m2"} for pair in pairs
+    )
+    named = {"prompt": "Why?", "response_a": "left", "response_b": "right", "model_a": "m1", "model_b": "m2"}
+    (pair,) = load_pairs([named | {"winner": "model_b"}], {})
+    assert {pair.options[i] for i in pair.answers} == {"right"}
+    (pair,) = load_pairs([named | {"verdict": "A"}], {})  # of a judge
+    assert not pair.answers
 
 
 def test_lists_of_several_answers() -> None:

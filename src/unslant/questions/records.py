@@ -64,6 +64,15 @@ class BadRecord(Exception):
         self.kind, self.field, self.whole_file = kind, field, whole_file
 
 
+def values_in(record: Record, columns: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a record by field; a list for a field of several columns (``scores=score_A,score_B``)."""
+    data = record.data
+    return {
+        field: data[name] if name in data else [data.get(part.strip()) for part in name.split(",")]
+        for field, name in columns.items()
+    }
+
+
 def record_of(place: str, data: object) -> Record:
     """A record with plain values, or the reason why it cannot be one."""
     if not isinstance(data, Mapping):

@@ -263,7 +263,7 @@ def _sides(names: Mapping[str, str]) -> tuple[tuple[str, str] | None, bool]:
 def _winner(data: Mapping[str, Any], names: Mapping[str, str], sides: tuple[str, str], column: str | None) -> Any:
     """``A`` or ``B`` for a name or a side, both for a tie; else the value itself, an index or something to refuse."""
     if column is None:
-        hot = [bool(data.get(names[name])) for name in _ONE_HOT if name in names]
+        hot = [str(data.get(names[name])).casefold() in ("1", "1.0", "true") for name in _ONE_HOT if name in names]
         return ["A", "B"] if hot[2:] == [True] else [label for label, on in zip("AB", hot, strict=False) if on] or None
     value = data.get(column)
     if not isinstance(value, str):

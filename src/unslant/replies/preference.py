@@ -45,7 +45,7 @@ for _name, _letter, _digit, _place in (("one", "A", "1", "{compared_first}"), ("
         rf"|(?-i:{_letter}){{end_word}}|{_placed}{{end_word}})(?:'s (?:{{compared_noun}}))?[)\]\"']{{0,2}})"
     )
 _rule = partial(pattern, parts=_SIDE)
-_BRACKET = _rule(r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:/] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]")
+_BRACKET = _rule(r"\[\[ ?(?:{verdict}|(?P<left>-?\d+(?:\.\d+)?) ?[,;:] ?(?P<right>-?\d+(?:\.\d+)?)) ?\]\]")
 _WHOLE = _rule(r"(?!\W{0,3}[-+−]\d)\W{0,4}{verdict}\W{0,4}")  # -1 is a rating
 _FIELD = _rule(
     r"(?:(?:^|(?<=[.!?] ))[ \[(]{0,3}{preference_field}[\])]{0,2}(?: is)? ?(?:[:=]|(?<=\]) ?)[ \"'(]{0,3}|⟦ ?)"
@@ -152,7 +152,7 @@ def _field(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _scores(text: str) -> Iterator[tuple[str, bool]]:
-    if match := re.fullmatch(rf"[(\[ ]{{0,3}}({_NUMBER})[,;/ ]{{1,3}}({_NUMBER})[)\]. ]{{0,3}}", text.split("\n")[0]):
+    if match := re.fullmatch(rf"[(\[ ]{{0,3}}({_NUMBER})[,; ]{{1,3}}({_NUMBER})[)\]. ]{{0,3}}", text.split("\n")[0]):
         yield _compared(float(match[1]), float(match[2])), True
         return
     each = [[float(match["number"]) for match in scored.finditer(text)] for scored in _SCORED]

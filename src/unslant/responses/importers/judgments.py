@@ -1,18 +1,7 @@
 """Judgements: which of two answers (or of several) a judge prefers, for ``unslant study judge``.
 
-=====================  =========================================================================================
-JudgeBench             ``response_A``, ``response_B``, ``label``, ``judgments``: two, the second of the swapped order
-MT-Bench, pairs        ``model_1``, ``model_2``, ``g1_winner``, ``g2_winner`` (swapped, but named by its model)
-MT-Bench, Arena votes  ``model_a``, ``model_b``, ``winner``, ``judge``; which answer came first is not logged
-AlpacaEval             ``output_1``, ``output_2``, ``generator_1``, ``generator_2``, ``preference`` (1 to 2, 0 and 1.5
-                       are ties); the order shown was random, and is not logged
-LLMBar                 ``output_1``, ``output_2``, ``label``, ``results``: both orders, winners as numbered in the file
-PandaLM                ``response1``, ``response2``, ``cmp_key``, ``annotator1`` to ``annotator3`` (0 is a tie): people
-RewardBench            ``chosen``, ``rejected``, ``results`` (1 if the chosen one won, 0.5 for a tie); no orders either
-a table                :data:`FIELDS`, under names of your own by ``--fields FIELD=COLUMN``
-=====================  =========================================================================================
-
-Records of the other formats are converted to rows of such a table first, so that there is one reader.
+A table has columns of :data:`FIELDS`, or others by ``--fields FIELD=COLUMN``. Records of other formats
+(``_FORMATS``, in words in ``docs/judge.md``) are converted to rows of such a table first, so that there is one reader.
 """
 
 from __future__ import annotations
@@ -29,7 +18,7 @@ from unslant.errors import InputError
 from unslant.presentations import ALPHABETS
 from unslant.questions.fields import find_columns
 from unslant.questions.question import Question
-from unslant.questions.records import BadRecord, Record, is_missing, parse_list, whole_number
+from unslant.questions.records import BadRecord, Record, is_missing, parse_list, values_in, whole_number
 from unslant.replies import extract_preference
 from unslant.responses.importers.logged import Log, Logged, understood
 from unslant.responses.importers.registry import Head, Importer
@@ -37,8 +26,8 @@ from unslant.responses.importers.registry import Head, Importer
 FIELDS: dict[str, tuple[str, ...]] = {
     "id": ("id", "pair_id", "question_id"),
     "question": ("question", "prompt", "instruction", "input"),
-    "response_A": ("response_A", "response_a", "answer_a", "answer_A"),
-    "response_B": ("response_B", "response_b", "answer_b", "answer_B"),
+    "response_A": ("response_A", "response_a", "answer_a", "answer_A", "response_1", "answer_1", "output_a"),
+    "response_B": ("response_B", "response_b", "answer_b", "answer_B", "response_2", "answer_2", "output_b"),
     "system_A": ("system_A", "system_a", "model_a"),
     "system_B": ("system_B", "system_b", "model_b"),
     "responses": ("responses", "answers"),
@@ -46,7 +35,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "rejected": ("rejected",),
     "systems": ("systems", "models"),
     "label": ("label", "gold"),
-    "decision": ("decision", "verdict", "winner", "preference"),
+    "decision": ("decision", "verdict", "winner", "preference", "preferred", "better", "final_verdict"),
     "scores": ("scores",),
     "order": ("order", "swapped"),
     "reply": ("reply", "judgment", "judgement", "explanation"),
@@ -135,6 +124,8 @@ def _alpaca(data: _Row) -> Iterator[_Row]:
 def _llm_bar(data: _Row) -> Iterator[_Row]:
     about = {"question": data["input"], "responses": [data["output_1"], data["output_2"]], "label": data["label"]}
     verdicts = data["results"][-1]  # of a judge that decides again where its verdicts differ, the last
+    if "swap = False" not in verdicts:
+        raise BadRecord("no verdict", "rates each answer alone; give a table with both ratings as scores", "results")
     for order, swapped in (("AB", False), ("BA", True)):
         one = verdicts[f"swap = {swapped}"]
         yield about | {"order": order, "preferred": one["winner"], "reply": one["completion"][0]}
@@ -344,6 +335,8 @@ _FORMATS: dict[str, tuple[frozenset[str], Callable[[_Row], Iterator[_Row]]]] = {
     "PandaLM": (frozenset({"idx", "cmp_key", "response1", "response2", "annotator1"}), _panda_lm),
 }
 _TABLE = "a table of judgements"
+_UNDECIDED = "no column was found for the verdicts of this table of judgements among"
+_NAME_IT = "name it: --fields decision=COLUMN, or reply=COLUMN, or scores=COLUMN,COLUMN"
 _UNPLACED = "The log does not say which answer was shown first: nothing is said about places."
 
 
@@ -354,7 +347,9 @@ def _format(head: Head) -> str:
     # A table may have every column of votes too, and has texts and orders besides, which votes do not.
     if answers and fields & {"decision", "reply", "scores"}:
         return _TABLE
-    return next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), "")
+    # Data sets of pairs, in JSON or Parquet, may be in a folder of logs.
+    pairs = _UNDECIDED * ({"response_A", "response_B"} <= fields and head.kind not in ("json", "jsonl", "parquet"))
+    return next((name for name, (needed, _) in _FORMATS.items() if needed <= head.names and not head.fields), pairs)
 
 
 def check_fields(fields: Mapping[str, str], of: str) -> None:
@@ -367,12 +362,14 @@ def read(head: Head) -> list[Log]:
     """One log for each judge of a file."""
     name = _format(head)
     check_fields(head.fields, _TABLE)
+    if name == _UNDECIDED:
+        raise InputError.at(head.path, f"{name} {', '.join(sorted(head.names))}; {_NAME_IT}", field="decision")
     by_judge: defaultdict[str, list[Logged]] = defaultdict(list)
     for record in head.rows([*head.fields.values(), *head.names]):
         try:
             with understood(record.place, f"judgement ({name})"):
                 columns = {} if name in _FORMATS else columns_of(record, head.fields)
-                table_row = {key: record.data[column] for key, column in columns.items()}
+                table_row = values_in(record, columns)
                 if columns.get("id") == "question_id":  # shared by the pairs of all systems that answered it
                     systems = (columns.get(key, "") for key in ("system_A", "system_B"))
                     table_row["id"] = _joined(record.data, "question_id", *systems)

@@ -20,11 +20,12 @@ from unslant.presentations import Presentation, cyclic_orders, parse_labels, pre
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.questions.loaders import Bad, open_source, ready_made
 from unslant.questions.question import LoadReport
-from unslant.questions.records import BadRecord, Record
+from unslant.questions.records import BadRecord, Record, values_in
+from unslant.questions.reshape import pairs_of
 from unslant.reach import Reach
 from unslant.replies import chosen_contents, extract_preference
 from unslant.responses import Responses
-from unslant.responses.importers.judgments import check_fields, columns_of, pair_of
+from unslant.responses.importers.judgments import FIELDS, check_fields, columns_of, pair_of
 from unslant.studies.judge.measures import ERROR
 from unslant.studies.judge.result import JudgeComparison, JudgeResult
 
@@ -76,15 +77,34 @@ def load_pairs(source: Any, fields: Mapping[str, str], skip_bad: bool = False) -
     if (ready := ready_made(source, Question)) is not None:
         return ready
     check_fields(fields, "pairs")
-    opened, bad = open_source(source, "questions", fields), Bad(skip_bad)
-    pairs = bad.kept((record, partial(_pair, record, fields, opened.name, bad)) for record in opened.records)
-    return bad.whole(opened.name, pairs, opened.records, LoadReport(opened.origin))
+    names = {key: ",".join(names) for key, names in FIELDS.items()}  # by which a header is recognised
+    opened, bad = open_source(source, "questions", {**names, **fields}), Bad(skip_bad)
+    records, note = (opened.records, "") if fields else _with_labels(opened.records)
+    pairs = bad.kept((record, partial(_pair, record, fields, opened.name, bad)) for record in records)
+    return bad.whole(opened.name, pairs, records, LoadReport(opened.origin, notes=(note,) if note else ()))
+
+
+_NO_VOTES = {"label", "gold", "chosen", "verdict", "judgment", "judgement"}
+"""Columns of files whose labels are read already, or that hold the verdicts of a judge."""
+
+
+def _with_labels(records: list[Record]) -> tuple[list[Record], str]:
+    """Votes, whose label is the winner (Arena, Kaggle), as records of :data:`FIELDS`, and a note; others unchanged."""
+    voted = pairs_of(records)
+    if voted is None or any(_NO_VOTES & record.data.keys() for record in records):
+        return records, ""
+    made = [
+        replace(record, data={**record.data, "question": pair.data["context"], "responses": pair.data["options"],
+                              "label": pair.data["answer"]})
+        for record, pair in zip(records, voted[0], strict=True) if not record.problem
+    ]  # fmt: skip
+    return made, voted[1]
 
 
 def _pair(record: Record, fields: Mapping[str, str], source: str, bad: Bad) -> Question:
     if record.problem:
         raise BadRecord("not a record", record.problem)
-    pair = pair_of({key: record.data[column] for key, column in columns_of(record, fields).items()})
+    pair = pair_of(values_in(record, columns_of(record, fields)))
     bad.claim(pair.id, record)
     # Files of ``chosen`` and ``rejected`` list the right answer first everywhere, so that a judge who prefers the first
     # place would be right on all of them.
