@@ -43,9 +43,69 @@ def test_options_before_the_words_that_ask_for_the_answer_are_cut_too(asking: st
     assert read(rows) == EXPECTED
 
 
-def test_what_follows_the_options_stays_where_it_is_part_of_the_question() -> None:
-    text = f"{lettered(ASKED[0][1])}\nWhich of these is a fruit?"
+@pytest.mark.parametrize("form", ["{}. {}", "{}) {}", "({}) {}", "- {1}", "* {1}"])
+@pytest.mark.parametrize("after", ["", "Think before you answer.", "Which of the four is it?"])
+def test_options_repeated_anywhere_in_the_question_are_cut_and_the_rest_stays(form: str, after: str) -> None:
+    names = {letter: str(number) for number, letter in enumerate("ABCD", 1)}
+    for rename in ({}, names):
+        rows = []
+        for stem, options, right in ASKED:
+            listed = [
+                form.format(rename.get(letter, letter), option) for letter, option in zip("ABCD", options, strict=True)
+            ]
+            text = "\n".join([f"{stem}\n", *listed, f"\n{after}"])
+            rows.append({"question": text, "options": options, "answer": right})
+        assert read(rows) == [(f"{stem}\n{after}".strip(), options, right) for stem, options, right in EXPECTED]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is it an apple, a chair, a cloud or a hammer?",  # in no order, without marks
+        "A) hammer B) apple C) chair",  # not all
+        "A) hammer B) apple C) chair D) cloudy skies",  # others
+    ],
+)
+def test_options_that_are_part_of_the_question_stay(text: str) -> None:
     assert only({"question": text, "options": ASKED[0][1], "answer": 1}).stem == text
+
+
+def test_a_question_of_a_million_spaces_is_searched_at_once() -> None:
+    text = "Which? A." + " " * 1_000_000 + "hammer B." + " " * 1_000_000 + "apple chair cloud"
+    assert only({"question": text, "options": ASKED[0][1], "answer": 1}).stem == text
+
+
+def test_two_options_labelled_0_and_1_are_not_marked_so() -> None:
+    """The answer 0 was overruled by the label 1 of the other option."""
+    options = [{"label": 0, "text": "blood"}, {"label": 1, "text": "sky"}]
+    assert only({"question": "Which is red?", "options": options, "answer": 0}).answers == {0}
+    marked = [{"correct": False, "text": "sky"}, {"correct": True, "text": "blood"}]
+    assert only({"question": "Which is red?", "options": marked}).answers == {1}
+
+
+def test_letters_in_objects_are_labels_and_not_texts() -> None:
+    rows = [
+        {"question": stem, "options": [{"value": v, "label": o} for v, o in zip("ABCD", options, strict=True)]}
+        | {"answer": "ABCD"[right]}
+        for stem, options, right in ASKED
+    ]
+    assert read(rows) == EXPECTED
+    numbers = [{"label": letter, "text": str(number)} for number, letter in enumerate("ABC", 1)]
+    assert only({"question": "What is 1 + 1?", "options": numbers, "answer": "B"}).options == ("1", "2", "3")
+
+
+@pytest.mark.parametrize("right", ["answer", "correct_answer", "Best Answer"])
+@pytest.mark.parametrize("wrong", ["distractors", "Incorrect Answers", "distractor{}"])
+def test_wrong_options_apart_from_the_right_one(right: str, wrong: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for stem, options, place in ASKED:
+        others = [option for i, option in enumerate(options) if i != place]
+        texts = {wrong.format(i): option for i, option in enumerate(others, 1)}
+        listed = "; ".join(others) if "Best" in right else others
+        rows.append({"question": stem, right: options[place]} | (texts if "{}" in wrong else {wrong: listed}))
+    for (stem, options, place), question in zip(ASKED, load_questions(rows), strict=True):
+        assert (question.stem, {*question.options}) == (stem, {*options})
+        assert [question.options[i] for i in question.answers] == [options[place]]
 
 
 @pytest.mark.parametrize("marks", [(1, 0), (1.0, 0.0), (True, False), (1, -1), (100, 0), (0.5, 0)])
@@ -171,3 +231,17 @@ def test_answers_yes_and_no_are_the_options_where_there_are_none(answers: list[A
 def test_other_answers_without_options_are_refused(row: dict[str, Any]) -> None:
     with pytest.raises(InputError, match='field "options": no column was found'):
         load_questions([{"question": "Is it?"} | row])
+
+
+def test_questions_about_one_passage_may_have_its_id() -> None:
+    """As in RACE on the Hub; the same question twice, or one id for two passages, is a mistake."""
+    rows = [
+        {"example_id": f"high{i // 2}.txt", "article": f"Article {i // 2}.", "question": stem, "options": options}
+        | {"answer": "ABCD"[right]}
+        for i, (stem, options, right) in enumerate(ASKED)
+    ]
+    assert read(rows) == EXPECTED
+    assert [one.id for one in load_questions(rows)] == ["high0.txt", "high0.txt#2", "high1.txt", "high1.txt#2"]
+    for wrong in ([*rows, rows[0]], [*rows, rows[0] | {"article": "Another."}], [rows[0] | {"article": ""}] * 2):
+        with pytest.raises(InputError, match=r"field \"id\": 'high0.txt' was used before"):
+            load_questions(wrong)

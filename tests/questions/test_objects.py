@@ -212,7 +212,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(subtests: pytest.Subtests) -
         (lambda: 3, "questions of type int: give a file, a name, a list of dicts"),
         (lambda: ["What?"], "list, item 1: is a text, not a JSON object"),
         (lambda: [ROWS[0], 3], "list, item 2: is a number"),
-        (lambda: [ROWS[0] | {"id": "a"}, ROWS[1] | {"id": "a"}], r"'a' was used before \(list, item 1\)"),
+        (lambda: [ROWS[0] | {"id": "a"}, ROWS[9] | {"id": "a"}], r"'a' was used before \(list, item 1\)"),
         (lambda: [ROWS[0], ROWS[1] | {"answer": "E"}], r'list, item 2, field "answer": \'E\' is none of the 3 options'),
         (lambda: pd.DataFrame([ROWS[0], ROWS[1] | {"answer": "E"}]), r'DataFrame, row 2, field "answer"'),
         (lambda: Dataset.from_list([ROWS[0], ROWS[1] | {"answer": "E"}]), r'Dataset, row 2, field "answer"'),

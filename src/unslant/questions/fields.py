@@ -10,7 +10,7 @@ from typing import Any
 
 from unslant.errors import InputError, one_of
 from unslant.questions.answers import RawAnswer
-from unslant.questions.numbering import is_scheme, shuffled_letters, split_options, strip_numbering
+from unslant.questions.numbering import is_scheme, shuffled_letters, split_options, strip_numbering, without_options
 from unslant.questions.pinned import find_pinned, pinned_in
 from unslant.questions.question import MAX_OPTIONS, MIN_OPTIONS
 from unslant.questions.records import BadRecord, Record, image_in, is_missing, parse_written, text_of, usual_name
@@ -252,14 +252,13 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         raise BadRecord("needs an image", f"comes with an image ({image}), and only its text could be asked")
     stem = _texts_of(data, names["question"])
     stem = _RELATIONS.get(stem.strip(), stem) if strip and "context" in names else stem
-    padded, written = False, split_options(stem) if strip or names["options"] == names["question"] else None
-    if names["options"] != names["question"]:
+    padded, cut = False, names["options"] == names["question"]
+    if not cut:
         options, labels, gold = options_in(data, names["options"])
-        if padded := options.count("N/A") > 1 and {*options[options.index("N/A") :]} == {"N/A"}:  # MMLU-Pro
-            options = options[: options.index("N/A")]
-            labels = labels[: len(options)]
-    elif written:
-        options, labels, gold = written[1], (), None
+        if options.count("N/A") > 1 and {*options[(n := options.index("N/A")) :]} == {"N/A"}:  # MMLU-Pro
+            options, labels, padded = options[:n], labels[:n], True
+    elif written := split_options(stem):
+        (stem, options), labels, gold = written, (), None
     else:
         raise BadRecord("options missing", "its text does not end with options A., B., C., ...", "options")
     if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
@@ -268,10 +267,12 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         raise BadRecord(kind, f"{len(options)} given, {MIN_OPTIONS} to {MAX_OPTIONS} are allowed{hint}", "options")
     labels = labels or _labels(row.value("labels"), len(options)) or shuffled_letters(options)
     texts = strip_numbering(options) if strip else options
-    cut = bool(written and written[1] in (options, texts))  # there, they would keep their order and letters
-    stem = written[0] if written and cut else stem
+    if strip and not cut and (rest := without_options(stem, texts)) is not None:
+        stem, cut = rest, True  # there, they would keep their order and letters
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
+    if gold == [1] and len(options) == 2 and not is_missing(row.value("answer")):  # labels 0 and 1, not marks
+        labels, gold = ("0", "1"), None
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
     pinned = pinned_in(row.value("pinned"), len(options))
@@ -374,9 +375,11 @@ def _option_mapping(
 
 def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
     values = [{usual_name(str(key)): item for key, item in value.items()} for value in values]
-    key = next((key for key in "text option content answer value name txt".split() if key in values[0]), None)
-    if key is None:
+    keys = [key for key in "text option content answer value name txt label".split() if key in values[0]]
+    if not keys:
         raise BadRecord("option not a text", f"options have no text, only {', '.join(values[0])}", "options")
+    # Not the letters in {"value": "A", "label": "blood"}.
+    key = next((key for key in keys if not is_scheme([str(value.get(key)) for value in values])), keys[0])
     options = _texts([value.get(key) for value in values])
     for name in ("is_answer", "is_correct", "correct", "label", "points", "fraction"):
         marks = [value.get(name) for value in values]
@@ -384,8 +387,8 @@ def _option_objects(values: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, 
         gold = _flags([False if mark is None and any(marks) else mark for mark in marks])
         if gold is not None:
             return options, (), gold
-    names = ("label", "key", "id", "letter")
-    labels = next(([value.get(name) for value in values] for name in names if name in values[0]), ())
+    names = [name for name in ("label", "key", "id", "letter", "value") if name in values[0] and name != key]
+    labels = [value.get(names[0]) for value in values] if names else ()
     return options, _labels(labels, len(options)), None
 
 

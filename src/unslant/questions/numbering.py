@@ -20,10 +20,9 @@ _MARK = re.compile(r"[(\[（]?[a-z][)\]）]", re.IGNORECASE)
 _INLINE = re.compile(r"(?<![A-Za-z0-9.(（\[])(?P<open>[(（\[]?)(?P<name>[A-Za-z])\s?(?P<close>[)）\].．、:：])\s*")
 # Both end a text without spaces at its end: with \s*\Z, each of a million spaces would be tried as the last.
 _HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\Z", re.IGNORECASE)
-# Also "A: Among A through D, the answer is", as AGIEval asks for it.
-_ANSWER = re.compile(
-    r"\n[ \t]*(?:answer[ \t]*[:：]?|(?:a:|answer:|答案)[^\n]{0,100}(?:\bis|选择|[:：]))\Z", re.IGNORECASE
-)
+_ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\Z", re.IGNORECASE)
+_ASKED = re.compile(r"(?:(?:the )?(?:correct )?answer\b|a:|答案)[^\n]{0,100}", re.IGNORECASE)
+_BULLET = r"(?:[(（\[]?(?:[a-z]|\d{1,2})\s?[)）\].．、:：]|[-*•])\s*"
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -76,6 +75,21 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
     if not all(options) or re.search(missed, options[-1], re.IGNORECASE):
         return None
     return _HEADING.sub("", text[: runs[0][0].start()].rstrip()).strip(), tuple(options)
+
+
+def without_options(text: str, options: Sequence[str]) -> str | None:
+    """The text without these options, if it repeats all of them in their order after letters, numbers or bullets.
+
+    What follows them stays, unless it is a line that only asks for the answer ("A: Among A through D, the answer is").
+    """
+    if not all(option.strip() and option in text for option in options):
+        return None
+    between, marked = r"[\s,;，；]*", (_BULLET + re.escape(option.strip()) for option in options)
+    match = re.search(rf"(?<![a-z\d]){between.join(marked)}[.,;]?[ \t]*(?:\n|\Z)", text, re.IGNORECASE)
+    if match is None:
+        return None
+    before, after = _HEADING.sub("", text[: match.start()].rstrip()).strip(), text[match.end() :].strip()
+    return before if _ASKED.fullmatch(after) else f"{before}\n{after}".strip()
 
 
 def shuffled_letters(options: Sequence[str]) -> tuple[str, ...]:

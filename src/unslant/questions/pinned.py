@@ -276,11 +276,7 @@ def _called(text: str, name: str) -> bool:
 
 
 def pinned_in(value: Any, n: int) -> tuple[int, ...] | None:
-    """The indices that a file gives, of ``n`` options; None where it gives none.
-
-    Raises:
-        BadRecord: if they are not a list of indices.
-    """
+    """The indices that a file gives; None where it gives none, BadRecord where they are none of ``n`` options."""
     if isinstance(value, str):
         value = parse_list(value)
     if value is None or value != value:

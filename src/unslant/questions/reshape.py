@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from html import unescape
 from typing import Any
 
-from unslant.questions.fields import CHOICE_FIELDS, column_names, lookup, option_columns
-from unslant.questions.records import Record, parse_list, record_of, text_of, usual_name
+from unslant.questions.fields import CHOICE_FIELDS, column_names, find_columns, lookup, option_columns
+from unslant.questions.records import Record, is_missing, parse_list, record_of, text_of, usual_name
 
 _LISTS = {**dict(zip(CHOICE_FIELDS["options"], CHOICE_FIELDS["options"], strict=True)), "answers": "answer"}
 """Columns that hold a list for each question of a passage, and the names of their items."""
@@ -22,20 +22,22 @@ def reshape(records: Sequence[Record]) -> list[Record]:
     """One record per question; records that already have this form are returned unchanged.
 
     Other forms are a passage with its questions (:func:`_questions_about`), MultiRC in the Hub's flat form (one row per
-    candidate answer, with ``idx.paragraph`` and ``idx.question``), and the files of P3's authors (``correct_answers``,
-    ``dataset_source``), which give several questions about one passage the same id.
+    candidate answer, with ``idx.paragraph`` and ``idx.question``), and files that give several questions about one
+    passage its id: RACE on the Hub, and those of P3's authors (``correct_answers``, ``dataset_source``).
     """
     first = next((record.data for record in records if not record.problem), {})
     if _list_of_questions(first):
         return [part for record in records for part in _questions_about(record)]
     if isinstance(first.get("idx"), Mapping) and {"paragraph", "question", "answer", "label"} <= first.keys():
         return _candidate_rows(records)
-    if {"correct_answers", "dataset_source"} <= first.keys():
-        return _with_own_ids(records)
-    return list(records)
+    if {"correct_answers", "dataset_source"} <= first.keys():  # elsewhere a column "Facts" gives the answer away
+        facts = (record.data.get("Facts") for record in records)
+        contexts = ({"context": without_options(fact)} if isinstance(fact, str) else {} for fact in facts)
+        records = [replace(one, data={**one.data, **extra}) for one, extra in zip(records, contexts, strict=True)]
+    return _with_own_ids(records)
 
 
-_RIGHT = re.compile("(?:correct|right)_answer")
+_RIGHT = re.compile("(?:correct|right|best)_answer")
 _WRONG = re.compile("(?:(?:incorrect|wrong)_answer|distractor)_?\\d{1,2}")
 _LISTED = re.compile("(?:incorrect|wrong)(?:_answers)?|distractors")
 """Columns with all wrong options in a list."""
@@ -49,16 +51,18 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
     lists = [column for name, column in names.items() if _LISTED.fullmatch(name)]
     wrong = [column for name, column in names.items() if _WRONG.fullmatch(name)] + lists
     right = [column for name, column in names.items() if _RIGHT.fullmatch(name)]
-    right = right or [names[name] for name in ("correct", "right") if lists and name in names]
+    right = right or [names[name] for name in ("correct", "right", "answer") if name in names][:1]
     others = [column for column in names.values() if column not in (*right, *wrong)]
     if len(right) != 1 or not wrong or set(CHOICE_FIELDS["options"]) & names.keys() or option_columns(others):
         return None
+    semicolons = any(";" in text_of(record.data.get(column)) for record in records for column in lists)  # TruthfulQA
     parts = []
     for record in records:
         data, problem, texts = dict(record.data), record.problem, list[str]()
         for column in (*right, *wrong):
             value = data.pop(column, None)
-            value = parse_list(value) if column in lists and isinstance(value, str) else value
+            if column in lists and isinstance(value, str):
+                value = parse_list(value) or (value.split(";") if semicolons else value)
             if column in lists and not isinstance(value, list):
                 problem = problem or f"has no list of options, in JSON, in the column {column!r}"
             texts += [text_of(text).strip() for text in (value if isinstance(value, list) else [value])]
@@ -104,17 +108,21 @@ def without_options(context: str) -> str:
 
 
 def _with_own_ids(records: Sequence[Record]) -> list[Record]:
-    """The second question with an id gets "#2" after it, and so on."""
-    seen: Counter[str] = Counter()
+    """Of different questions about one passage with one id, the second gets "#2" after it, and so on."""
+    columns = find_columns(column_names(records), {}, CHOICE_FIELDS)
+    if not (columns["context"] and columns["question"]):
+        return list(records)
+    asked: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     parts = []
     for record in records:
-        data = dict(record.data)
-        name = "id" if data.get("id") else "original_id"
-        if data.get(name):
-            data[name] = _numbered(data[name], seen)
-        if isinstance(data.get("Facts"), str):  # elsewhere a column of that name gives the answer away
-            data["context"] = without_options(data["Facts"])
-        parts.append(Record(record.place, data, record.problem))
+        data = record.data
+        name = next((column for column in columns["id"] if not is_missing(data.get(column))), "")
+        passage, stem = (text_of(lookup(data, columns[field][0])) for field in ("context", "question"))
+        stems = asked[str(data.get(name)), passage]
+        number = stems.setdefault(stem, len(stems) + 1)
+        if name and passage.strip() and number > 1:
+            data = {**data, name: f"{data[name]}#{number}"}
+        parts.append(replace(record, data=data))
     return parts
 
 
