@@ -64,6 +64,7 @@ def test_options_repeated_anywhere_in_the_question_are_cut_and_the_rest_stays(fo
         "Is it an apple, a chair, a cloud or a hammer?",  # in no order, without marks
         "A) hammer B) apple C) chair",  # not all
         "A) hammer B) apple C) chair D) cloudy skies",  # others
+        "What is a hammer - apple - chair - cloud",  # bullets that are not on lines
     ],
 )
 def test_options_that_are_part_of_the_question_stay(text: str) -> None:
@@ -71,8 +72,17 @@ def test_options_that_are_part_of_the_question_stay(text: str) -> None:
 
 
 def test_a_question_of_a_million_spaces_is_searched_at_once() -> None:
-    text = "Which? A." + " " * 1_000_000 + "hammer B." + " " * 1_000_000 + "apple chair cloud"
-    assert only({"question": text, "options": ASKED[0][1], "answer": 1}).stem == text
+    gap = " " * 1_000_000
+    for text in (
+        f"Which? A.{gap}hammer B.{gap}apple chair cloud",
+        f"Which?\n{gap}\n-{gap}hammer{gap}apple chair cloud",
+    ):
+        assert only({"question": text, "options": ASKED[0][1], "answer": 1}).stem == text
+
+
+def test_two_numbers_after_signs_or_letters_are_not_options() -> None:
+    for text in ("What is 5 - 3 - 2", "What is a + b where a: 3, b: 2"):
+        assert only({"question": text, "options": ["3", "2"], "answer": 1}).stem == text
 
 
 def test_two_options_labelled_0_and_1_are_not_marked_so() -> None:

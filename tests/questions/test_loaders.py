@@ -278,7 +278,7 @@ def test_options_at_the_end_of_the_question(write: Write) -> None:
     assert [question.stem for question in questions] == ["Which is red?", "Which is blue?"]
     assert [question.options for question in questions] == [EXPECTED.options] * 2
     assert [question.answers for question in questions] == [{1}, {2}]
-    assert questions.report.notes == ("options are cut from the end of the questions' texts: 2",)
+    assert questions.report.notes == ("options are cut from the questions' texts: 2",)
     third = {"question": "Which is green? A. grass B. grass A. sky", "answer": "A"}
     with pytest.raises(InputError, match=r'line 3, field "options": its text does not end with options A\., B\.'):
         load_questions(write([*rows, third]))
@@ -294,7 +294,7 @@ def test_options_repeated_in_the_question_are_cut_from_it(write: Write, options:
     question = "Which is red?\nA) grass\nB) blood\nC) sky"
     questions = load_questions(write([{"question": question, "options": options, "answer": "B"}, {**ROW, "id": "q2"}]))
     assert [question.stem for question in questions] == ["Which is red?"] * 2
-    assert questions.report.notes == ("options are cut from the end of the questions' texts: 1",)
+    assert questions.report.notes == ("options are cut from the questions' texts: 1",)
     named = "Which pair fits: A) blood, B) sky, C) sea?"
     (kept,) = load_questions(write([{"question": named, "options": ["A and B", "B and C"], "answer": "B"}]))
     assert kept.stem == named

@@ -59,6 +59,20 @@ def test_mt_bench_names_the_winner_by_its_model(tmp_path: Path) -> None:
     assert table.questions[0].stem == "Why?"
 
 
+def test_mt_bench_s_second_turn_has_what_the_assistants_say(tmp_path: Path) -> None:
+    talk = "\n\n".join(
+        f"<|The Start of Assistant {side}'s Conversation with User|>\n\n### User:\nWhy?\n\n"
+        f"### Assistant {side}:\n{said}\n\n### User:\nAnd then?\n\n### Assistant {side}:\nNothing.\n\n"
+        f"<|The End of Assistant {side}'s Conversation with User|>"
+        for side, said in (("A", "So it is."), ("B", "Rain.\n\nAnd snow."))
+    )
+    record = {"question_id": 81, "model_1": "amber", "model_2": "birch", "g1_winner": "model_1", "g2_winner": "tie",
+              "judge": ["critic", "pair-v2-multi-turn"], "turn": 2, "g1_user_prompt": talk}  # fmt: skip
+    (table,) = logged(tmp_path / "critic_pair.jsonl", [record])
+    (pair,) = table.questions
+    assert pair.options == ("So it is.\n\nNothing.", "Rain.\n\nAnd snow.\n\nNothing.")
+
+
 def test_votes_of_people_are_one_judge_and_say_nothing_of_places(tmp_path: Path) -> None:
     def vote(judge: str, winner: str) -> dict[str, Any]:
         said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "x"}]

@@ -14,6 +14,7 @@ from tests.chatting import RuleChat
 from tests.command_line import unslant as command_line
 from tests.first_screens import said
 from tests.studies.planted_judges import HABITS, STRENGTHS, Habit, judged, truth
+from unslant.errors import InputError
 from unslant.metrics import Estimate
 from unslant.responses import Responses
 from unslant.studies.judge.measures import abstention
@@ -224,6 +225,8 @@ def test_the_winner_of_a_vote_is_the_label_of_a_pair(tmp_path: Path) -> None:
     named = {"prompt": "Why?", "response_a": "left", "response_b": "right", "model_a": "m1", "model_b": "m2"}
     (pair,) = load_pairs([named | {"winner": "model_b"}], {})
     assert {pair.options[i] for i in pair.answers} == {"right"}
+    with pytest.raises(InputError, match=r"item 2.*is a text, not a JSON object"):
+        load_pairs([named | {"winner": "model_b"}, "nothing"], {})
     (pair,) = load_pairs([named | {"verdict": "A"}], {})  # of a judge
     assert not pair.answers
 

@@ -349,7 +349,7 @@ def _flags(values: Any) -> list[int] | None:
     """Indices of the right ones in a list of 0/1 (or false/true, -1/1, 0/100); None if it is not such a list."""
     if not isinstance(values, list | tuple) or not values or any(not isinstance(one, int | float) for one in values):
         return None
-    right = {value for value in values if not value <= 0}
+    right = {value for value in values if value > 0}
     marks = right <= {1} or (len(right) == 1 and len({*values}) == 2)
     return [i for i, value in enumerate(values) if value in right] if marks else None
 

@@ -182,7 +182,7 @@ def read_source(
         for number, record in enumerate(records)
     )
     if cut := sum(item.cut for item in drafts):
-        notes.append(f"options are cut from the end of the questions' texts: {cut:,}")
+        notes.append(f"options are cut from the questions' texts: {cut:,}")
     if padded := sum(item.padded for item in drafts):
         notes.append(f"'N/A' in the place of missing options is left out: {padded:,}")
     if not need_answers:

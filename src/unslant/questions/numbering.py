@@ -22,7 +22,7 @@ _INLINE = re.compile(r"(?<![A-Za-z0-9.(（\[])(?P<open>[(（\[]?)(?P<name>[A-Za-
 _HEADING = re.compile(r"\b(?:answer )?(?:options|choices)\s*:?\Z", re.IGNORECASE)
 _ANSWER = re.compile(r"\n[ \t]*answer[ \t]*[:：]?\Z", re.IGNORECASE)
 _ASKED = re.compile(r"(?:(?:the )?(?:correct )?answer\b|a:|答案)[^\n]{0,100}", re.IGNORECASE)
-_BULLET = r"(?:[(（\[]?(?:[a-z]|\d{1,2})\s?[)）\].．、:：]|[-*•])\s*"
+_LINE = r"\n[ \t]*(?:[(（\[]?(?:[a-z]|\d{1,2})\s?[)）\].．、:：]|[-*•])\s*"
 _SCHEMES: tuple[Callable[[int], str], ...] = (
     str,
     lambda i: str(i + 1),
@@ -78,15 +78,20 @@ def split_options(text: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def without_options(text: str, options: Sequence[str]) -> str | None:
-    """The text without these options, if it repeats all of them in their order after letters, numbers or bullets.
+    """The text without these options, if it repeats all in their order after letters, or on lines also after numbers or
+    bullets; None otherwise.
 
     What follows them stays, unless it is a line that only asks for the answer ("A: Among A through D, the answer is").
     """
     if not all(option.strip() and option in text for option in options):
         return None
-    between, marked = r"[\s,;，；]*", (_BULLET + re.escape(option.strip()) for option in options)
-    match = re.search(rf"(?<![a-z\d]){between.join(marked)}[.,;]?[ \t]*(?:\n|\Z)", text, re.IGNORECASE)
-    if match is None:
+    texts = [re.escape(option.strip()) for option in options]
+    opening = "?" * (len(texts) > 2)  # a: 3, b: 2 may be two things
+    names = (rf"[(（\[]{opening}{name}\s?[)）\].．、:：]\s*" for name in ascii_lowercase)
+    inline = r"[\s,;，；]*".join(map("".join, zip(names, texts, strict=False)))
+    lines = r"\s*".join(_LINE + one for one in texts)
+    ends = rf"(?:{lines}|(?<![a-z\d]){inline})[.,;]?[ \t]*(?:\n|\Z)"
+    if len(texts) > len(ascii_lowercase) or not (match := re.search(ends, text, re.IGNORECASE)):
         return None
     before, after = _HEADING.sub("", text[: match.start()].rstrip()).strip(), text[match.end() :].strip()
     return before if _ASKED.fullmatch(after) else f"{before}\n{after}".strip()

@@ -53,6 +53,8 @@ _MADE_OF = r"\bStart of Assistant {0}'s [^\]>|\n]{{1,40}}[\]>|]+\n(.*?)\n[\[<|]+
 _USER_QUESTION = re.compile(
     r"(?:\[User Question\]|<\|User Prompt\|>|### User:)\n(.*?)\n\n(?:[\[<|]+The Start of|### Assistant)", re.DOTALL
 )
+_SAID = re.compile(r"### Assistant [AB]:\n(.*?)(?=\n\n### User:|\n?\Z)", re.DOTALL)
+"""Of a conversation of several turns, without what the user asks."""
 _PERSON = re.compile(r"(?:expert|author|annotator|(?:arena_)?user)_\d+")
 
 
@@ -81,7 +83,7 @@ def _mt_bench(data: _Row) -> Iterator[_Row]:
             "judge": data["judge"][0] if isinstance(data["judge"], list) else data["judge"],  # with its prompt
             "id": _joined(data, "question_id", "turn", "model_1", "model_2"),
             "question": question[1] if question else f"question {data['question_id']}",
-            "responses": [match[1] if match else "" for match in texts],
+            "responses": ["\n\n".join(_SAID.findall(match[1])) or match[1] if match else "" for match in texts],
             "systems": [data["model_1"], data["model_2"]],
             "preferred": str(data[f"{game}_winner"]).replace("model_", ""),
             "order": order,

@@ -20,7 +20,7 @@ from unslant.presentations import Presentation, cyclic_orders, parse_labels, pre
 from unslant.questions import Question, QuestionSet, load_questions
 from unslant.questions.loaders import Bad, open_source, ready_made
 from unslant.questions.question import LoadReport
-from unslant.questions.records import BadRecord, Record, values_in
+from unslant.questions.records import BadRecord, Record, usual_name, values_in
 from unslant.questions.reshape import pairs_of
 from unslant.reach import Reach
 from unslant.replies import chosen_contents, extract_preference
@@ -91,13 +91,13 @@ _NO_VOTES = {"label", "gold", "chosen", "verdict", "judgment", "judgement"}
 def _with_labels(records: list[Record]) -> tuple[list[Record], str]:
     """Votes, whose label is the winner (Arena, Kaggle), as records of :data:`FIELDS`, and a note; others unchanged."""
     voted = pairs_of(records)
-    if voted is None or any(_NO_VOTES & record.data.keys() for record in records):
+    if voted is None or any(_NO_VOTES & set(map(usual_name, record.data)) for record in records):
         return records, ""
+    fields = {"question": "context", "responses": "options", "label": "answer", "id": "id"}
     made = [
-        replace(record, data={**record.data, "question": pair.data["context"], "responses": pair.data["options"],
-                              "label": pair.data["answer"]})
-        for record, pair in zip(records, voted[0], strict=True) if not record.problem
-    ]  # fmt: skip
+        replace(record, data={**record.data, **{to: pair.data.get(key) for to, key in fields.items()}})
+        for record, pair in zip(records, voted[0], strict=True)
+    ]
     return made, voted[1]
 
 
