@@ -89,8 +89,13 @@ def test_two_options_labelled_0_and_1_are_not_marked_so() -> None:
     """The answer 0 was overruled by the label 1 of the other option."""
     options = [{"label": 0, "text": "blood"}, {"label": 1, "text": "sky"}]
     assert only({"question": "Which is red?", "options": options, "answer": 0}).answers == {0}
+    asked = {"question": "Which is red?"}
+    assert only(asked | {"options": {"text": ["blood", "sky"], "label": [0, 1]}, "answerKey": "0"}).answers == {0}
+    assert only(asked | {"options": options[::-1], "answer": "blood"}).answers == {1}
+    assert only(asked | {"options": options}).answers == {1}
     marked = [{"correct": False, "text": "sky"}, {"correct": True, "text": "blood"}]
-    assert only({"question": "Which is red?", "options": marked}).answers == {1}
+    assert only(asked | {"options": marked}).answers == {1}
+    assert only(asked | {"options": marked, "answer": "Since it has iron."}).answers == {1}
 
 
 def test_letters_in_objects_are_labels_and_not_texts() -> None:
@@ -136,13 +141,16 @@ def test_scores_of_options_are_marks_where_all_right_ones_have_the_same(marks: t
 def test_scores_of_several_sizes_are_refused() -> None:
     """Read as texts of options, they would be asked."""
     record = {"input": "Which is red?", "target_scores": {"blood": 0.7, "rust": 0.2, "sky": 0.1}, "target": "blood"}
-    with pytest.raises(InputError, match=r'field "options": scores options 0\.7, 0\.2, 0\.1; give right ones 1'):
-        load_questions([record])
+    for column in ("target_scores", "options"):
+        with pytest.raises(InputError, match=r'field "options": scores options 0\.7, 0\.2, 0\.1; give right ones 1'):
+            load_questions([record | {"target_scores": None, column: record["target_scores"]}])
 
 
 def test_numbers_under_letters_are_options() -> None:
     question = only({"question": "What is 2 - 2?", "options": {"A": 1, "B": 0}, "answer": "B"})
     assert (question.options, question.answers) == (("1", "0"), {1})
+    question = only({"question": "What is 2 + 2?", "options": {"option_a": 5, "option_b": 4}, "answer": "option_b"})
+    assert (question.options, question.answers) == (("5", "4"), {1})
 
 
 def test_options_of_the_hubs_big_bench() -> None:
@@ -224,6 +232,7 @@ def test_lists_by_subject() -> None:
         (["yes", "no", "no"], ("yes", "no")),
         (["Maybe", "Yes", "No"], ("Yes", "No", "Maybe")),
         (["TRUE", "TRUE", "TRUE"], ("TRUE", "FALSE")),
+        (["valid", "invalid", "valid"], ("valid", "invalid")),
         (["False", "Uncertain", "True"], ("True", "False", "Uncertain")),
     ],
 )
@@ -255,3 +264,7 @@ def test_questions_about_one_passage_may_have_its_id() -> None:
     for wrong in ([*rows, rows[0]], [*rows, rows[0] | {"article": "Another."}], [rows[0] | {"article": ""}] * 2):
         with pytest.raises(InputError, match=r"field \"id\": 'high0.txt' was used before"):
             load_questions(wrong)
+
+
+def test_options_true_and_false() -> None:
+    assert only({"question": "Is it?", "options": [True, False], "answer": False}).answers == {1}

@@ -271,8 +271,10 @@ def draft(record: Record, number: int, names: Mapping[str, str], name: str, stri
         stem, cut = rest, True  # there, they would keep their order and letters
     if not stem.strip():
         raise BadRecord("empty question", "is missing or empty", "question")
-    if gold == [1] and len(options) == 2 and not is_missing(row.value("answer")):  # labels 0 and 1, not marks
-        labels, gold = ("0", "1"), None
+    if gold in ([0], [1]) and len(options) == 2 and not is_missing(row.value("answer")):
+        listed = lookup(data, names["options"])
+        if "label" in (listed[0] if isinstance(listed, list | tuple) else listed):  # not marks, as the answer names one
+            labels, gold = ("1", "0") if gold == [0] else ("0", "1"), None
     value = gold if gold is not None else row.value("answer")
     context = _texts_of(data, names["context"]) if "context" in names else ""
     pinned = pinned_in(row.value("pinned"), len(options))
@@ -327,7 +329,7 @@ def options_in(data: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], tup
             raise BadRecord("options not a list", reason, "options")
         value = value.split("|") if written is None else written
     if isinstance(value, Mapping):
-        return _option_mapping(value, scored="score" in name or "target" in name)
+        return _mapped(value, scored="score" in name or "target" in name)
     if not isinstance(value, list | tuple):
         raise BadRecord("options missing", "is missing; expected a list of options", "options")
     if value and all(isinstance(item, Mapping) for item in value):
@@ -354,9 +356,7 @@ def _flags(values: Any) -> list[int] | None:
     return [i for i, value in enumerate(values) if value in right] if marks else None
 
 
-def _option_mapping(
-    value: Mapping[str, Any], scored: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
+def _mapped(value: Mapping[str, Any], scored: bool) -> tuple[tuple[str, ...], tuple[str, ...], list[int] | None]:
     texts = next((value[key] for key in ("text", "choices", "texts") if isinstance(value.get(key), list | tuple)), None)
     if texts is not None:
         labels = next((value[key] for key in ("label", "labels") if isinstance(value.get(key), list | tuple)), ())
@@ -364,9 +364,10 @@ def _option_mapping(
         gold = _flags(labels)
         return options, () if gold is not None else _labels(labels, len(options)), gold
     gold = _flags(list(value.values()))
-    if gold is not None and (scored or not is_scheme(list(value))):  # {"text": 1, "other": 0}, but not {"A": 1, "B": 0}
+    labelled = not scored and (is_scheme(list(value)) or all(map(_FAMILY.fullmatch, value)))  # {"A": 1, "B": 0}
+    if gold is not None and not labelled:
         return tuple(value), (), gold
-    if scored:
+    if not labelled and all(isinstance(one, int | float) for one in value.values()):
         scores = ", ".join(map(str, value.values()))
         raise BadRecord("options scored", f"scores options {scores[:60]}; give right ones 1 and others 0", "options")
     by_label = {str(key): text for key, text in value.items() if text is not None}

@@ -80,7 +80,10 @@ def answers_apart(records: Sequence[Record]) -> tuple[list[Record], str] | None:
 
 
 _ANSWERS = [
-    words.split(",") for words in "yes,no yes,no,maybe true,false true,false,unknown true,false,uncertain".split()
+    *map(
+        str.split,
+        ("yes no", "yes no maybe", "true false", "true false unknown", "true false uncertain", "valid invalid"),
+    )
 ]
 """Answers that need no list of options, in the order in which they become one."""
 
@@ -90,7 +93,7 @@ def yes_or_no(records: Sequence[Record], names: Mapping[str, str]) -> tuple[list
     (PubMedQA), with these as ``options``, and a note; None for others. ``names`` are the columns of the fields."""
     column = names.get("answer", "")
     values = [lookup(record.data, column) for record in records]
-    texts = [("No", "Yes")[value] if isinstance(value, bool) else text_of(value).strip() for value in values]
+    texts = [("No", "Yes")[value] if isinstance(value, bool) else text_of(value).strip(" .\n") for value in values]
     words = {*filter(None, texts)}
     options = next((one for one in _ANSWERS if words and {word.casefold() for word in words} <= {*one}), None)
     if options is None or usual_name(column) == "correct":  # there, true says that a model was right

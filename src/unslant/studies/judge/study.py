@@ -84,14 +84,11 @@ def load_pairs(source: Any, fields: Mapping[str, str], skip_bad: bool = False) -
     return bad.whole(opened.name, pairs, records, LoadReport(opened.origin, notes=(note,) if note else ()))
 
 
-_NO_VOTES = {"label", "gold", "chosen", "verdict", "judgment", "judgement"}
-"""Columns of files whose labels are read already, or that hold the verdicts of a judge."""
-
-
 def _with_labels(records: list[Record]) -> tuple[list[Record], str]:
     """Votes, whose label is the winner (Arena, Kaggle), as records of :data:`FIELDS`, and a note; others unchanged."""
-    voted = pairs_of(records)
-    if voted is None or any(_NO_VOTES & set(map(usual_name, record.data)) for record in records):
+    voted, names = pairs_of(records), {usual_name(column) for record in records for column in record.data}
+    # Labels that are read already, or verdicts of a judge.
+    if voted is None or names & {"label", "gold", "chosen", "verdict", "judgment", "judgement"}:
         return records, ""
     fields = {"question": "context", "responses": "options", "label": "answer", "id": "id"}
     made = [
