@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.command_line import unslant
+from unslant import audit
+from unslant.auditing.comparison import AuditComparison
+from unslant.experiment import OutputOptions
+from unslant.experiment.outputs import write_outputs
 from unslant.models.open import open_model
+from unslant.reach import Command
 
 QUESTION = {"id": "q", "question": "Is it?", "options": ["yes", "no"], "answer": 0}
 
@@ -196,3 +204,90 @@ def test_of_two_commands_that_start_at_once_with_one_folder_each_keeps_its_files
     for folder, model in (("results", "prefers-a"), ("results-2", "fair")):
         assert json.loads(Path(folder, "numbers.json").read_text())["provenance"]["models"][0]["name"] == model
         assert len(list(Path(folder).iterdir())) == 3
+
+
+@pytest.mark.thorough
+def test_folders_of_figures_and_tables_keep_the_result_of_another_command(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ("audit", "fair", "embedded", "--limit", 4, "--orders", "reverse", "--quiet")
+    written = ("--figures", "figures", "--tables", "tables", "--responses", "run.parquet")
+    assert unslant(*made, *written).code == 0
+    kept = {path: path.read_bytes() for folder in ("figures", "tables") for path in Path(folder).iterdir()}
+    assert {Path("figures/provenance.json"), Path("tables/provenance.json")} <= kept.keys()
+    report = ("report", "run.parquet", "--figures", "figures", "--tables", "tables", "--quiet")
+    for same in ((*made, *written[:4]), ("audit", "--log", "run.parquet", *written[:4], "--quiet"), report):
+        assert unslant(*same).code == 0
+    assert unslant("audit", "prefers-a", *made[2:], "--responses", "other.parquet").code == 0
+    monkeypatch.setattr("unslant.experiment.job.open_model", lambda *_, **__: pytest.fail("work began"))
+    for option in (written[:2], written[2:4]):
+        for other in (
+            ("audit", "prefers-a", *made[2:], *option),
+            ("audit", "--log", "other.parquet", *option),
+            ("report", "other.parquet", *option),
+            ("report", "run.parquet", "other.parquet", *option),
+        ):
+            ran = unslant(*other)
+            assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+            assert f"{option[1]}: holds the result of unslant audit fair embedded --" in ran.err
+    assert kept.keys() == {path for folder in ("figures", "tables") for path in Path(folder).iterdir()}
+    assert all(path.read_bytes() == content for path, content in kept.items() if path.suffix in (".csv", ".tex"))
+
+
+def test_one_command_with_two_names_of_an_option_is_one_command(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rest = ("embedded", "--limit", 3, "--orders", "reverse", "--tables", "tables", "-q")
+    for name in ("-m", "--model"):
+        ran = unslant("audit", name, "fair", *rest)
+        assert ran.code == 0, ran.err
+    assert "--model" in json.loads(Path("tables/provenance.json").read_text())[0]["command"]
+
+
+def test_responses_of_an_earlier_run_that_were_not_replaced_are_named(tmp_path: Path, capsys, monkeypatch) -> None:
+    words = ("audit", "--model", "fair", "--model", "prefers-a")
+    command = Command(words, words)
+    monkeypatch.setattr("unslant.experiment.job.COMMAND", ContextVar("command", default=command))
+    results = [audit(model, "embedded", limit=2, orders="reverse") for model in ("fair", "prefers-a")]
+    monkeypatch.setattr(AuditComparison, "to_html", lambda *_: None)  # of all outputs it takes the longest
+    options = OutputOptions(out=tmp_path / "out", quiet=True)
+    write_outputs(AuditComparison.of(results), options, asked=True)
+    write_outputs(AuditComparison.of(results), options, asked=True)
+    assert capsys.readouterr().err == ""
+    write_outputs(AuditComparison.of(results[:1]), options, asked=True)  # the other has failed
+    left = tmp_path / "out" / "responses-prefers-a.parquet"
+    assert capsys.readouterr().err == f"warning: {left} is of an earlier run; this one has no such responses\n"
+    assert left.exists()
+
+
+def test_a_folder_that_refuses_files_is_named_as_it_was_typed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    os.chmod("results", 0o500)
+    if os.access("results", os.W_OK):  # root writes anywhere
+        monkeypatch.setattr(Path, "touch", lambda *_, **__: os.open("/proc/version/none", os.O_WRONLY))
+    for folder in ("results", "results/new"):
+        ran = unslant("audit", "fair", "--out", folder)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert ran.err.startswith(f"error: {folder}: ")
+        assert ran.err.endswith("no file can be written into results\n") is (folder == "results")
+        assert ".unslant" not in ran.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, and keep such folders")
+def test_names_that_are_not_text_and_folders_that_are_gone_are_one_line(tmp_path: Path, monkeypatch) -> None:
+    name = os.fsdecode(b"b\xff.csv")
+    (tmp_path / name).write_text("question,A,B,answer\nIs it?,yes,no,A\n")
+    (tmp_path / os.fsdecode(b"folder\xff")).mkdir()
+    monkeypatch.chdir(tmp_path)
+    rest = ("--orders", "reverse", "--quiet")
+    for words in (("fair", name), ("fair", "embedded", "--limit", "2", "--json", name)):
+        ran = unslant("audit", *words, *rest, "--no-store")
+        assert (ran.code, ran.err.count("\n"), "\\udcff.csv: is not UTF-8 text" in ran.err) == (2, 1, True), ran.err
+    monkeypatch.chdir(tmp_path / os.fsdecode(b"folder\xff"))
+    ran = unslant("audit", "fair", "embedded", "--limit", "2", *rest, "--store", tmp_path / "s")
+    assert (ran.code, "its name is not UTF-8 text; work in another folder" in ran.err) == (2, True), ran.err
+    assert unslant("audit", "fair", "embedded", "--limit", "2", *rest, "--no-store").code == 0
+    os.rmdir(os.getcwd())
+    for words in (("audit", "fair"), ("runs", "list"), ("audit", "--log", "log.parquet")):
+        ran = unslant(*words)
+        assert (ran.code, ran.err.count("\n"), "the working folder cannot be read" in ran.err) == (2, 1, True), ran.err
+    monkeypatch.chdir(tmp_path)

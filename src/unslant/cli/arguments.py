@@ -54,8 +54,9 @@ def _values(arguments: ArgumentCollection) -> Iterator[tuple[Argument, Token]]:
 
 
 def words_of(argument: Argument, token: Token, typed: Collection[str] = ()) -> list[str]:
-    """A value as it may be recorded, without secrets, with its option, in the form in which it was ``typed``."""
-    name = token.keyword if token.keyword in argument.names else argument.name
+    """A value as it may be recorded, without secrets, with its option by the first of its names, so that ``-m X`` and
+    ``--model X`` are one command; joined to it by ``=`` if it was ``typed`` so."""
+    name = argument.name
     if token.implicit_value is True:
         return [name]
     value = recorded(reach_of(argument), token.value)
@@ -90,6 +91,8 @@ class Seen:
                 raise InputError(f"{argument.name} is empty: give a value, or leave it out")
             if reach is Reach.SECRET:
                 continue
+            if any("\ud800" <= character <= "\udfff" for character in token.value):  # undecoded bytes: no record of
+                raise InputError(f"{argument.name} {token.value}: is not UTF-8 text; rename the file")  # ours has them
             if reach is not None and WITHHELD in token.value:
                 raise InputError(
                     f"{argument.name}: possible secrets were left out when the command was recorded; type the "

@@ -44,8 +44,9 @@ def report(
       unslant report one.parquet two.parquet --out compare.html --figures figures/
     """
     from unslant.auditing.comparison import side_by_side
-    from unslant.experiment.outputs import check_file, check_folder
+    from unslant.experiment.outputs import check_file, check_folder, check_owner
     from unslant.reports import Report
+    from unslant.responses.provenance import Provenance
 
     if not runs:
         raise InputError("nothing to report: give files of responses, run ids, or adapter folders")
@@ -56,6 +57,9 @@ def report(
     check_file(out)
     check_folder(figures, tables)
     page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
+    made = [Provenance.model_validate(block) for block in page.provenance]
+    for folder in filter(None, (figures, tables)):
+        check_owner(folder, *made)
     written: list[str] = []
 
     def write(save: Callable[[Path], Any], path: Path, what: str = "") -> None:
@@ -107,7 +111,7 @@ def merge(
     Examples:
       unslant merge run.parquet s*.parquet --html report.html
     """
-    from unslant.experiment.outputs import check_file, check_outputs, check_owner, write_outputs
+    from unslant.experiment.outputs import check_file, check_outputs, check_owners, write_outputs
     from unslant.responses.checks import TableFile
     from unslant.responses.provenance import Provenance
     from unslant.scale.merge import merge as run
@@ -116,7 +120,7 @@ def merge(
     check_file(merged)
     check_outputs(outputs)
     for shard in shards[:1]:
-        check_owner(outputs.out, Provenance.merge([TableFile(shard).run.provenance]))
+        check_owners(outputs, Provenance.merge([TableFile(shard).run.provenance]))
     with tempfile.TemporaryDirectory() as elsewhere:
         table, failure = merged, None
         try:

@@ -16,7 +16,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line
+from unslant.errors import FailedConditionsError, InputError, MostlyFailedError, OutputError, first_line, shown
 from unslant.experiment import OutputOptions, ReportOptions
 from unslant.experiment.page_parts import mostly_failed, unanswered
 from unslant.experiment.result import StudyResult
@@ -36,6 +36,8 @@ FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.
 """Option -> the file that it writes in the folder of ``--out``."""
 _HOW_ASKED = frozenset("--connections --offline --ray --ray-actors --ray-gpus --retries --timeout".split())
 """Options that say how fast, and by which machines, a model is asked, and change no number."""
+PROVENANCE = "provenance.json"
+"""In the folder of ``--figures``, of ``--tables`` or of an adapter."""
 STDOUT = Path("-")
 """``--json -`` writes to standard output; the summary then goes to standard error."""
 
@@ -64,7 +66,11 @@ def check_folder(*paths: Path | None) -> None:
         there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
         if not os.path.isdir(there):
             raise InputError.at(path, f"cannot be made: {there} is not a folder")
-        check_file(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
+        try:
+            check_writable(there / ".unslant-trial")  # ".unslant" may be the folder that UNSLANT_HOME names
+        except OutputError as error:
+            reason = str(error).rpartition(": ")[2]
+            raise InputError.at(path, f"{reason}: no file can be written into {shown(there)}") from None
 
 
 def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None, study: str = "") -> None:
@@ -93,21 +99,27 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
             check_file(path)
 
 
-def check_owner(folder: Path | None, made: Provenance | None = None) -> None:
-    """Raise InputError for a folder with another result than that ``made``, by default by the running command."""
-    made = made or Provenance(command=list(COMMAND.get().repeatable))
-    files = [folder / name for name in (FILES["json"], FILES["responses"], FILES["html"])] if folder else []
+def check_owners(options: ReportOptions, *made: Provenance) -> None:
+    """:func:`check_owner` for every folder of the options."""
+    for folder in filter(None, (options.out, options.figures, options.tables)):
+        check_owner(folder, *made)
+
+
+def check_owner(folder: Path, *made: Provenance) -> None:
+    """Raise InputError for a folder with other results than those ``made``, by default by the running command."""
+    files = [folder / name for name in (FILES["json"], FILES["responses"], FILES["html"], PROVENANCE)]
     file = next((file for file in files if os.path.isfile(file) and os.path.getsize(file)), None)
     if file is None:  # an empty one is left by a killed run
         return
     try:
-        before = read_provenance(file)
+        before = _provenances(file)
     except InputError as error:
         raise InputError(f"{error}; give another folder") from None
+    runs = before, made or (Provenance(command=list(COMMAND.get().repeatable)),)
     # Python calls have no command
-    one, other = (_options(run.command) or (run.models, run.questions, run.settings) for run in (before, made))
+    one, other = ([_options(run.command) or (run.models, run.questions, run.settings) for run in of] for of in runs)
     if one != other:
-        by = shlex.join(["unslant", *before.command]) if before.command else "a Python call"
+        by = " and ".join(shlex.join(["unslant", *run.command]) if run.command else "a Python call" for run in before)
         raise InputError.at(folder, f"holds the result of {by}; give another folder")
 
 
@@ -135,16 +147,22 @@ def read_provenance(path: Path) -> Provenance:
     Raises:
         InputError: if the file cannot be read, is not ours, or holds several results.
     """
-    path = path / "provenance.json" if os.path.isdir(path) else path
+    path = path / PROVENANCE if os.path.isdir(path) else path
+    first, *others = _provenances(path)
+    if others:
+        raise InputError.at(path, "holds several results; give the file of one")
+    return first
+
+
+def _provenances(path: Path) -> list[Provenance]:
+    """The provenance of every result in a file; InputError if it holds none of ours."""
     try:
         blocks = [block for block in _blocks(path) if block]
     except (ValueError, TypeError) as error:
         raise InputError.at(path, f"is not JSON, Parquet or HTML that unslant wrote: {first_line(error)}") from None
-    if len(blocks) != 1:
-        raise InputError.at(
-            path, "holds several results; give the file of one" if blocks else "is not a result of ours"
-        )
-    return checked_provenance(blocks[0], path)
+    if not blocks:
+        raise InputError.at(path, "is not a result of ours")
+    return [checked_provenance(block, path) for block in blocks]
 
 
 def _blocks(path: Path) -> Iterator[Any]:
@@ -170,12 +188,12 @@ def write_outputs(
 
     Args:
         also: each writes another output of the command.
-        asked: a model was asked, after :func:`check_owner`. If another command has written into the folder in
+        asked: a model was asked, after :func:`check_owners`. If another command has written into a folder in
             the meantime, this result goes into a new one next to it.
 
     Raises:
         OutputError: naming every file that could not be written.
-        InputError: if the folder has the result of another command; or, with everything but the differences written, if
+        InputError: if a folder has the result of another command; or, with everything but the differences written, if
             the baseline is of other questions or another study, or a condition names no number.
         MostlyFailedError: if more than half of the requests to a model failed, or none brought an answer; everything is
             written.
@@ -184,7 +202,7 @@ def write_outputs(
     refused: InputError | None = None
     made = result.provenance
     if not asked:
-        check_owner(options.out, made)
+        check_owners(options, made)
     if options.baseline is not None:
         from unslant.experiment.gates import Baseline
 
@@ -195,14 +213,18 @@ def write_outputs(
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    outputs = files_of(options) | {"figures": options.figures, "tables": options.tables}
-    paths = {name: path for name, path in outputs.items() if path and writers[name]}
+    folders = {"out": options.out, "figures": options.figures, "tables": options.tables}
+    paths = {name: path for name, path in (files_of(options) | folders).items() if path and writers.get(name, True)}
+    before = _files_of_models(paths.get("out"))
 
-    def claim(folder: Path) -> None:
-        """Keep others out of the folder while it is written, or out of a new one if it has another's files by now."""
-        inside = {name: path.name for name, path in paths.items() if path == folder / path.name}
+    def claim(name: str) -> None:
+        """Keep others out of a folder while it is written, or out of a new one if it has another's files by now."""
+        locks.close()  # of the folder before: two commands that hold one and wait for the other's would never end
+        folder = paths[name]
+        files = {name: path for name, path in paths.items() if path != STDOUT and path.is_relative_to(folder)}
+        inside = {name: path.relative_to(folder) for name, path in files.items()}
         for here in chain((folder,), (Path(f"{os.path.abspath(folder)}-{number}") for number in count(2))):
-            paths.update({name: here / file for name, file in inside.items()})
+            paths.update({name: here / path for name, path in inside.items()})
             locks.enter_context(locked_folder(here))
             with suppress(InputError):
                 check_owner(here, made)
@@ -211,9 +233,13 @@ def write_outputs(
             print(f"warning: {folder} has another command's files by now; this result is in {here}", file=sys.stderr)
 
     with ExitStack() as locks:
-        writes: list[Callable[[], object]] = [partial(claim, options.out)] if options.out else []
-        writes += [partial(lambda name: writers[name](paths[name]), name) for name in writers if name in paths]
+        writes: list[Callable[[], object]] = []
+        for name in ("out", *writers):
+            writes += [partial(claim, name)] if name in folders and name in paths else []
+            writes += [partial(lambda name: writers[name](paths[name]), name)] if name in paths.keys() & writers else []
         write_all(partial(_print_summary, result, options), *writes, *also)
+    for file, _ in sorted(before & _files_of_models(paths.get("out"))):
+        print(f"warning: {shown(file)} is of an earlier run; this one has no such responses", file=sys.stderr)
     if files := [str(paths[name]) for name in writers if name in paths and paths[name] != STDOUT]:
         _print(f"Written: {', '.join(files)}", options)
     if refused:
@@ -227,6 +253,11 @@ def write_outputs(
         raise MostlyFailedError("; ".join((result.failure, *lines)))
     if lines:
         raise FailedConditionsError(lines)
+
+
+def _files_of_models(folder: Path | None) -> set[tuple[Path, int]]:
+    """The responses of several models in a folder of ``--out``, each with the number that the file system gave it."""
+    return {(file, file.stat().st_ino) for file in folder.glob("responses-*.parquet")} if folder else set()
 
 
 def check_shard(options: OutputOptions, shards: ShardOptions, models: Sequence[str]) -> None:

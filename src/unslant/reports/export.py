@@ -151,7 +151,8 @@ def save_figures(
     Figures are a column (240 points) wide; fonts are embedded in the PDF; the PNG has four pixels a point.
 
     Args:
-        provenance: how the results were made; SVG and PNG carry it, and the caption says where it is.
+        provenance: how the results were made; SVG and PNG carry it, the caption says where it is, and
+            ``provenance.json`` in the same folder has it for all.
     """
     needed("vl_convert", "drawing figures")
     make_folder(folder)
@@ -165,8 +166,13 @@ def save_figures(
         writes[path] = partial(
             write_atomically, path, made_by(provenance, f"metadata of {name}.svg") + _figure(picture, name)
         )
-    write_all(*writes.values())
+    write_all(partial(_save_provenance, folder, provenance), *writes.values())
     return list(writes)
+
+
+def _save_provenance(folder: Path, provenance: Sequence[Mapping[str, Any]]) -> None:
+    if provenance:
+        write_atomically(folder / "provenance.json", dump_json(list(provenance)))
 
 
 def made_by(provenance: Sequence[Mapping[str, Any]], where: str) -> str:
@@ -332,8 +338,8 @@ def save_tables(tables: Sequence[Table], folder: Path, provenance: Sequence[Mapp
         for table in tables
         for suffix, text in ((".csv", to_csv(table)), (".tex", comment + to_latex(table)))
     }
-    records = {folder / "provenance.json": dump_json(list(provenance))} if provenance else {}
-    write_all(*(partial(write_atomically, *file) for file in (files | records).items()))
+    writes = [partial(write_atomically, *file) for file in files.items()]
+    write_all(partial(_save_provenance, folder, provenance), *writes)
     return list(files)
 
 
