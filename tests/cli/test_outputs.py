@@ -76,10 +76,15 @@ def test_a_full_standard_output_is_one_line(words: tuple[str, ...], tmp_path: Pa
 
 
 @pytest.mark.thorough
-def test_a_standard_output_in_ascii_gets_every_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ascii",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    ids=["strict", "the C locale"],
+)
+def test_a_standard_output_in_ascii_gets_every_line(ascii: dict[str, str], tmp_path: Path) -> None:
     questions = tmp_path / "q.jsonl"
     questions.write_text('{"question": "Dónde?", "options": ["Málaga", "Vigo"], "answer": 0}\n', "utf-8")
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "UNSLANT_HOME": str(tmp_path)}
+    ascii_only = {**os.environ, **ascii, "UNSLANT_HOME": str(tmp_path)}
     ran = run("questions", "check", questions, stdout=subprocess.PIPE, env=ascii_only)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "M\\xe1laga" in ran.stdout

@@ -281,6 +281,10 @@ def call(words: Sequence[str], defaults: bool = True) -> None:
 
 def _perform(command: Any, bound: Any, **inputs: Any) -> None:
     """Run a command; ``inputs`` are further files that it must not write to."""
+    try:
+        os.getcwd()
+    except OSError as error:  # deleted since the shell entered it, or on a disk that is gone
+        raise InputError(f"the working folder cannot be read ({error.strerror}); go to another one") from None
     check_files({**bound.arguments, **inputs})
     with offline() if bound.arguments.get("offline") else nullcontext():
         command(*bound.args, **bound.kwargs)

@@ -161,7 +161,7 @@ class Cost(Totals):
         reused: prompts that another call had scored, taken from the store at no cost; ``prompts`` and these together
             are what was asked. Written to JSON only where there are any.
         forwards: forward passes made.
-        seconds: wall-clock seconds inside ``score``.
+        seconds: wall-clock seconds inside ``score``; files of responses do not keep them, so 0 there, and null in JSON.
         ordinary_runs: the tokens computed, in ordinary runs; null where that is not known.
     """
 
@@ -181,7 +181,8 @@ class Cost(Totals):
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, with :attr:`ordinary_runs`."""
-        return json_fields(self, omit=() if self.reused else ("reused",), also=("ordinary_runs",))
+        values = json_fields(self, omit=() if self.reused else ("reused",), also=("ordinary_runs",))
+        return values | {"seconds": self.seconds or None}
 
 
 @dataclass(slots=True)

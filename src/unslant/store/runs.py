@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unslant.errors import InputError
+from unslant.files import check_text
 from unslant.reach import url_without_secrets
 from unslant.store.database import Database, StoreError, damaged
 from unslant.store.tables import TABLES, columns, digest, insert, is_whole, select, signed, vouch
@@ -68,7 +69,17 @@ class Runs:
         self._database = database
 
     def start(self, command: Sequence[str], folder: Path, model: str) -> str:
-        """Record that a command begins, perhaps again; returns the run's id; StoreError if that cannot be written."""
+        """Record that a command begins, perhaps again; returns the run's id.
+
+        Raises:
+            InputError: if the folder's name is not UTF-8 text.
+            StoreError: if the store cannot be written.
+        """
+        try:
+            check_text(str(folder))
+        except ValueError:
+            problem = "its name is not UTF-8 text; work in another folder, or add --no-store"
+            raise InputError.at(folder, problem) from None
         words = json.dumps([url_without_secrets(word) for word in command], ensure_ascii=False)
         run = run_id(str(folder), words)
         now = time.time()
