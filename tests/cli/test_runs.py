@@ -285,19 +285,21 @@ def slow() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def test_ctrl_c_is_code_130_also_where_a_run_is_resumed(unslant: Run, questions, slow) -> None:
-    for command in (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN")):
+    commands = (("audit", "m", questions), ("runs", "resume", "RUN"), ("runs", "take-over", "RUN"))
+    for command, stop in zip(commands, (signal.SIGINT, signal.SIGTERM, signal.SIGINT), strict=True):
         process = slow(*(run_ids(unslant)[0] if word == "RUN" else word for word in command))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(stop)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         assert "continue with: unslant runs resume" in err
         assert "stopped" in unslant("runs", "list").out
 
 
-def test_ctrl_c_ends_a_command_within_seconds_that_cannot_end_in_order(unslant: Run, questions, slow) -> None:
+@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_command_within_seconds_that_cannot_end_in_order(unslant: Run, questions, slow, stop) -> None:
     process = slow("audit", "stubborn", questions)
     begun = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, stop))
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert time.monotonic() - begun < 20  # 1.5 s where the machine has time

@@ -119,13 +119,18 @@ MEANT = {
 """Options that people guess or know from lm-eval, whose spelling is too far from ours for a suggestion by likeness."""
 NEAR = 0.77
 """Similarity (the ratio of :mod:`difflib`) from which a word counts as a misspelling of a known name."""
+_STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Ctrl-C, and what a scheduler or a closed terminal sends before it kills a process."""
 PATIENCE = 1.5
-"""Seconds that a command gets after Ctrl-C to end cleanly."""
+"""Seconds that a command gets after one of these to end cleanly."""
 
 
 @contextmanager
 def interrupts_end() -> Iterator[None]:
-    """After Ctrl-C the block has :data:`PATIENCE` seconds to end; a second one ends the process at once (code 130)."""
+    """After Ctrl-C the block has :data:`PATIENCE` seconds to end; a second one ends the process at once (code 130).
+
+    SIGTERM and SIGHUP do the same, so that the last replies are stored and the run is listed as stopped.
+    """
     # Python runs signal handlers only between bytecodes, which may be minutes apart while a model computes. A thread
     # that reads the wakeup pipe notices even then. All scores are in the store at that time, so nothing is lost.
     if threading.current_thread() is not threading.main_thread():
@@ -140,7 +145,7 @@ def interrupts_end() -> Iterator[None]:
     def listen() -> None:
         left = 2
         while number := os.read(reader, 1):
-            if number[0] == signal.SIGINT:
+            if number[0] in _STOPS:
                 left -= 1
                 if not left:
                     os._exit(130)
@@ -150,9 +155,14 @@ def interrupts_end() -> Iterator[None]:
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=listen, daemon=True).start()
     _keep_from_children()
+    defaults = [number for number in _STOPS if signal.getsignal(number) is signal.SIG_DFL]  # nohup's is another
+    for number in defaults:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
+        for number in defaults:
+            signal.signal(number, signal.SIG_DFL)
         deadline.cancel()
         signal.set_wakeup_fd(before)
         os.close(writer)
@@ -171,8 +181,15 @@ def _end_now() -> None:
 @functools.cache
 def _keep_from_children() -> None:
     """Forked children must not write to the parent's wakeup pipe: their Ctrl-C would count as ours."""
+
+    def reset() -> None:
+        signal.set_wakeup_fd(-1)
+        for number in _STOPS[1:]:
+            if signal.getsignal(number) is signal.default_int_handler:
+                signal.signal(number, signal.SIG_DFL)
+
     if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+        os.register_at_fork(after_in_child=reset)
 
 
 def main() -> None:

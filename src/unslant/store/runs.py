@@ -36,7 +36,7 @@ class RecordedRun:
     Attributes:
         id: eight letters; the first few are enough to name it.
         command: the arguments, without the program's name.
-        status: ``running``, ``done``, ``stopped`` (Ctrl-C), ``failed`` (see ``message``), ``interrupted`` (no
+        status: ``running``, ``done``, ``stopped`` (Ctrl-C, SIGTERM), ``failed`` (see ``message``), ``interrupted`` (no
             heartbeat for :data:`LEASE` seconds) or ``damaged`` (its record in the store; ``message`` is the command
             that repairs it).
         where: process and host of its last start.
