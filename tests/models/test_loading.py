@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, BertConfig, BertLMHeadModel
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 from tests.models.samples import sample_prompts
+from tests.models.scoring import tokenizer_of
 from unslant.errors import InputError, ModelError
 from unslant.models import load_model
 from unslant.models.hf import loading
+from unslant.models.hf.model import TransformersModel
 
 
 @pytest.fixture(autouse=True)
@@ -257,3 +260,25 @@ def test_bfloat16_is_offered_once_where_the_processor_has_it_and_the_model_is_la
     loading._suggest_bfloat16.cache_clear()
     monkeypatch.setattr(loading, "LARGE", 1 << 40)
     assert not told(True)
+
+
+@pytest.mark.parametrize("is_decoder", [False, True])
+def test_a_model_that_reads_in_both_directions_is_refused(zoo_model, is_decoder):
+    tokenizer = tokenizer_of(zoo_model("gpt2", small=True))
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=len(tokenizer), initializer_range=0.2, is_decoder=is_decoder, **sizes)
+    bert = BertLMHeadModel(config)
+    if is_decoder:
+        assert TransformersModel(bert, tokenizer, "bert").engine == "tree"
+        return
+    for engine in ("auto", "tree"):
+        with pytest.raises(ModelError, match="bert: its score of a token depends on the tokens after it, as in BERT"):
+            TransformersModel(bert, tokenizer, "bert", engine=engine)
+
+
+def test_a_model_whose_code_fails_is_one_line(zoo_model, monkeypatch):
+    folder = zoo_model("llama", small=True)
+    monkeypatch.setattr(LlamaMLP, "forward", lambda *_: (_ for _ in ()).throw(IndexError("index 9 is out of range")))
+    with pytest.raises(ModelError, match="llama: a pass through the model fails: index 9 is out of range"):
+        load_model(str(folder))

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from unslant.arrays import Floats
-from unslant.errors import ModelError, QuestionError
+from unslant.errors import ModelError, QuestionError, first_line
 from unslant.models.base import Ability, Cost, Encoded, Ids, Journal, ModelInfo, ResumableModel, Scored
 from unslant.models.hf import other_costs
-from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, train
+from unslant.models.hf.engine import ALONE, Engine, PlainEngine, TreeEngine, is_cut, plain_scores, train
 from unslant.models.hf.identity import PROMPTS, Identifier, spread
 from unslant.models.hf.tokenization import Encoder
 from unslant.prompts import Prompt
@@ -27,6 +27,8 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4, torch.bfloat16: 6e-2, tor
 """How far tree and plain log-probabilities may differ in the self-check, relative to the largest one if over 1."""
 INT8_TOLERANCE = 1e-1
 """The same where activations are rounded to 8 bits: which of them are outliers depends on the batch (LLM.int8())."""
+_CAUSAL = 1e-3
+"""How far the score of three tokens may differ from the sum of theirs, relative likewise, unless more is tolerated."""
 
 _MIN_BUDGET = 16
 _SCALE = 5.0  # least scale of label scores; the self-check's are of random tokens, which are far less probable
@@ -284,9 +286,26 @@ class TransformersModel(ResumableModel):
             torch.cuda.empty_cache()
 
     def _why_not(self, tree: Engine) -> str:
-        """Why the tree cannot serve this model, or an empty string."""
+        """Why the tree cannot serve this model, or an empty string.
+
+        Raises:
+            ModelError: if no engine can, as a pass fails, or as the score of a token depends on the tokens after it.
+        """
         probe = _probe(int(self.model.get_input_embeddings().weight.shape[0]), min(self.limit, self._rotary_switch, 64))
-        plain = dict(PlainEngine(self.model, tree.token_budget).score(probe, Cost()))
+        context, (*_, tokens) = probe[-1].context, probe[-1].candidates
+        steps = [Encoded(np.concatenate([context, tokens[:n]]), (tokens[n : n + 1],)) for n in range(len(tokens))]
+        try:
+            *plain, one, two, three = plain_scores(self.model, [*probe, *steps], tree.token_budget)
+        except Exception as error:  # code of all kinds of models runs here
+            if _out_of_memory(error):
+                raise
+            raise ModelError(f"{self.name}: a pass through the model fails: {first_line(error)}") from error
+        scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain))
+        if abs(plain[-1][-1] - (one + two + three)[0]) > max(self._tolerance, _CAUSAL) * scale:
+            raise ModelError(
+                f"{self.name}: its score of a token depends on the tokens after it, as in BERT; give a causal language "
+                "model, which reads from left to right"
+            )
         # A small budget, so that the check also covers root paths handed from batch to batch.
         scratch = TreeEngine(self.model, max(_MIN_BUDGET, sum(len(e.context) for e in probe) // 4))
         try:
@@ -297,8 +316,7 @@ class TransformersModel(ResumableModel):
             if isinstance(error, RuntimeError) and _out_of_memory(error):
                 raise
             return f"{type(error).__name__}: {error}".split("\n")[0]
-        worst = max(float(np.abs(packed[i] - plain[i]).max()) for i in plain)
-        scale = max(1.0, max(float(np.abs(scores).max()) for scores in plain.values()))
+        worst = max(float(np.abs(packed[i] - scores).max()) for i, scores in enumerate(plain))
         # Turned round, so that a difference that is not a number fails too.
         if not worst <= self._tolerance * scale:
             return f"log-probabilities differ by {worst:.2g} from whole prompts"
