@@ -218,7 +218,6 @@ def test_folders_of_figures_and_tables_keep_the_result_of_another_command(tmp_pa
     for same in ((*made, *written[:4]), ("audit", "--log", "run.parquet", *written[:4], "--quiet"), report):
         assert unslant(*same).code == 0
     assert unslant("audit", "prefers-a", *made[2:], "--responses", "other.parquet").code == 0
-    monkeypatch.setattr("unslant.experiment.job.open_model", lambda *_, **__: pytest.fail("work began"))
     for option in (written[:2], written[2:4]):
         for other in (
             ("audit", "prefers-a", *made[2:], *option),
@@ -229,6 +228,10 @@ def test_folders_of_figures_and_tables_keep_the_result_of_another_command(tmp_pa
             ran = unslant(*other)
             assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
             assert f"{option[1]}: holds the result of unslant audit fair embedded --" in ran.err
+    assert unslant("rerun", "tables", "--limit", 2, "--anyway", "-q").code == 0
+    Path("figures/numbers.json").write_text("{}")  # figures are not written over it
+    assert unslant(*report).code == 0
+    Path("figures/numbers.json").unlink()
     assert kept.keys() == {path for folder in ("figures", "tables") for path in Path(folder).iterdir()}
     assert all(path.read_bytes() == content for path, content in kept.items() if path.suffix in (".csv", ".tex"))
 
@@ -270,6 +273,18 @@ def test_a_folder_that_refuses_files_is_named_as_it_was_typed(tmp_path: Path, mo
         assert ran.err.startswith(f"error: {folder}: ")
         assert ran.err.endswith("no file can be written into results\n") is (folder == "results")
         assert ".unslant" not in ran.err
+
+
+@pytest.mark.parametrize("folder", ["-", "~", "~/results"])
+def test_a_folder_that_nobody_means_is_not_made(tmp_path: Path, monkeypatch, folder: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for option in ("--out", "--tables"):
+        ran = unslant("audit", "fair", f"{option}={folder}")
+        assert (ran.code, ran.err) == (
+            2,
+            f"error: {folder}: would be a folder of this very name: give another, without the sign\n",
+        )
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, and keep such folders")

@@ -346,5 +346,5 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _option(name: str) -> str:
-    positional = {"model", "models", "questions", "file", "runs", "merged", "shards"}
+    positional = {"model", "models", "questions", "file", "run", "runs", "merged", "shards"}
     return name.upper() if name in positional else f"--{name.replace('_', '-')}"

@@ -59,7 +59,7 @@ def report(
     page = Report.of(side_by_side([read_run(run, store) for run in runs], [Path(run).stem for run in runs]))
     made = [Provenance.model_validate(block) for block in page.provenance]
     for folder in filter(None, (figures, tables)):
-        check_owner(folder, *made)
+        check_owner("figures", folder, *made)
     written: list[str] = []
 
     def write(save: Callable[[Path], Any], path: Path, what: str = "") -> None:
@@ -144,7 +144,9 @@ AGAIN = ("audit", "leaderboard", "debias", "study", "train")
 
 
 def rerun(
-    file: Annotated[Path, Parameter(help="JSON, Parquet or HTML file of a result, or the folder of an adapter.")],
+    file: Annotated[
+        Path, Parameter(help="JSON, Parquet or HTML file of a result, or the folder of --out or of an adapter.")
+    ],
     /,
     *again: Annotated[
         str,

@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from html import unescape
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from unslant.responses.run import ShardHeader
     from unslant.scale.plan import Shard
 
-FILES = {"json": "numbers.json", "html": "report.html", "responses": "responses.parquet"}
+FILES = {"json": "numbers.json", "responses": "responses.parquet", "html": "report.html"}
 """Option -> the file that it writes in the folder of ``--out``."""
 _HOW_ASKED = frozenset("--connections --offline --ray --ray-actors --ray-gpus --retries --timeout".split())
 """Options that say how fast, and by which machines, a model is asked, and change no number."""
 PROVENANCE = "provenance.json"
-"""In the folder of ``--figures``, of ``--tables`` or of an adapter."""
+FOLDERS = {"out": tuple(FILES.values()), "figures": (PROVENANCE,), "tables": (PROVENANCE,)}
+"""Option -> the files in its folder that say which command made it; the first that there is counts."""
 STDOUT = Path("-")
 """``--json -`` writes to standard output; the summary then goes to standard error."""
 
@@ -63,6 +64,8 @@ def check_folder(*paths: Path | None) -> None:
             raise InputError(str(error)) from None
         if mode is not None and not stat.S_ISDIR(mode):
             raise InputError.at(path, "is a file; give a folder name")
+        if mode is None and (path == STDOUT or path.parts[0].startswith("~")):  # --out=~/x, which shells leave as it is
+            raise InputError.at(path, "would be a folder of this very name: give another, without the sign")
         there = next(folder for folder in (path, *Path(os.path.abspath(path)).parents) if os.path.lexists(folder))
         if not os.path.isdir(there):
             raise InputError.at(path, f"cannot be made: {there} is not a folder")
@@ -101,15 +104,18 @@ def check_outputs(options: ReportOptions, kind: type[StudyResult] | None = None,
 
 def check_owners(options: ReportOptions, *made: Provenance) -> None:
     """:func:`check_owner` for every folder of the options."""
-    for folder in filter(None, (options.out, options.figures, options.tables)):
-        check_owner(folder, *made)
+    for name in FOLDERS:
+        if folder := getattr(options, name):
+            check_owner(name, folder, *made)
 
 
-def check_owner(folder: Path, *made: Provenance) -> None:
-    """Raise InputError for a folder with other results than those ``made``, by default by the running command."""
-    files = [folder / name for name in (FILES["json"], FILES["responses"], FILES["html"], PROVENANCE)]
-    file = next((file for file in files if os.path.isfile(file) and os.path.getsize(file)), None)
-    if file is None:  # an empty one is left by a killed run
+def check_owner(name: str, folder: Path, *made: Provenance) -> None:
+    """Raise InputError for a folder with other results than those ``made``, by default by the running command.
+
+    Args:
+        name: of the option, in :data:`FOLDERS`.
+    """
+    if (file := _first_of(folder, FOLDERS[name])) is None:
         return
     try:
         before = _provenances(file)
@@ -121,6 +127,12 @@ def check_owner(folder: Path, *made: Provenance) -> None:
     if one != other:
         by = " and ".join(shlex.join(["unslant", *run.command]) if run.command else "a Python call" for run in before)
         raise InputError.at(folder, f"holds the result of {by}; give another folder")
+
+
+def _first_of(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first of these files that a folder has; an empty one, which a killed run leaves, does not count."""
+    files = (folder / name for name in names)
+    return next((file for file in files if os.path.isfile(file) and os.path.getsize(file)), None)
 
 
 def _options(words: Sequence[str]) -> list[list[str]]:
@@ -142,12 +154,12 @@ def files_of(options: ReportOptions) -> dict[str, Path | None]:
 
 
 def read_provenance(path: Path) -> Provenance:
-    """The provenance in a file that we wrote.
+    """The provenance in a file that we wrote, or in the folder of such files.
 
     Raises:
         InputError: if the file cannot be read, is not ours, or holds several results.
     """
-    path = path / PROVENANCE if os.path.isdir(path) else path
+    path = _first_of(path, (*FILES.values(), PROVENANCE)) or path
     first, *others = _provenances(path)
     if others:
         raise InputError.at(path, "holds several results; give the file of one")
@@ -213,7 +225,7 @@ def write_outputs(
     writers: dict[str, Any] = {"responses": getattr(result, "to_parquet", None)}
     writers |= {"json": lambda path: write_json(result.to_dict(), path), "html": result.to_html}
     writers |= {"figures": result.save_figures, "tables": result.save_tables}
-    folders = {"out": options.out, "figures": options.figures, "tables": options.tables}
+    folders = {name: getattr(options, name) for name in FOLDERS}
     paths = {name: path for name, path in (files_of(options) | folders).items() if path and writers.get(name, True)}
     before = _files_of_models(paths.get("out"))
 
@@ -221,13 +233,13 @@ def write_outputs(
         """Keep others out of a folder while it is written, or out of a new one if it has another's files by now."""
         locks.close()  # of the folder before: two commands that hold one and wait for the other's would never end
         folder = paths[name]
-        files = {name: path for name, path in paths.items() if path != STDOUT and path.is_relative_to(folder)}
-        inside = {name: path.relative_to(folder) for name, path in files.items()}
+        files = {one: path for one, path in paths.items() if path != STDOUT and path.is_relative_to(folder)}
+        inside = {one: path.relative_to(folder) for one, path in files.items()}
         for here in chain((folder,), (Path(f"{os.path.abspath(folder)}-{number}") for number in count(2))):
-            paths.update({name: here / path for name, path in inside.items()})
+            paths.update({one: here / path for one, path in inside.items()})
             locks.enter_context(locked_folder(here))
             with suppress(InputError):
-                check_owner(here, made)
+                check_owner(name, here, made)
                 break
         if here != folder:
             print(f"warning: {folder} has another command's files by now; this result is in {here}", file=sys.stderr)
