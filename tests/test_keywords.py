@@ -130,3 +130,25 @@ def test_corrected_answers_can_be_compared() -> None:
     assert answers[0] == answers[1]
     assert answers[0][0] != replace(answers[0][0], probs=answers[0][0].probs / 2)
     assert answers[0][0] != "yes"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: unslant.audit(model="fair"), "no option 'model': give the model first, without a keyword"),
+        (lambda: unslant.audit("fair", questions=QUESTIONS), "no option 'questions': give the questions after"),
+        (lambda: unslant.leaderboard(models=["fair"]), "no option 'models': give the models first, as a list"),
+        (lambda: unslant.debias(model="fair"), "no option 'model': give the model first"),
+        (lambda: unslant.audit("fair", QUESTIONS, tokenizer=1), r"unslant\.open_model\(model, tokenizer=tokenizer\)"),
+        (lambda: unslant.audit("fair", QUESTIONS, store="x"), "no option 'store': functions print, write and store"),
+        (lambda: unslant.audit("fair", QUESTIONS, shard="1/2"), "no option 'shard': functions print, write and store"),
+        (lambda: unslant.study.debias(log="x.jsonl"), "no option 'log': debias asks models"),
+        (lambda: unslant.open_model("fair", dvice="cpu"), "no option 'dvice': did you mean 'device'"),
+        (lambda: unslant.Debiased("fair", "vote", dvice="cpu"), "no setting 'dvice': did you mean 'device'"),
+        (lambda: unslant.Debiased("fair", "vote", templte="plain"), "no setting 'templte': did you mean 'template'"),
+        (lambda: unslant.Debiased("fair", "vote", order=4), "no setting 'order': did you mean 'orders'"),
+    ],
+)
+def test_a_keyword_that_is_no_option_says_what_to_write(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(unslant.InputError, match=words):
+        call()

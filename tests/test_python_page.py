@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -32,3 +33,23 @@ def test_the_page_on_files_has_the_columns_as_they_are() -> None:
     rows = [f"| `{field.name}` | {field.type} | {MEANINGS[field.name]} |" for field in SCHEMA]
     table = "\n".join(["| column | type | |", "|---|---|---|", *rows])
     assert table in (DOCS / "results.md").read_text("utf-8")
+
+
+def test_results_are_keys_and_never_compared_by_their_arrays() -> None:
+    """Two results of the same responses differ in arrays only, whose ``==`` is no truth value."""
+    result = unslant.audit("fair", "embedded", limit=6)
+    again = type(result).of(result.responses)
+    table = {result: "first", again: "second"}
+    assert (table[result], table[again]) == ("first", "second")
+    assert result != again
+    assert again in [result, again]
+    assert result.metrics != again.metrics
+    assert repr(pickle.loads(pickle.dumps(result))) == repr(result)
+
+
+def test_what_a_notebook_shows_of_an_object_fits_on_a_line() -> None:
+    questions, model = unslant.load_questions("embedded"), unslant.open_model("fair")
+    assert repr(questions) == "QuestionSet: embedded, 400 questions; .questions, .report"
+    assert repr(questions[:1]) == "QuestionSet: embedded, 1 question; .questions, .report"
+    assert repr(model) == "<TransformersModel fair>"
+    assert repr(unslant.Debiased(model, "vote")) == "<Debiased fair, vote>"

@@ -219,13 +219,32 @@ class UnknownOptionError(InputError, TypeError):
     """An unknown keyword option."""
 
 
-def by_kind(kinds: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Keywords by the first dataclass that has such a field; UnknownOptionError lists all fields."""
+BY_PLACE = {
+    "model": "give the model first, without a keyword",
+    "models": "give the models first, as a list",
+    "questions": "give the questions after the model, without a keyword",
+    "tokenizer": "open the model with it first: unslant.open_model(model, tokenizer=tokenizer)",
+}
+"""Likely keywords of functions of a model and questions that are no options -> what to do instead."""
+
+
+def in_place_of(*outputs: Any) -> dict[str, str]:
+    """:data:`BY_PLACE`, and the fields of options that say what a command prints, writes and stores."""
+    results = "their result has summary, to_json, to_html, to_parquet, save_figures and save_tables"
+    names = [f.name for kind in outputs for f in dataclasses.fields(kind)]
+    return dict.fromkeys(names, f"functions print, write and store nothing; {results}") | BY_PLACE
+
+
+def by_kind(
+    kinds: Mapping[str, Any], options: Mapping[str, Any], instead: Mapping[str, str] = BY_PLACE
+) -> dict[str, dict[str, Any]]:
+    """Keywords by the first dataclass that has such a field; UnknownOptionError lists all fields, or says what to do
+    ``instead``."""
     places = {f.name: name for name in reversed([*kinds]) for f in dataclasses.fields(kinds[name])}
     parts: dict[str, dict[str, Any]] = {name: {} for name in kinds}
     for name, value in options.items():
         if name not in places:
-            raise UnknownOptionError(f"no option {name!r}: {one_of(name, sorted(places))}")
+            raise UnknownOptionError(f"no option {name!r}: {instead.get(name) or one_of(name, sorted(places))}")
         parts[places[name]][name] = value
     return parts
 
@@ -236,4 +255,4 @@ def with_options(kind: Callable[..., T], settings: T | None, options: Mapping[st
     if not isinstance(start, cast(Any, kind)):
         names = sorted(f.name for f in dataclasses.fields(cast(Any, kind)))
         raise UnknownOptionError(f"settings={settings!r}: give options by name: {', '.join(names)}")
-    return cast(T, replace(start, **by_kind({"": kind}, options)[""]))
+    return cast(T, replace(start, **by_kind({"": kind}, options, {})[""]))

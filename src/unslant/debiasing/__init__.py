@@ -9,7 +9,7 @@ need torch). Another package adds a method with the same kind of row, an entry p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,11 +39,12 @@ GROUP = "unslant.methods"
 """Entry points that add rows to :data:`METHODS`."""
 
 
-def method_named(text: str, settings: Mapping[str, object] | None = None) -> Method:
+def method_named(text: str, settings: Mapping[str, object] | None = None, keywords: Iterable[str] = ()) -> Method:
     """``NAME`` or ``NAME:setting=value:setting=value``, such as ``vote:orders=shared:24`` or ``pride:alpha=0.1``.
 
     Args:
         settings: further settings, by name.
+        keywords: what else the caller takes by name, for the message on an unknown setting.
 
     Raises:
         InputError: on an unknown name or setting, or a value that cannot be used.
@@ -71,7 +72,8 @@ def method_named(text: str, settings: Mapping[str, object] | None = None) -> Met
     default = maker()
     defaults = {f.name: getattr(default, f.name) for f in fields(cast(Any, default)) if f.init}
     if unknown := sorted(values.keys() - defaults.keys()):
-        allowed = one_of(unknown[0], defaults) if defaults else "it has none"
+        known = [*defaults, *keywords]
+        allowed = one_of(unknown[0], known) if known else "it has none"
         raise InputError(f"method {name!r} has no setting {unknown[0]!r}: {allowed}")
     typed = {key: _converted(type(defaults[key]), value, text) for key, value in values.items()}
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
@@ -92,7 +93,8 @@ class Debiased:
         settings: dict[str, Any] = {**options}
         model = str(model) if isinstance(model, Path) else model
         models = ModelOptions(**{f.name: settings.pop(f.name) for f in fields(ModelOptions) if f.name in settings})
-        self.method = method if isinstance(method, Method) else method_named(str(method), settings)
+        keywords = [*signature(Debiased).parameters, *ModelKeywords.__annotations__]
+        self.method = method if isinstance(method, Method) else method_named(str(method), settings, keywords)
         self.method.check_installed()
         later = fit is None
         fit = [] if later or (isinstance(fit, list | tuple) and not fit) else list(load_questions(fit))
@@ -107,6 +109,9 @@ class Debiased:
         self.model = opened(model, needs, models, generate)
         self.asker = asker_of(self.model, writer, alphabet, in_words=in_words, remember=False)
         self._debiaser = None if later and self.method.needs_fit else self.method.fitted(self.asker, fit)
+
+    def __repr__(self) -> str:
+        return f"<Debiased {self.model.name}, {self.method.name}>"
 
     def fit(self, questions: Any) -> Self:
         """Fit the method on these questions instead of earlier ones; methods that need none ignore them.

@@ -37,6 +37,7 @@ class StudyResult:
     """A study's result: a page that describes it, and every number.
 
     Subclasses are frozen dataclasses, drawn by ``page`` of the module ``panels`` next to them or by ``described``.
+    A result equals only itself, and has a hash: its tables and arrays are not compared.
 
     Attributes:
         study: name, as in ``unslant study NAME``.
@@ -50,7 +51,8 @@ class StudyResult:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.__repr__ = StudyResult.__repr__  # type: ignore[method-assign]  # dataclass() would list every field
+        for name in ("__repr__", "__eq__", "__hash__"):  # dataclass() would list, compare and hash tables and arrays
+            setattr(cls, name, getattr(StudyResult, name))
 
     def __repr__(self) -> str:
         """Model, questions and headline, in a few lines."""
@@ -193,10 +195,8 @@ class StudyResult:
         what = what or ("metrics" if responses is None else "questions")
         if what == "metrics":
             return metrics_frame(self.to_dict())
-        if what == "responses" and responses is not None:
-            return responses.table.to_pandas()
-        if what == "questions" and responses is not None:
-            return pandas.DataFrame(self.of_questions())
+        if what in ("questions", "responses") and responses is not None:
+            return pandas.DataFrame(self.of_questions()) if what == "questions" else responses.table.to_pandas()
         tables = {table.id: table for panel in self.page().sections for table in panel.tables}
         if what not in tables:
             names = ("metrics", *["questions", "responses"] * (responses is not None), *tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from textwrap import indent
@@ -28,7 +28,7 @@ from unslant.experiment import (
 )
 from unslant.experiment.job import Asking, Given, Job
 from unslant.experiment.result import RecordedResult, StudyResult, listed_files, logs_in, tables_of
-from unslant.flags import Flag, Heading, UnknownOptionError, Without, by_kind, check_unused, part_of
+from unslant.flags import Flag, Heading, UnknownOptionError, Without, by_kind, check_unused, in_place_of, part_of
 from unslant.models.base import Model, is_whole
 from unslant.models.open import address_of, options_of_each
 from unslant.reach import Reach
@@ -240,14 +240,11 @@ class Study(Generic[S]):
         """The arguments of a Python call; UnknownOptionError naming an unknown keyword and all valid ones."""
         kinds = {"settings": self.settings, "options": ModelOptions, "generate": GenerateOptions}
         kinds |= {"inputs": self.inputs} if self.inputs else {}
-        if written := options.keys() & {field.name for field in fields(self.outputs)}:
-            raise UnknownOptionError(
-                f"no option {min(written)!r}: functions print and write nothing; their result has summary, to_json, "
-                "to_html, to_parquet, save_figures and save_tables"
-            )
-        parts = by_kind(kinds, options)
+        parts = by_kind(kinds, options, in_place_of(self.outputs, StoreOptions, ShardOptions))
         groups: dict[str, Any] = {name: kind(**parts[name]) for name, kind in kinds.items()}
         if log := logs_in(log):
+            if self.of_logs is None:
+                raise UnknownOptionError(f"no option 'log': {self.name} asks models, and reads no recorded responses")
             if not self.in_memory and not all(isinstance(one, str | Path) for one in log):
                 raise InputError(f"log: {self.name} reads files; tables in memory are for audit, leaderboard and judge")
             checked = [groups["settings"], groups["options"], *([groups["generate"]] if self.generate else [])]

@@ -101,7 +101,7 @@ class Counts:
     by_options: Mapping[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metrics:
     """Every metric of the audit; :data:`unslant.metrics.METRICS` says what each number means.
 

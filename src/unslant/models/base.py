@@ -83,6 +83,9 @@ class Model:
         self._info = info
         self.recalled = self.taken_over = 0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
     @property
     def info(self) -> ModelInfo:
         """Who the model is and what it can do; cheap to read."""

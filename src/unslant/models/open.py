@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 from unslant.errors import InputError, ModelError
 from unslant.extras import load_row, with_plugins
-from unslant.flags import without_effect
+from unslant.flags import with_options, without_effect
 from unslant.models.base import (
     Model,
     ScoringModel,
@@ -302,7 +302,7 @@ def open_model(
         needs: what it must be able to do.
 
     Raises:
-        InputError: see :func:`address_of`.
+        InputError: see :func:`address_of`; on an unknown keyword.
         ModelError: if the model cannot be loaded.
 
     Examples:
@@ -327,7 +327,7 @@ def open_model(
         return TransformersModel(name, tokenizer, name.config.name_or_path or type(name).__name__)
     if tokenizer is not None:
         raise InputError(f"{name!r} is opened with its own tokenizer: give tokenizer= with a loaded model only")
-    model: ScoringModel = _load("score", name, replace(options or ModelOptions(), **changes), ("score", *needs))
+    model: ScoringModel = _load("score", name, with_options(ModelOptions, options, changes), ("score", *needs))
     return model
 
 
