@@ -42,6 +42,7 @@ from sybil import Document, Example, Region, Sybil
 
 from tests.command_line import unslant
 from tests.conftest import REAL_MODEL, SHARED_DATA
+from unslant.metrics import METRICS
 
 BLOCK = re.compile(r"(?P<notes>(?:^<!-- [^\n]* -->\n)*)^```(?P<language>\w*)\n(?P<source>.*?)^```$", re.M | re.S)
 NOTE = re.compile(r"<!-- (\w+)(?:: (.*?))? -->")
@@ -91,6 +92,8 @@ class Page:
         self.environment.setattr(datasets, "load_dataset", lambda *name, split: {ARC: arc}[name])
 
     def close(self) -> None:
+        for key in [key for key, metric in METRICS.items() if metric.home == "__main__"]:
+            del METRICS[key]  # declared by the page alone
         self.environment.undo()
         self.folder.cleanup()
 

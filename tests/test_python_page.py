@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import unslant
+from unslant.plugins.contracts import check_model
 from unslant.responses import MEANINGS, SCHEMA
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -22,6 +23,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(re.sub(r"limit=\d+", "limit=6", example), "python.md", "exec"), known)
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "numbers.json", "responses.parquet"}
+    check_model(known["coin"])
     assert known["answer"].text in known["questions"][0].options
     functions = re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)
     assert functions[:3] == ["audit", "leaderboard", "compare"]

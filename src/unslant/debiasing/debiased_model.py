@@ -93,7 +93,8 @@ class Debiased:
         settings: dict[str, Any] = {**options}
         model = str(model) if isinstance(model, Path) else model
         models = ModelOptions(**{f.name: settings.pop(f.name) for f in fields(ModelOptions) if f.name in settings})
-        keywords = [*signature(Debiased).parameters, *ModelKeywords.__annotations__]
+        keywords = [one.name for one in signature(Debiased).parameters.values() if one.kind is one.KEYWORD_ONLY]
+        keywords += ModelKeywords.__annotations__
         self.method = method if isinstance(method, Method) else method_named(str(method), settings, keywords)
         self.method.check_installed()
         later = fit is None
