@@ -10,6 +10,7 @@ import pytest
 from tests.command_line import unslant
 
 README = Path(__file__).parents[1] / "README.md"
+DOCS = README.parent / "docs"
 
 
 def without_times(text: str) -> str:
@@ -22,3 +23,15 @@ def test_the_output_shown_is_what_audit_prints(monkeypatch: pytest.MonkeyPatch) 
     ran = unslant("audit", "--no-store")
     assert ran.code == 0, ran.err
     assert without_times(ran.out.strip()) == without_times(shown.strip())
+
+
+def test_the_numbers_of_the_real_model_are_those_of_its_page() -> None:
+    page = (DOCS / "real-model.md").read_text("utf-8")
+    rows = re.findall(r"^\| (ARC-Challenge|MMLU)(, [\w ]+)? \| (.*) \|$", README.read_text("utf-8"), re.M)
+    assert len(rows) == 6
+    for name, how, cells in rows:
+        part = f"audit of {'arc' if name == 'ARC-Challenge' else 'mmlu'}{how}"
+        for number, cell in zip(
+            ("as reported", "mean over orders", "right in every order"), cells.split(" | "), strict=True
+        ):
+            assert f"| {part} | accuracy, {number} | {cell}" in page, (part, number)
