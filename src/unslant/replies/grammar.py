@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, auto
 from functools import cache
@@ -45,7 +46,8 @@ def _phrases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     unspaced: list[str] = []
     for language in languages().values():
         phrases = unspaced if language.get("spaces_between_words") is False else spaced
-        for phrase in str(language.get(name, "")).split():
+        # Replies are read in this form, in which a Thai vowel is two characters.
+        for phrase in unicodedata.normalize("NFKC", str(language.get(name, ""))).split():
             phrases.append(_SPACE.sub(lambda match: " " if match.group() == "_" else match.group(), phrase))
     if not spaced and not unspaced:
         raise KeyError(f"no language has cues of the class {name!r}")

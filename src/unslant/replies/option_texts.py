@@ -133,6 +133,7 @@ class OptionTexts:
                     skipped < 4
                     and (k == i + 1 or not token.after_stop)
                     and (token.article or (token.exact == "a" if k == i + 1 else token.exact in _SKIPPED))
+                    and (k != i + 2 or token.exact not in _SKIPPED or sequence[i].exact != "a")  # "A is Lyon": a label
                 ):
                     continue
                 break
@@ -178,9 +179,9 @@ class OptionTexts:
         return owners if len(words) > 1 and not words & set(self._stems[option]) else []
 
     def reordered(self, text: str) -> frozenset[int]:
-        """Options made of the words of ``text``, in any order."""
+        """Options made of the words of ``text``, in any order; numbers and signs say another thing in another order."""
         words = sorted(_stems(tokens(text)))
-        return frozenset(o for o, stems in enumerate(self._stems) if words and sorted(stems) == words)
+        return frozenset(o for o, stems in enumerate(self._stems) if self.telling[o] and sorted(stems) == words)
 
     def distinguished(self, text: str) -> frozenset[int]:
         """The only option with words of its own in ``text``, if ``text`` has all or several of these, and its signs."""

@@ -25,7 +25,12 @@ FIELD, END_FIELD = "⟦", "⟧"
 """Marks around the contents of ``\\boxed{}``, of an ``<answer>`` tag and of a JSON field for the answer."""
 
 _THINKING = r"(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|analysis|seed:think)"
-_THINKING_TAG = re.compile(rf"<\|?(/?){_THINKING}\|?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
+_THINKING_TAG = re.compile(
+    rf"<\|?(/)?{_THINKING}\|?>|\[(/)?THINK\]|◁(/)?think▷|<\|(?:start|(end))_thinking\|>|<\|(?:begin|(end))_of_thought\|>",
+    re.IGNORECASE,
+)
+"""Opens thinking, or closes it if it has a group."""
+_ANALYSIS = re.compile(r"(?:<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z])).*?(?:<\|end\|>|\Z)", re.DOTALL)
 _FINAL_CHANNEL = re.compile(r"(?:<\|channel\|>|assistant)final(?:<\|message\|>|(?=[A-Z(*\[\s]))")
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|eot_id|end|endoftext|end_of_text|return|start_header_id)\|>|</s>|<end_of_turn>|\[/?INST\]"
@@ -39,8 +44,9 @@ _HEADING = pattern(
 """A field's name in brackets: "【答案】 A", "[Answer] A"."""
 
 _QUOTES = str.maketrans("’‘“”„«»「」『』–—−‒‐‑∶⁄؟،؛", '\'\'"""""""""------:/?,;')
-# Letters in black circles, black squares and of flags, which are no form of the letter to Unicode's normalization.
-_LETTER_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
+# Letters and numbers in circles, black squares and flags, which Unicode's normalization does not count as their forms.
+_SIGNS = {first + i: chr(65 + i) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
+_SIGNS |= {first + i: str(i + 1) for first in (0x2776, 0x2780, 0x278A, 0x24F5) for i in range(10)}
 _LATEX = {
     r"\{,\}|,\s?\\!": ",",
     r"\\begin\{[a-z*]{1,20}\}|\\end\{[a-z*]{1,20}\}|\\(?:left|right|displaystyle|quad|qquad)\b": " ",
@@ -171,7 +177,8 @@ def _tidy(text: str) -> str:
 def plain(text: str) -> str:
     """A text with one spelling of Unicode and LaTeX, for replies and option texts alike, so that they compare."""
     if not text.isascii():
-        text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", _INVISIBLE.sub("", text.translate(_LETTER_SIGNS)))
+        text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", _INVISIBLE.sub("", text.translate(_SIGNS)))
+        text = re.sub(r"(?<=[\w)\]])(?=[⁺⁻]?[⁰¹²³⁴-⁹])(?<![⁰¹²³⁴-⁹⁺⁻])", "^", text)  # "x²" is not "x2"
         text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
@@ -190,11 +197,11 @@ def _with_few_marks(text: str) -> str:
 
 def without_thinking(reply: str) -> str:
     """The reply outside its thinking tags."""
-    reply = reply[max((match.end() for match in _FINAL_CHANNEL.finditer(reply)), default=0) :]
+    reply = _ANALYSIS.sub("", reply[max((match.end() for match in _FINAL_CHANNEL.finditer(reply)), default=0) :])
     parts: list[str] = []
     start = depth = 0
     for tag in _THINKING_TAG.finditer(reply):
-        if "/" in tag.group():
+        if tag.lastindex:
             # Some chat templates open the thinking in the prompt: a tag that only closes ends what precedes it. One
             # that is never closed (the reply was cut off) hides what follows.
             parts = parts if depth else []
