@@ -69,7 +69,7 @@ _RIGHT = (
 )
 _OPENING = pattern(
     r" ?(?:{opening}\b[ ,:!.]{0,3}){0,3}[\"'(\[]{0,2}(?P<said>{subject})"
-    r"(?!{joined}{one})(?:(?<={one}{one}) {are_have}\b"
+    r"(?!{joined}{one}| ?(?:->|→|=>) ?{any})(?:(?<={one}{one}) {are_have}\b"
     r"|{tail_word}? ?[.:,;()\]!\n-]| ?\Z|(?<={by_both}) (?!{be_word} {not}\b)| {opening_reason}\b)"
 )
 _REASON = pattern(r",? ?{^why$}")
@@ -85,7 +85,7 @@ _MARKED_LAST = pattern(r"\w[^?]* ({marked})[.!]\Z")
 """The label at the end of a reply, in brackets or called one: "or answer (A)."."""
 _EQUATION = pattern(r"[=≈] ?({by_text}) ?(?:\w{1,12} ?){0,2}[.!]?\Z", 0)
 _ENDS_IN = re.compile(rf"({ONE}) ?(?:\w{{1,12}} ?){{0,2}}[.!]?\Z")
-_UNSURE = pattern("{^unsure$}")
+_UNSURE = pattern(r"{^unsure$}|[.!?\n] ?{turning}\b[^.!?\n{not_any}]{0,300}\w\Z")
 _REASONING = pattern("{^reasoning$}")
 _NEGATED = pattern(r"{^negated$}|{not_ending}\b")
 _REJECTED = pattern(r"{^negated$}|{not_ending}\b|{^rejecting$}|:\Z")
@@ -104,7 +104,7 @@ _TAKEN_BACK = pattern(r"[.!?] {taken_back}\b|{^second_thoughts$}")
 _NUMBERS = pattern(
     r"{numbers_lead}{0,2}(?P<said>{by_word}(?:{joined}{by_word}){0,9})(?: {numbers_are}| \w{1,12}){0,1}[.!]?\Z"
 )
-_IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:{the} )?\w|{^both$}")
+_IN_SERIES = pattern(r"\w,? {and_or} {one}|{one},? {and_or} (?:(?:{the} )?\w|{masked})|{^both$}")
 _ASIDE = pattern(r"\b{aside}\Z")
 _BOTH_TEXT = pattern(r"{both_text}\b")
 """The beginning of an option that refers to others."""
@@ -269,9 +269,9 @@ def concluded(reading: Reading) -> Outcome:
 
 def option_text(reading: Reading) -> Outcome:
     """The option (or the options joined by "and") whose text the first sentence to name one asserts."""
-    if len(reading.text) > _LONG or _UNSURE.search(reading.text):
+    if len(reading.text) > _LONG or _UNSURE.search(reading.text) or len(reading.listed()) > 1:
         return None
-    if reading.asserted(Kind.CONFLICT) or len(reading.listed()) > 1:
+    if reading.asserted(Kind.CONFLICT) or reading.options.fuller(reading.asserted(Kind.TEXT), reading.text):
         return None
     if not reading.ended() and len(reading.asserted(Kind.LABEL, Kind.BOTH)) > 1:
         return None  # broken off while it went through the options
@@ -294,7 +294,7 @@ def option_text(reading: Reading) -> Outcome:
             elsewhere = reading.asserted(Kind.TEXT, Kind.BOTH, Kind.LABEL) != answer or _REASONING.search(reading.text)
             if (late and elsewhere) or len(answer) == reading.n > 1 or not _asserts(reading, sentence, said):
                 return None
-            return answer, "option text"
+            return reading.options.together(answer), "option text"
         late = late or not re.search(ANY, sentence)
     return None
 

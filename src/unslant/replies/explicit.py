@@ -274,10 +274,10 @@ def _with_additions(reading: Reading, last: _Claim, answer: frozenset[int]) -> f
 # Replies that speak of every option
 
 _ALL_BUT = pattern(
-    r"\b{all_but}(?P<before>{all_but_are})?,? {except}(?P<said>{either})"
+    r"\b(?:{all_but}(?P<before>{all_but_are})?|(?P<none>{none})),? {except}(?P<said>{either})"
     r"(?:{they_are}(?P<after>{right}|{wrong_verdict})|(?P<alone>[ .!]*\Z))"
 )
-"""Every option but these: "all except B are correct", "everything but B is wrong"."""
+"""Every option but these: "all except B are correct", "everything but B is wrong"; or only these: "none but B"."""
 _BUT_FOR = pattern(
     r"(?:{but_for} ?)?(?P<said>{either}) ?{outside},? ?(?:{outside_all} ?)?"
     r"(?:(?P<wrong>{outside_wrong})|{outside_right})"
@@ -334,10 +334,10 @@ def all_but(reading: Reading) -> Outcome:
         named = options_of(mentions(but_for["said"]))
         return named if but_for["wrong"] else frozenset(range(reading.n)) - named, "all but"
     match = _ALL_BUT.search(reading.plain)
-    if match is None or (match["alone"] is not None and match["before"] is None and match.start()):
+    if match is None or (match["alone"] is not None and not (match["before"] or match["none"]) and match.start()):
         return None
     named = options_of(mentions(match["said"], *range(Kind.MASKED + 1)))
-    wrong = pattern("{^any_wrong$}").search(f"{match['before']} {match['after']}")
+    wrong = match["none"] or pattern("{^any_wrong$}").search(f"{match['before']} {match['after']}")
     return named if wrong else frozenset(range(reading.n)) - named, "all but"
 
 

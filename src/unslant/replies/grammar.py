@@ -174,7 +174,7 @@ PARTS = {
     "option": r"(?:(?:{option_adjective} ){0,4}{option_noun}\b)",
     "right": r"(?:(?:{right_adverb} )?{right_word})",
     "named": r"(?: ?\(?(?:{either})\)?)?",
-    "is_none": r"(?:(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))",
+    "is_none": r"(?:(?!{none},? {except}{any})(?:{none}|\{\s{0,3}\}|\[\s{0,3}\]|∅|\\emptyset|{none_of_them})(?!\w))",
     "is_all": r"(?:{all}(?!\w)(?!{all_goes_on}))",
     # Explicit answers: an answer in the place where one is expected.
     "bracket": r"[\s:=,\"'(\[{<>⟦→-]{0,8}",

@@ -31,6 +31,8 @@ _CLOSING = pattern(
     r"(?:[.!?;]{1,3}(?=[,;]| {plain_and}\b)|\s{1,2}(?=[,;])|\n ?(?={plain_and}\b))?",
     0,
 )
+_WHY_OR_NOT = pattern(r"\b(?:{why}|{not_word})\b[^.!?\n]{0,200}")
+_NEXT = pattern(r"{one}(?:,|,? {plain_and}) (\w+)")
 _GOES_ON = pattern(r"[\"')\]}]{0,2} ?(?:[,;]| {plain_and}\b|[)\]}])", 0)
 
 
@@ -108,6 +110,7 @@ class OptionTexts:
         self.telling = [is_telling(sequence) for sequence in self.tokens]
         self._stems = [_stems(sequence) for sequence in self.tokens]
         self._joined = [_line(sequence) for sequence in self.tokens]
+        self._telling_stems = [{token.stem for token in sequence if is_telling([token])} for sequence in self.tokens]
         self.containing = lru_cache(maxsize=1000)(self._containing)  # replies repeat themselves
         # A trie finds the longest text at a token in one walk, however many options there are.
         self._trie: dict[str, Any] = {}
@@ -178,6 +181,21 @@ class OptionTexts:
         owners = [o for o, stems in enumerate(self._stems) if words <= set(stems)]
         return owners if len(words) > 1 and not words & set(self._stems[option]) else []
 
+    def fuller(self, chosen: frozenset[int], text: str) -> bool:
+        """Whether ``text`` says what another option says, too: all that it has more than the chosen ones ("safe, but
+        only for adults"), or a word of it next to theirs ("light, strong and cheap")."""
+        known = frozenset().union(*(self._telling_stems[o] for o in chosen))
+        text = _WHY_OR_NOT.sub("", text)
+        said, next_ones = ({token.stem for token in tokens(part)} for part in (text, " ".join(_NEXT.findall(text))))
+        more = ((known < stems, stems - known) for o, stems in enumerate(self._telling_stems) if o not in chosen)
+        return any(words & next_ones or (longer and words <= said) for longer, words in more)
+
+    def together(self, options: frozenset[int]) -> frozenset[int]:
+        """The option that says all that several say, "red and blue" of "blue" and "red"; else these."""
+        words = frozenset().union(*(self._telling_stems[o] for o in options))
+        whole = frozenset(o for o, stems in enumerate(self._telling_stems) if stems == words)
+        return whole if words and len(whole) == 1 < len(options) else options
+
     def reordered(self, text: str) -> frozenset[int]:
         """Options made of the words of ``text``, in any order; numbers and signs say another thing in another order."""
         words = sorted(_stems(tokens(text)))
@@ -186,7 +204,7 @@ class OptionTexts:
     def distinguished(self, text: str) -> frozenset[int]:
         """The only option with words of its own in ``text``, if ``text`` has all or several of these, and its signs."""
         said = {token.stem for token in tokens(text)}
-        words = [{token.stem for token in sequence if is_telling([token])} for sequence in self.tokens]
+        words = self._telling_stems
         shared = set.intersection(*words) if words else set()
         owners = [option for option, stems in enumerate(words) if (stems - shared) & said]
         if len(owners) != 1:

@@ -147,6 +147,13 @@ MASKS = (
     Mask(NONE_STATED),
     # a line about an option that ends in "incorrect"
     Mask(rf"(?m:{MARKED_LINE}(?:{{marked_incorrect}}|[.:;-] (?:{{this_is}} )?{{judged_wrong}})[ .!]*$)", Kind.WRONG),
+    # left open: "if it is old, A; otherwise B"
+    Mask(
+        r"(?:{one}[^.!?\n{not_any}]{0,20}{^open_condition$}|{^open_condition$}[^!?\n{not_any}]{0,200}{one})"
+        r"[^!?\n{not_any}]{0,160}{^otherwise$}[^.!?\n{not_any}]{0,60}{one}"
+    ),
+    # a statement that is denied as a whole: "it is not the case that B is right"
+    Mask(r"{^denied_claim}[^.;!?\n{not_any}]{0,60}{one}"),
     # supposed and not stated; a choice that somebody is forced to make is an answer
     Mask(
         r"{^if$}(?!{if_forced})(?:[^.;,\n]{0,200}(?:,|\b{then}\b) ?(?:{then} |{^choose} ?)?{one}(?=[.;\n]|\Z)"
@@ -164,6 +171,8 @@ MASKS = (
         r"{said} {would_be}\b[^.;!?\n{not_any}]{0,80}? (?:{if}(?! {forced}\b| {if_advised})|{supposing})\b"
         r"(?=[^.;!?\n{not_any}]{0,200}(?:[.;!?\n]|\Z))"
     ),
+    # "the answer would be B if it were 1914"
+    Mask(r"\b{would_be} {said},? {if}(?! {forced}\b| {if_advised})(?=[^.;,!?\n]{0,200}\b{counterfactual}\b)"),
     # what was so before: "Lyon was the capital, but Paris is the capital today"
     Mask(
         r"{said} {was}\b[^.;!?\n{not_any}]{0,200}{^but$}(?=[^.;!?\n]{0,120}{^nowadays$})"
@@ -321,7 +330,7 @@ class Reading:
             raise self.conflict(options)
         if (Kind.AMBIGUOUS in kinds and not as_label) or (by_label and by_label != options):
             raise Unreadable("label or text", by_label, options - by_label)
-        return options
+        return options if by_label else self.options.together(options)
 
     def conflict(self, by_label: frozenset[int]) -> Unreadable:
         """The error for a label with the text of another option."""
