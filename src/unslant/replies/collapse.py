@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unslant.replies.grammar import Kind, languages, mention, pattern, words
+from unslant.replies.grammar import Kind, languages, mention, normalized, pattern, words
 from unslant.replies.option_texts import COMMON, OptionTexts, Token, end_of, tokens
 from unslant.replies.text import option_text, plain
 
@@ -36,16 +36,23 @@ _BEFORE_NO_LABEL = pattern(
     r"\b{other_noun}(?: ?|(?P<series> \w{1,3} {and} |(?<=s) (?:\w{1,3}(?:, ?(?:{and} )?| {and} | {or_nor} )){1,9}))\Z"
 )
 """A word that announces a letter or number that is not a label, or several: "vitamins A and C"."""
+
+
+def _key(word: str) -> str:
+    """A word without case, as Turkish writes it, too: "İlk" and "ilk"."""
+    return normalized(word).casefold().replace("i\u0307", "i").replace("ı", "i")
+
+
 _ORDINALS = {
-    word.replace("_", " "): i
+    _key(word.replace("_", " ")): i
     for language in languages().values()
-    for name in ("ordinal", "ordinal_figure")
+    for name in ("ordinal", "ordinal_figure", "ordinal_more")
     for i, word in enumerate(str(language.get(name, "")).split())
 }
 _ORDINAL = pattern(
-    r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?P<place>{ordinal}|{ordinal_figure}|{last}) ?{placed_noun}"
+    r"(?:\b[dl]'|\b|(?<=[\u3040-\u9fff]))(?:(?P<place>{ordinal}|{ordinal_figure}|{ordinal_more}|{last}) ?{placed_noun}"
     r"|{the} (?P<alone>{ordinal}|{ordinal_figure}|{last})(?=[.,;!]|\n|\Z)"
-    r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b"
+    r"|(?:{label_noun}|{numeral}) (?P<nth>{cardinal})\b|{label_noun} ?(?P<behind>{ordinal_more})(?!\w)"
     r"|(?P<end>{first}|{last}) (?P<many>{two}|{three}|{four})(?: {placed_noun}|(?= {be_of}\b|[.,;!]|\n|\Z)))"
     r"|(?:\b[dl]'|(?<![a-z'])){numbered_noun} ?#?(?P<figure>\d{1,2})(?![\w%]|[.,]\d)"
 )
@@ -239,7 +246,7 @@ class Collapser:
         elif match["nth"]:
             place = words("cardinal").index(match["nth"].casefold())
         else:
-            place = _ORDINALS.get((match["place"] or match["alone"]).casefold(), n - 1)
+            place = _ORDINALS.get(_key(match["place"] or match["alone"] or match["behind"]), n - 1)
         return (place,) if 0 <= place < n else ()
 
     def _mention(self, reply: _Reply, i: int) -> tuple[int, int, str] | None:

@@ -145,7 +145,7 @@ def read_open(reply: str, answer: str) -> tuple[str, frozenset[int] | None]:
     numbers = [*_IN_REPLY.finditer(_ASIDE.sub(" ", text))] or [*_IN_REPLY.finditer(text)]
     readings = _readings(stated or numbers[-1]) if stated or numbers else frozenset()
     if not readings:
-        return "refused" if REFUSAL.search(reply) else "unparsed", None
+        return "refused" if REFUSAL.search(text) else "unparsed", None
     return "ok", frozenset({0 if number(answer) in readings else 1})
 
 
@@ -168,7 +168,7 @@ def stated_confidence(reply: str) -> float | None:
         >>> stated_confidence("B. I am 80% sure.")
         0.8
     """
-    reply = shortened(reply)
+    reply = plain(shortened(reply))
     statements = [match for form in _STATED for match in form.finditer(reply)]
     if not statements:
         return None

@@ -36,6 +36,22 @@ def languages() -> dict[str, Mapping[str, str | bool]]:
 
 
 @cache
+def _simplified() -> dict[int, str]:
+    pairs = str(languages()["zh.toml"]["simplified"]).split()
+    return {ord(pair[0]): pair[1] for pair in pairs}
+
+
+def normalized(text: str) -> str:
+    """A text with one form of each character, for replies, options and cues alike; Chinese in simplified ones.
+
+    Examples:
+        >>> normalized("選項Ａ")
+        '选项A'
+    """
+    return unicodedata.normalize("NFKC", text).translate(_simplified())
+
+
+@cache
 def _phrases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Phrases of a class in languages that write spaces between words, and in those that do not.
 
@@ -46,8 +62,7 @@ def _phrases(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     unspaced: list[str] = []
     for language in languages().values():
         phrases = unspaced if language.get("spaces_between_words") is False else spaced
-        # Replies are read in this form, in which a Thai vowel is two characters.
-        for phrase in unicodedata.normalize("NFKC", str(language.get(name, ""))).split():
+        for phrase in normalized(str(language.get(name, ""))).split():
             phrases.append(_SPACE.sub(lambda match: " " if match.group() == "_" else match.group(), phrase))
     if not spaced and not unspaced:
         raise KeyError(f"no language has cues of the class {name!r}")

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unslant.replies.grammar import BEGIN_OF_LINE, pattern, words
+from unslant.replies.grammar import BEGIN_OF_LINE, normalized, pattern, words
 
 LIMIT = 12_000
 """Characters of a reply outside its thinking that are read, about 3,000 tokens. A longer reply is read at both ends,
@@ -179,7 +179,7 @@ def plain(text: str) -> str:
     if not text.isascii():
         text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", _INVISIBLE.sub("", text.translate(_SIGNS)))
         text = re.sub(r"(?<=[\w)\]])(?=[⁺⁻]?[⁰¹²³⁴-⁹])(?<![⁰¹²³⁴-⁹⁺⁻])", "^", text)  # "x²" is not "x2"
-        text = shortened(unicodedata.normalize("NFKC", _with_few_marks(text)))
+        text = shortened(normalized(_with_few_marks(text)))
         # Private characters stand for mentions (:mod:`grammar`), and half characters cannot be written to a file.
         text = "".join(" " if unicodedata.category(c) in ("Co", "Cs") else c for c in text.translate(_QUOTES))
     text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", re.sub("[。।۔]", ". ", text))
